@@ -15,6 +15,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `quick_init_ucb`: the same with a cold start in groups.
 - `bp_ucb`: bandit over clients that agree with their neighbours.
 - `fedgra`: grey relational analysis of four metrics.
+- `fedgcs`: sets that networks generate, after learning from earlier selections.
 - `gpfl`: gradients along the global direction, with a confidence bound.
 - `survey`: average loss, its confidence bound, or no repeats.
 - `tifl`: tiers of clients of similar latency.
@@ -53,6 +54,7 @@ from fleetsim.selectors.divfl import DivFlSettings
 from fleetsim.selectors.favor import FavorSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
+from fleetsim.selectors.fedgcs import FedGCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
 from fleetsim.selectors.fedmarl import FedMarlSettings
 from fleetsim.selectors.gpfl import GPFLSettings
@@ -82,6 +84,7 @@ SelectorSettings = Annotated[
     | BpUcbSettings
     | FedGRASettings
     | GPFLSettings
+    | FedGCSSettings
     | SurveySettings
     | TiFLSettings
     | FedCSSettings

@@ -56,7 +56,17 @@ def test_a_reading_is_a_setting_with_this_default_and_these_options(row):
 
 def test_every_named_reading_of_these_papers_has_its_row():
     listed = {tuple(row[2].strip("`").split(".")) for row in KEYED}
-    kinds = ("gpfl", "fedgra", "tifl", "afl", "fedcor", "divfl", "quick-init-ucb", "favor")
+    kinds = (
+        "gpfl",
+        "fedgra",
+        "tifl",
+        "afl",
+        "fedcor",
+        "divfl",
+        "quick-init-ucb",
+        "favor",
+        "fedgcs",
+    )
     # Not readings of a paper: who computes and how, and the order of equals.
     own = {"kind", "ties", "divergence_at"}
     expected = {

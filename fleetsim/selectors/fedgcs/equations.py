@@ -1,0 +1,129 @@
+"""Equations of FedGCS: the score of a selection, its normalisation, losses and a step of ascent.
+
+    (1)  p = p_perf (L / p_L)^(a 1[L < p_L]) (E / p_E)^(b 1[E < p_E])
+    (6)  L_seq2seq = - sum over t of ln P(s_t | s_<t, E_s)
+    (7)  L_score = (p - p^)^2
+    (8)  L = alpha L_seq2seq + (1 - alpha) L_score
+    (9)  E+ = E + eta d omega(E) / d E
+
+p_perf, p_L and p_E are performance, seconds and joules of the selection, L and E budgets of these.
+
+The paper leaves the budgets to the developer; here they are the medians of the records unless they
+are given. It does not say whether scores are normalised; here the evaluator learns scores scaled to
+[0, 1] over the records, as in the authors' code, because (8) weighs squared differences of scores
+against logarithms. T of (6) here includes the token that ends a selection, which the decoder must
+learn to generate.
+
+Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, "FedGCS: a generative framework for efficient
+client selection in federated learning via gradient-based optimization", IJCAI 2024, arXiv
+2405.06312, equations (1) and (6) to (9); zhiyuan-ning/GenerativeFL@785773b.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+
+
+def scores(
+    performance: FloatArray,
+    latency_s: FloatArray,
+    energy_j: FloatArray,
+    *,
+    budget_s: float,
+    budget_j: float,
+    latency_exponent: float = 2.0,
+    energy_exponent: float = 2.0,
+) -> FloatArray:
+    """Return (1): comprehensive scores of selections [R]; more is better.
+
+    Args:
+        performance: performance of the task after each selection, not negative [R].
+        latency_s: seconds of each selection [R].
+        energy_j: joules of each selection [R].
+        budget_s: L; selections that take longer are penalised.
+        budget_j: E; selections that take more are penalised.
+        latency_exponent: a.
+        energy_exponent: b.
+
+    Raises:
+        ValueError: a performance is negative, a budget is not positive, an exponent is negative, or
+            the lengths differ.
+
+    >>> performance, seconds, joules = np.full(3, 0.5), np.array([5.0, 20.0, 20.0]), np.ones(3)
+    >>> scores(performance, seconds, np.array([9.0, 9.0, 30.0]), budget_s=10.0, budget_j=15.0)
+    array([0.5    , 0.125  , 0.03125])
+
+    Source: FedGCS (arXiv 2405.06312), (1).
+    """
+    require_lengths(performance.shape[0], latency_s=latency_s, energy_j=energy_j)
+    require_all("performance must not be negative", performance, performance >= 0.0)
+    require_all("budget_s must be positive", budget_s, budget_s > 0.0)
+    require_all("budget_j must be positive", budget_j, budget_j > 0.0)
+    require_all("latency_exponent must not be negative", latency_exponent, latency_exponent >= 0.0)
+    require_all("energy_exponent must not be negative", energy_exponent, energy_exponent >= 0.0)
+    # L / p_L is at most 1, and costs of 0 do not divide.
+    share_s = budget_s / np.maximum(latency_s, budget_s)
+    share_j = budget_j / np.maximum(energy_j, budget_j)
+    factors = share_s**latency_exponent * share_j**energy_exponent
+    return np.asarray(performance * factors, dtype=np.float64)
+
+
+def min_max(values: FloatArray) -> FloatArray:
+    """Return values scaled to [0, 1] over their range; 0 where all are equal [R].
+
+    >>> min_max(np.array([2.0, 6.0, 3.0])).tolist()
+    [0.0, 1.0, 0.25]
+
+    Source: the scores of zhiyuan-ning/GenerativeFL@785773b.
+    """
+    if values.size == 0:
+        return values.copy()
+    low, high = float(values.min()), float(values.max())
+    # The range of a few equal numbers must not divide by zero.
+    return (values - low) / (high - low) if high > low else np.zeros_like(values)
+
+
+def sequence_loss(probabilities: FloatArray) -> float:
+    """Return (6) from the probability of each token of one sequence [T], its end included.
+
+    Source: FedGCS (arXiv 2405.06312), (6).
+    """
+    is_share = (probabilities > 0.0) & (probabilities <= 1.0)
+    require_all("probabilities must be in (0, 1]", probabilities, is_share)
+    return -float(np.log(probabilities).sum())
+
+
+def joint_loss(
+    sequence_losses: FloatArray, scores: FloatArray, estimates: FloatArray, alpha: float = 0.8
+) -> float:
+    """Return (7, 8): the mean over a batch of the weighted sum of both losses.
+
+    Args:
+        sequence_losses: (6) of each sequence [B].
+        scores: p of each [B].
+        estimates: p^ of each [B].
+        alpha: weight of (6); 1 - alpha is that of (7).
+
+    Raises:
+        ValueError: alpha is not in [0, 1], or the lengths differ.
+
+    >>> joint_loss(np.array([1.0, 3.0]), np.array([0.5, 1.0]), np.array([0.0, 1.0]), alpha=0.5)
+    1.0625
+
+    Source: FedGCS (arXiv 2405.06312), (7) and (8).
+    """
+    require_lengths(sequence_losses.shape[0], scores=scores, estimates=estimates)
+    require_all("alpha must be between 0 and 1", alpha, 0.0 <= alpha <= 1.0)
+    squares = np.square(scores - estimates)
+    return float(np.mean(alpha * sequence_losses + (1.0 - alpha) * squares))
+
+
+def ascended(representation: FloatArray, gradient: FloatArray, step_size: float) -> FloatArray:
+    """Return (9): a representation [T, d] after one step along the gradient of its estimate [T, d].
+
+    Source: FedGCS (arXiv 2405.06312), (9).
+    """
+    return representation + step_size * gradient

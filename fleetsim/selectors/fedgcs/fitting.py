@@ -1,0 +1,265 @@
+"""Fit of the networks of FedGCS to records.
+
+Encoder, evaluator and decoder are trained together by Adam on the joint loss (8), with new random
+orders of each selection in each epoch. A tenth of the records is held out. The fit ends when their
+loss has not improved for some epochs, and returns the weights of the best one.
+
+The networks know the clients that the records name, no others. So they do not grow with the fleet,
+and a client that no record names is never proposed.
+
+The paper gives batch size, learning rate and alpha, but no optimizer, number of epochs or stopping
+rule. Adam, a norm of gradients of at most 5 and at most 200 epochs are from the authors' code;
+early stopping is fleetsim's.
+
+Source: FedGCS (arXiv 2405.06312), sections 4.3 and 5.1; zhiyuan-ning/GenerativeFL@785773b.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.stats import kendalltau, spearmanr
+from torch import Tensor
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray, State
+from fleetsim.selectors.fedgcs import network as networks
+from fleetsim.selectors.fedgcs.equations import min_max
+from fleetsim.selectors.fedgcs.network import Network, Widths
+from fleetsim.selectors.fedgcs.records import Records, Scoring
+
+OnProgress = Callable[[int, int], None]
+"""Receiver of the finished and the planned epochs."""
+_MOST_LOGITS = 1 << 23
+"""Numbers in the largest array of an SGD step; longer batches are computed in parts."""
+_NETWORK = "network/"
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """Sizes of the networks, and rules of their training."""
+
+    widths: Widths = field(default_factory=Widths)
+    start: networks.Start = "last"
+    """First input of the decoder."""
+    alpha: float = 0.8
+    """Weight of the loss of sequences in (8)."""
+    shuffles: int = 25
+    """Orders of each selection in an epoch; 0: the recorded one alone (FedGCS^-a)."""
+    batch_size: int = 1024
+    learning_rate: float = 0.001
+    max_norm: float = 5.0
+    """Norm to which longer gradients are shortened."""
+    epochs: int = 200
+    """Most epochs."""
+    patience: int = 20
+    """Epochs without an improvement after which the fit ends."""
+    held_out_fraction: float = 0.1
+    """Share of the records that are not trained on."""
+    target: Literal["min_max", "raw"] = "min_max"
+    """Scores that the evaluator learns: scaled to [0, 1] over the records, or as they are."""
+    scoring: Scoring = field(default_factory=Scoring)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Trained networks with their records, as arrays, and facts of the training."""
+
+    weights: State
+    """Networks, the clients that they know, and the records."""
+    facts: Mapping[str, float]
+    """Epochs, losses of held-out records, rank correlations of their estimates and scores."""
+
+
+def fit(
+    records: Records,
+    *,
+    num_clients: int,
+    settings: FitSettings,
+    seed: int,
+    index: int = 0,
+    before: State | None = None,
+    has_control: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Fitted:
+    """Train the networks on records.
+
+    Args:
+        records: two records or more.
+        num_clients: clients of the fleet.
+        settings: sizes and rules.
+        seed: root seed of all draws.
+        index: number of this fit, a part of the address of its draws.
+        before: weights of an earlier fit, with which this one begins; their sizes are kept. Clients
+            that they do not know get new weights.
+        has_control: true to fit a second network to records whose scores were exchanged at random;
+            its correlations are those of chance.
+        on_progress: receiver of the finished and planned epochs, of both fits together.
+
+    Raises:
+        ValueError: there are less than two records, or one names a client that does not exist.
+    """
+    clients = records.clients
+    if len(records) < 2 or clients[-1] >= num_clients:
+        raise ValueError(
+            f"a fit needs two records or more, of clients 0 to {num_clients - 1}; got"
+            f" {len(records)}, of clients {clients[:1].tolist()} to {clients[-1:].tolist()}"
+        )
+    planned = settings.epochs * (2 if has_control else 1)
+    targets = records.scores(settings.scoring)
+    if settings.target == "min_max":
+        targets = min_max(targets)
+
+    def trained(scores: FloatArray, num_done: int) -> _Training:
+        training = _Training(records, scores, settings, seed, index, before)
+        for epoch in training.epochs():
+            if on_progress is not None:
+                on_progress(num_done + epoch, planned)
+        return training
+
+    with networks.one_thread():
+        real = trained(targets, 0)
+        facts = real.facts()
+        if has_control:
+            order = rng.stream(seed, "fedgcs/control", index).permutation(len(records))
+            chance = trained(targets[order], settings.epochs).facts()
+            facts |= {f"control_{name}": chance[name] for name in ("kendall", "spearman")}
+    if on_progress is not None:
+        on_progress(planned, planned)
+    weights = {f"{_NETWORK}{name}": array for name, array in real.network.arrays().items()}
+    return Fitted(weights | {"known": clients} | records.state(), facts)
+
+
+def network_of(weights: State) -> tuple[Network, IntArray]:
+    """Return the network of `Fitted.weights`, and the clients that it knows, ascending [V]."""
+    return networks.network_of(_own(weights)), np.array(weights["known"], dtype=np.int64)
+
+
+def _own(weights: State) -> State:
+    """Return the arrays of the network alone."""
+    return {
+        name.removeprefix(_NETWORK): array
+        for name, array in weights.items()
+        if name.startswith(_NETWORK)
+    }
+
+
+class _Training:
+    """Network that is trained on some records, and checked on the others."""
+
+    def __init__(
+        self,
+        records: Records,
+        targets: FloatArray,
+        settings: FitSettings,
+        seed: int,
+        index: int,
+        before: State | None,
+    ) -> None:
+        self._records, self._targets, self._settings = records, targets, settings
+        self._seed, self._index = seed, index
+        self._clients = records.clients
+        self._in_training, self._held_out = records.split(settings.held_out_fraction, seed, index)
+        self._epoch = self._best_epoch = 0
+        self._best_loss = math.inf
+        widths, start = settings.widths, settings.start
+        if before is not None:
+            old = networks.network_of(_own(before))
+            widths, start = old.widths, old.start_from
+        self.network = networks.initial_network(
+            self._clients.size, widths, start, rng.torch_seed(seed, "fedgcs/weights", index)
+        )
+        if before is not None:
+            known = np.array(before["known"], dtype=np.int64)
+            networks.take_over(self.network, self._clients, old, known)
+
+    def epochs(self) -> Iterator[int]:
+        """Train; yield the number of each finished epoch."""
+        settings = self._settings
+        optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        held_out = self._sequences(self._held_out, 0) if self._held_out.size else None
+        best = self.network.arrays()
+        while self._epoch < settings.epochs:
+            self._epoch += 1
+            tokens, targets = self._sequences(self._in_training, self._epoch)
+            for rows in self._batches(targets.numel()):
+                self._step(optimizer, tokens[rows], targets[rows])
+            yield self._epoch
+            if held_out is None:
+                continue
+            loss = self._loss(*held_out)
+            if loss < self._best_loss:
+                self._best_loss, self._best_epoch = loss, self._epoch
+                best = self.network.arrays()
+            elif self._epoch - self._best_epoch >= settings.patience:
+                break
+        if self._best_epoch:
+            self.network.load(best)
+
+    def facts(self) -> dict[str, float]:
+        """Return epochs and the loss of held-out records, and correlations on them (NaN: none)."""
+        facts = {
+            "records": float(len(self._records)),
+            "held_out": float(self._held_out.size),
+            "epochs": float(self._epoch),
+            "best_epoch": float(self._best_epoch),
+            "held_out_loss": self._best_loss if self._best_epoch else math.nan,
+            "kendall": math.nan,
+            "spearman": math.nan,
+        }
+        scores = self._targets[self._held_out]
+        estimates = self._estimates(self._held_out) if scores.size else scores
+        if min(np.unique(scores).size, np.unique(estimates).size) > 1:
+            facts["kendall"] = float(kendalltau(estimates, scores)[0])
+            facts["spearman"] = float(spearmanr(estimates, scores)[0])
+        return facts
+
+    def _sequences(self, rows: IntArray, epoch: int) -> tuple[Tensor, Tensor]:
+        """Return tokens of all orders of some records, and the target of each."""
+        orders, row = self._records.chosen(rows).orders(
+            self._settings.shuffles, self._seed, self._index, epoch
+        )
+        tokens = [np.searchsorted(self._clients, order) for order in orders]
+        targets = self._targets[rows][row].astype(np.float32)
+        return self.network.tokens(tokens), torch.from_numpy(targets)
+
+    def _batches(self, num: int) -> list[Tensor]:
+        """Return the rows of each batch of an epoch."""
+        generator = rng.stream(self._seed, "fedgcs/batches", self._index, self._epoch)
+        order = torch.from_numpy(generator.permutation(num))
+        return list(torch.split(order, self._settings.batch_size))
+
+    def _parts(self, tokens: Tensor, targets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield parts of a batch whose logits fit into memory."""
+        per_sequence = (tokens.shape[1] + 1) * (self.network.end + 1)
+        size = max(_MOST_LOGITS // per_sequence, 1)
+        yield from zip(torch.split(tokens, size), torch.split(targets, size), strict=True)
+
+    def _step(self, optimizer: torch.optim.Optimizer, tokens: Tensor, targets: Tensor) -> None:
+        optimizer.zero_grad()
+        for part in self._parts(tokens, targets):
+            total = self.network.joint_losses(*part, self._settings.alpha).sum() / targets.numel()
+            total.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.max_norm)
+        optimizer.step()
+
+    @torch.no_grad()
+    def _loss(self, tokens: Tensor, targets: Tensor) -> float:
+        alpha = self._settings.alpha
+        losses = [self.network.joint_losses(*part, alpha) for part in self._parts(tokens, targets)]
+        return float(torch.cat(losses).mean())
+
+    @torch.no_grad()
+    def _estimates(self, rows: IntArray) -> FloatArray:
+        """Return the estimate of each record, a mean over its orders."""
+        orders, row = self._records.chosen(rows).orders(
+            self._settings.shuffles, self._seed, self._index, 0
+        )
+        tokens = self.network.tokens([np.searchsorted(self._clients, order) for order in orders])
+        estimates = networks.numbers(self.network.estimate(self.network.encode(tokens)))
+        return np.bincount(row, estimates) / np.bincount(row)

@@ -1,0 +1,201 @@
+"""Records of selections: what each brought and cost, their scores, orders and division.
+
+A record is one selection (a set of clients) with the performance after it, and its seconds and
+joules. FedGCS learns from the records of other selectors' rounds.
+
+Source: FedGCS (arXiv 2405.06312), sections 4.2 and 4.3, "data augmentation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.fedgcs.equations import min_max, scores
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Budgets and exponents of the score (1)."""
+
+    budget_s: float | None = None
+    """L; None: the median of the records."""
+    budget_j: float | None = None
+    """E; None: the median of the records."""
+    latency_exponent: float = 2.0
+    """a."""
+    energy_exponent: float = 2.0
+    """b."""
+    performance: str = "raw"
+    """p_perf as it is, or `min_max`: scaled to [0, 1] over the records."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Selections, and performance, seconds and joules of each.
+
+    >>> two = Records.of([[3, 1], [2]], [0.5, 0.75], [10.0, 8.0], [30.0, 20.0])
+    >>> len(two), two.clients.tolist()
+    (2, [1, 2, 3])
+    """
+
+    selections: tuple[IntArray, ...]
+    """Distinct clients of each, at least one [R]."""
+    performance: FloatArray
+    """Performance after each, such as the validation accuracy of the global model [R]."""
+    latency_s: FloatArray
+    """Seconds of each [R]."""
+    energy_j: FloatArray
+    """Joules of each [R]."""
+
+    def __post_init__(self) -> None:
+        num = len(self.selections)
+        require_lengths(
+            num, performance=self.performance, latency_s=self.latency_s, energy_j=self.energy_j
+        )
+        sizes, clients = self.flat()
+        require_all("sizes of selections must be positive", sizes, sizes > 0)
+        require_all("clients must not be negative", clients, clients >= 0)
+        places = np.repeat(np.arange(num), sizes) * (clients.max(initial=0) + 1) + clients
+        if np.unique(places).size < places.size:
+            raise ValueError("a selection must have distinct clients")
+        for name in ("performance", "latency_s", "energy_j"):
+            values = getattr(self, name)
+            is_good = np.isfinite(values) & (values >= 0.0)
+            require_all(f"{name} must be finite and not negative", values, is_good)
+
+    @classmethod
+    def of(
+        cls,
+        selections: Sequence[Sequence[int] | IntArray],
+        performance: Sequence[float] | FloatArray,
+        latency_s: Sequence[float] | FloatArray,
+        energy_j: Sequence[float] | FloatArray,
+    ) -> Records:
+        """Return records from any sequences of numbers.
+
+        Raises:
+            ValueError: the lengths differ, a selection is empty or names a client twice, or a
+                number is negative or not finite.
+        """
+        return cls(
+            tuple(np.array(selection, dtype=np.int64) for selection in selections),
+            np.array(performance, dtype=np.float64),
+            np.array(latency_s, dtype=np.float64),
+            np.array(energy_j, dtype=np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.selections)
+
+    def flat(self) -> tuple[IntArray, IntArray]:
+        """Return the sizes of the selections [R], and their clients in one array."""
+        sizes = np.array([selection.size for selection in self.selections], dtype=np.int64)
+        return sizes, np.concatenate([np.empty(0, dtype=np.int64), *self.selections])
+
+    @property
+    def clients(self) -> IntArray:
+        """Clients that any selection has, ascending."""
+        return np.unique(self.flat()[1])
+
+    def within(self, is_known: BoolArray) -> Records:
+        """Return the records of which all clients are known, by a mask over the fleet [N]."""
+        sizes, clients = self.flat()
+        row = np.repeat(np.arange(sizes.size), sizes)
+        num_unknown = np.bincount(row, ~is_known[clients], minlength=sizes.size)
+        return self.chosen(np.flatnonzero(num_unknown == 0.0))
+
+    def __add__(self, other: Records) -> Records:
+        return Records(
+            self.selections + other.selections,
+            np.concatenate([self.performance, other.performance]),
+            np.concatenate([self.latency_s, other.latency_s]),
+            np.concatenate([self.energy_j, other.energy_j]),
+        )
+
+    def chosen(self, rows: IntArray) -> Records:
+        """Return some of the records, in the order of `rows`."""
+        return Records(
+            tuple(self.selections[row] for row in rows.tolist()),
+            self.performance[rows],
+            self.latency_s[rows],
+            self.energy_j[rows],
+        )
+
+    def scores(self, scoring: Scoring) -> FloatArray:
+        """Return (1) of each record [R].
+
+        A budget that is not given is the median of the records, and at least the smallest positive
+        number, so that records without costs have their performance as the score.
+        """
+        if not self.selections:
+            return np.empty(0)
+        tiny = float(np.finfo(np.float64).tiny)
+        budget_s, budget_j = scoring.budget_s, scoring.budget_j
+        performance = self.performance
+        return scores(
+            min_max(performance) if scoring.performance == "min_max" else performance,
+            self.latency_s,
+            self.energy_j,
+            budget_s=max(float(np.median(self.latency_s)), tiny) if budget_s is None else budget_s,
+            budget_j=max(float(np.median(self.energy_j)), tiny) if budget_j is None else budget_j,
+            latency_exponent=scoring.latency_exponent,
+            energy_exponent=scoring.energy_exponent,
+        )
+
+    def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
+        """Return rows to train with and rows held out, drawn at random, both ascending.
+
+        At least one row is held out and two are left where there are three or more; none is held
+        out of fewer.
+        """
+        num = len(self)
+        num_held = min(max(round(fraction * num), 1), num - 2) if num >= 3 and fraction > 0.0 else 0
+        order = rng.stream(seed, "fedgcs/held out", *indices).permutation(num)
+        return np.sort(order[num_held:]), np.sort(order[:num_held])
+
+    def orders(self, num: int, seed: int, *indices: int) -> tuple[list[IntArray], IntArray]:
+        """Return `num` random orders of each selection, and the row of each; 0: as it is.
+
+        Source: FedGCS (arXiv 2405.06312), section 4.3, "data augmentation".
+        """
+        if num == 0:
+            return list(self.selections), np.arange(len(self))
+        generator = rng.stream(seed, "fedgcs/orders", *indices)
+        shuffled = [
+            generator.permutation(selection) for selection in self.selections for _ in range(num)
+        ]
+        return shuffled, np.repeat(np.arange(len(self)), num)
+
+    def state(self) -> State:
+        """Return the records as arrays, for checkpoints and weight files."""
+        sizes, clients = self.flat()
+        return {
+            "records/sizes": sizes,
+            "records/clients": clients,
+            "records/performance": self.performance.copy(),
+            "records/latency_s": self.latency_s.copy(),
+            "records/energy_j": self.energy_j.copy(),
+        }
+
+    @classmethod
+    def restored(cls, state: State) -> Records:
+        """Return the records that `state` described."""
+        sizes = np.array(state["records/sizes"], dtype=np.int64)
+        clients = np.array(state["records/clients"], dtype=np.int64)
+        ends = np.cumsum(sizes)
+        return cls(
+            tuple(clients[end - size : end] for size, end in zip(sizes, ends, strict=True)),
+            np.array(state["records/performance"], dtype=np.float64),
+            np.array(state["records/latency_s"], dtype=np.float64),
+            np.array(state["records/energy_j"], dtype=np.float64),
+        )
+
+
+NO_RECORDS = Records.of([], [], [], [])
+"""Records of nothing yet."""

@@ -1,0 +1,73 @@
+"""Surrogate records of FedGCS: sets that were never run, scored by what is known of their clients.
+
+A set's performance is the sum over its clients of Oort's utility
+
+    U(i) = n_i sqrt(mean of the squared losses of its samples)
+
+scaled to [0, 1] over the clients, divided by the clients of the set. Its seconds are the largest
+duration of any of them, its joules the sum, as each was last observed. A client that has not
+delivered yet counts with the mean of those that have.
+
+The authors' code makes records of random sets, and ranks proposals by the sum of such utilities;
+its energy and latency are commented out. What is scored here is a guess, not a measurement.
+
+Source: zhiyuan-ning/GenerativeFL@785773b (utilities); the means, seconds and joules are fleetsim's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_lengths
+from fleetsim.selectors.fedgcs.equations import min_max
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+
+
+def surrogate_records(
+    utility: FloatArray,
+    duration_s: FloatArray,
+    energy_j: FloatArray,
+    num_sets: int,
+    size: int,
+    generator: np.random.Generator,
+) -> Records:
+    """Return records of random sets of clients; none while no client is known.
+
+    Args:
+        utility: U of every client, NaN where it is not known [N].
+        duration_s: seconds of its last delivered task, NaN where not known [N].
+        energy_j: joules of its last delivered task, NaN where not known [N].
+        num_sets: number of sets.
+        size: clients of each set, or all if there are fewer.
+        generator: source of the sets.
+
+    Raises:
+        ValueError: the lengths differ.
+
+    >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
+    >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)
+    >>> one.performance.tolist(), one.latency_s.tolist(), one.energy_j.tolist()
+    ([0.5], [60.0], [12.0])
+    """
+    require_lengths(utility.shape[0], duration_s=duration_s, energy_j=energy_j)
+    columns = [_filled(column) for column in (utility, duration_s, energy_j)]
+    if any(column.size == 0 for column in columns):
+        return NO_RECORDS
+    worth, seconds, joules = min_max(columns[0]), columns[1], columns[2]
+    num = min(size, utility.size)
+    sets: list[IntArray] = [
+        generator.choice(utility.size, num, replace=False) for _ in range(num_sets)
+    ]
+    return Records.of(
+        sets,
+        [float(worth[chosen].mean()) for chosen in sets],
+        [float(seconds[chosen].max()) for chosen in sets],
+        [float(joules[chosen].sum()) for chosen in sets],
+    )
+
+
+def _filled(values: FloatArray) -> FloatArray:
+    """Return values with their mean where they are NaN; nothing if all are."""
+    is_known = np.isfinite(values)
+    return np.where(is_known, values, values[is_known].mean()) if is_known.any() else np.empty(0)

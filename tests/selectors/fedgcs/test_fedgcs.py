@@ -1,0 +1,334 @@
+"""FedGCS as a selector: what it records, when it fits, what it proposes, and what it remembers."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Evaluation, Outcome
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.selectors.fedgcs import FedGCSSettings, Records
+from fleetsim.selectors.fedgcs.fitting import FitSettings, fit
+from fleetsim.selectors.fedgcs.network import Widths
+from fleetsim.selectors.learned_weights import WeightFile
+from tests.selectors.fedgcs.networks import additive_records
+from tests.selectors.references.fedgcs import FedGcs
+from tests.selectors.references.referee import Refereed
+from tests.selectors.references.stage import Stage
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
+
+NUM = 9
+SMALL: dict[str, Any] = {
+    "embedding": 4,
+    "hidden": 8,
+    "evaluator": 10,
+    "shuffles": 3,
+    "refit_epochs": 3,
+    "exploration_fraction": 0.0,
+}
+
+
+def ready(*, accuracy: float | None = 0.5, cohort: int = 3, **settings: Any):
+    validation = None if accuracy is None else Evaluation(accuracy, 1.0)
+    return met(FedGCSSettings(**SMALL | settings), [10] * NUM, cohort=cohort, validation=validation)
+
+
+def finished(round_, clients, accuracy=0.6, seconds=30.0, outcome=Outcome.DELIVERED):
+    """A round in which every client used 7 J and has losses of its number."""
+    reports = [
+        report_of(client, loss=float(client), duration_s=10.0 + client, outcome=outcome)._replace(
+            energy_j=7.0 if outcome is Outcome.DELIVERED else None
+        )
+        for client in clients
+    ]
+    return dataclasses.replace(
+        outcome_of(round_, reports),
+        finished_at_s=seconds,
+        validation=Evaluation(accuracy, 1.0),
+    )
+
+
+def play(fleet, selector, rounds, first=1, worth=None):
+    """Play rounds; the accuracy is the mean worth of the selected, by default client / 10."""
+    worth = np.arange(NUM) / 10.0 if worth is None else worth
+    chosen = []
+    for round_ in range(first, first + rounds):
+        clients = selector.select(view_of(fleet, round_=round_))
+        chosen.append(clients.tolist())
+        selector.observe(finished(round_, clients.tolist(), float(worth[clients].mean())))
+    return chosen
+
+
+def records_of(selector) -> Records:
+    return Records.restored(selector.state())
+
+
+def test_a_round_is_recorded_with_its_accuracy_seconds_and_joules():
+    fleet, selector = ready()
+    selector.select(view_of(fleet))
+    selector.observe(finished(1, [4, 2], 0.75, 30.0))
+    records = records_of(selector)
+
+    assert [selection.tolist() for selection in records.selections] == [[4, 2]]
+    assert records.performance.tolist() == [0.75]
+    assert records.latency_s.tolist() == [30.0]
+    assert records.energy_j.tolist() == [14.0]
+
+
+def test_performance_may_be_the_rise_of_the_accuracy():
+    fleet, selector = ready(performance="rise")
+    for round_, accuracy in ((1, 0.75), (2, 0.5)):
+        selector.select(view_of(fleet, round_=round_))
+        selector.observe(finished(round_, [4, 2], accuracy))
+
+    assert records_of(selector).performance.tolist() == [1.25, 0.75]
+
+
+def test_rounds_that_say_nothing_are_not_recorded():
+    fleet, selector = ready()
+    selector.select(view_of(fleet))
+    selector.observe(finished(1, []))
+    selector.observe(finished(1, [0, 1, 2, 3]))  # more than were wanted
+    selector.observe(dataclasses.replace(finished(1, [1]), validation=Evaluation(None, None)))
+    selector.observe(finished(1, [1], accuracy=float("nan")))
+
+    assert len(records_of(selector)) == 0
+
+
+def test_a_round_in_which_all_failed_is_a_record_too():
+    fleet, selector = ready()
+    selector.select(view_of(fleet))
+    selector.observe(finished(1, [4, 2], outcome=Outcome.LATE))
+
+    assert records_of(selector).energy_j.tolist() == [0.0]
+
+
+def test_the_latest_records_are_kept():
+    fleet, selector = ready(max_records=4, warm_up_rounds=50)
+    chosen = play(fleet, selector, 7)
+
+    assert [s.tolist() for s in records_of(selector).selections] == chosen[3:]
+
+
+def test_the_first_rounds_choose_at_random_and_reach_all_clients():
+    fleet, selector = ready(warm_up_rounds=30)
+    chosen = play(fleet, selector, 29)
+
+    assert {len(clients) for clients in chosen} == {3}
+    assert {client for clients in chosen for client in clients} == set(range(NUM))
+    assert selector.last_proposals is None
+    assert "known" not in selector.state()
+
+
+def test_fits_come_after_the_warm_up_and_then_at_intervals():
+    fleet, selector = ready(warm_up_rounds=4, refit_rounds=3)
+    fits = []
+    for round_ in range(1, 12):
+        play(fleet, selector, 1, first=round_)
+        fits.append(int(selector.state()["num_fits"]))
+
+    assert fits == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+
+
+def test_after_a_fit_it_proposes_and_explores_as_often_as_it_is_told():
+    fleet, never = ready(warm_up_rounds=4)
+    _, always = ready(warm_up_rounds=4, exploration_fraction=1.0)
+    proposed = {"never": 0, "always": 0}
+    for name, selector in (("never", never), ("always", always)):
+        for round_ in range(1, 13):
+            play(fleet, selector, 1, first=round_)
+            proposed[name] += selector.last_proposals is not None
+
+    assert proposed == {"never": 8, "always": 0}
+
+
+def test_without_learning_nothing_is_recorded_or_drawn_for_exploration(tmp_path):
+    fleet, selector = ready(
+        learning=False, weights=str(weights_at(tmp_path)), exploration_fraction=1.0
+    )
+    before = selector.policy()
+    play(fleet, selector, 12)
+
+    assert selector.last_proposals is not None
+    assert not selector.needs_losses
+    for name, array in selector.policy().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def weights_at(folder, *, num=30, clients_hash="any", epochs=6):
+    """A file of small networks fitted to random sets of nine clients."""
+    settings = FitSettings(widths=Widths(4, 8, 10), shuffles=3, epochs=epochs)
+    fitted = fit(additive_records(num, NUM, 3), num_clients=NUM, settings=settings, seed=1)
+    path = folder / "fedgcs.safetensors"
+    path.write_bytes(WeightFile("fedgcs", {clients_hash: fitted.weights}).encoded())
+    return path
+
+
+def test_a_choice_is_of_candidates_and_at_most_those_wanted(tmp_path):
+    path = str(weights_at(tmp_path))
+    for length in ("adaptive", "fixed"):
+        for choice in ("representation", "generated"):
+            fleet, selector = ready(learning=False, weights=path, length=length, choice=choice)
+            for round_ in range(1, 8):
+                view = view_of(fleet, round_=round_, candidates=[1, 2, 5, 7, 8], wanted=3)
+                chosen = selector.select(view).tolist()
+
+                assert set(chosen) <= {1, 2, 5, 7, 8}
+                assert 1 <= len(set(chosen)) == len(chosen) <= 3
+                assert length == "adaptive" or len(chosen) == 3
+
+
+def test_clients_that_no_record_names_are_chosen_at_random(tmp_path):
+    few = Records.of([[0, 1], [2, 3], [1, 2]], *np.ones((3, 3)))
+    fitted = fit(few, num_clients=NUM, settings=FitSettings(epochs=1), seed=1)
+    path = tmp_path / "few.safetensors"
+    path.write_bytes(WeightFile("fedgcs", {"any": fitted.weights}).encoded())
+    fleet, selector = ready(learning=False, weights=str(path))
+
+    assert sorted(selector.select(view_of(fleet, candidates=[5, 7])).tolist()) == [5, 7]
+    assert set(selector.select(view_of(fleet, candidates=[2, 5, 7])).tolist()) == {2}
+    assert selector.select(view_of(fleet, candidates=[])).size == 0
+
+
+def test_repeats_can_be_avoided():
+    fleet, selector = ready(warm_up_rounds=5, repeats="avoided", choice="generated")
+    play(fleet, selector, 5)
+    for round_ in range(6, 20):
+        seen = {frozenset(s.tolist()) for s in records_of(selector).selections}
+        (chosen,) = play(fleet, selector, 1, first=round_)
+        found = selector.last_proposals
+        assert found is not None
+        is_new = [frozenset(tokens.tolist()) not in seen for tokens in found.sets]
+        assert frozenset(chosen) not in seen or not any(is_new)
+
+
+def test_orders_of_the_starts_differ_between_rounds_and_follow_from_the_seed(tmp_path):
+    path = str(weights_at(tmp_path))
+
+    def curves(seed):
+        fleet, selector = met(
+            FedGCSSettings(**SMALL, learning=False, weights=path), [10] * NUM, seed=seed
+        )
+        found = []
+        for round_ in (1, 2):
+            selector.select(view_of(fleet, round_=round_))
+            found.append(selector.last_proposals.curve.tolist())
+        return found
+
+    one = curves(1)
+    assert one == curves(1)
+    assert one[0] != one[1]
+    assert one != curves(2)
+
+
+def test_surrogates_are_made_of_what_clients_told():
+    fleet, selector = ready(
+        records="surrogate", warm_up_rounds=4, surrogate_sets=20, accuracy=None, max_records=4
+    )
+    chosen = play(fleet, selector, 4)
+    state = selector.state()
+    asked = sorted({client for clients in chosen for client in clients})
+
+    assert state["utility"][asked].tolist() == [10.0 * client for client in asked]
+    assert state["duration_s"][asked].tolist() == [10.0 + client for client in asked]
+    assert state["energy_j"][asked].tolist() == [7.0] * len(asked)
+    assert len(records_of(selector)) == 20
+    assert play(fleet, selector, 3, first=5)
+
+
+def test_a_client_that_failed_tells_nothing():
+    fleet, selector = ready(records="surrogate")
+    selector.select(view_of(fleet))
+    selector.observe(finished(1, [4], outcome=Outcome.LATE))
+
+    assert np.isnan(selector.state()["utility"]).all()
+
+
+def test_what_was_learned_goes_on_in_another_run():
+    fleet, first = ready(warm_up_rounds=4, refit_rounds=3)
+    play(fleet, first, 6)
+    _, second = ready(warm_up_rounds=4, refit_rounds=3)
+    second.take_up(first.learned())
+    learned, again = first.learned(), second.learned()
+
+    assert learned.keys() == again.keys()
+    for name, array in learned.items():
+        np.testing.assert_array_equal(array, again[name])
+    play(fleet, second, 1)
+    assert second.last_proposals is not None
+    play(fleet, second, 2, first=2)
+    assert len(records_of(second)) == 9
+    assert int(second.state()["num_fits"]) == 2
+
+
+def test_a_policy_is_a_weight_file_for_these_clients(tmp_path):
+    fleet, first = ready(warm_up_rounds=4)
+    play(fleet, first, 5)
+    path = tmp_path / "own.safetensors"
+    path.write_bytes(WeightFile("fedgcs", {"any": first.policy()}).encoded())
+    _, second = ready(learning=False, weights=str(path))
+    view = view_of(fleet, round_=6)
+
+    assert second.select(view).tolist() == first.select(view).tolist()
+    assert FedGCSSettings.weights_are_for == "these clients"
+
+
+def test_weights_of_other_clients_are_refused(tmp_path):
+    path = weights_at(tmp_path, clients_hash="0" * 64)
+    settings = FedGCSSettings(learning=False, weights=str(path))
+    with pytest.raises(ScenarioError, match="was learned on other clients"):
+        met(settings, [10] * NUM, clients_hash="1" * 64)
+    with pytest.raises(ScenarioError, match=r"know a client 8, but fleet.size is 5"):
+        met(settings, [10] * 5)
+    with pytest.raises(DataError, match="weights"):
+        ready(weights="no-such-file")
+
+
+def test_it_needs_something_to_choose_by():
+    with pytest.raises(ScenarioError, match="learning: fedgcs has nothing to choose by"):
+        ready(learning=False)
+    with pytest.raises(ScenarioError, match=r"evaluate.validation_fraction"):
+        ready(accuracy=None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"growth": "growing", "step_size": 5.0, "steps": 3},
+        {"length": "fixed", "beam_width": 1},
+        {"starts": 2, "steps": 0},
+    ],
+)
+def test_every_choice_is_that_of_plain_python(changes, tmp_path):
+    path = weights_at(tmp_path)
+    weights = WeightFile.decoded(path.read_bytes()).weights["any"]
+    settings = FedGCSSettings(learning=False, weights=str(path), step_size=2.0, steps=2)
+    settings = settings.model_copy(update={"starts": 4} | changes)
+    own = {name[8:]: array for name, array in weights.items() if name.startswith("network/")}
+    records = Records.restored(weights)
+    reference = FedGcs(
+        settings,
+        own,
+        weights["known"].tolist(),
+        [selection.tolist() for selection in records.selections],
+        records.performance.tolist(),  # all cost the same
+    )
+    referee = Refereed(settings.build(), reference)
+    Stage(1).play(referee, 12)
+
+    assert referee.num_choices == 12
+    assert referee.mismatches == []
+
+
+def test_reading_its_settings_takes_no_torch():
+    code = (
+        "import sys; from fleetsim.selectors.fedgcs import FedGCSSettings;"
+        " FedGCSSettings().build(); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

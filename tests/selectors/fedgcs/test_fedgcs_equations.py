@@ -1,0 +1,88 @@
+"""Equations of FedGCS on numbers that can be computed by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.selectors.fedgcs import ascended, joint_loss, min_max, scores, sequence_loss
+
+TEN = {"budget_s": 10.0, "budget_j": 10.0}
+
+
+def one_score(performance, seconds, joules, **more):
+    arrays = (np.array([x]) for x in (performance, seconds, joules))
+    return scores(*arrays, **TEN | more).item()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "joules", "expected"),
+    [
+        (10.0, 10.0, 0.8),
+        (5.0, 1.0, 0.8),
+        (20.0, 10.0, 0.2),
+        (10.0, 40.0, 0.05),
+        (20.0, 40.0, 0.0125),
+    ],
+)
+def test_a_score_is_the_performance_less_penalties_on_what_exceeds_a_budget(
+    seconds, joules, expected
+):
+    """(10 / 20)^2 = 1/4 and (10 / 40)^2 = 1/16; within the budget there is no bonus."""
+    assert one_score(0.8, seconds, joules) == pytest.approx(expected)
+
+
+def test_exponents_set_the_penalties():
+    assert one_score(0.8, 20.0, 40.0, latency_exponent=1.0) == pytest.approx(0.8 / 2 / 16)
+    assert one_score(0.8, 20.0, 40.0, energy_exponent=0.0) == pytest.approx(0.8 / 4)
+
+
+def test_extreme_costs_give_a_score_and_no_warning():
+    assert one_score(0.8, 1e300, 0.0) == 0.0
+    assert one_score(0.8, 5.0, 5.0, budget_s=5e-324, budget_j=1e300) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"performance": -0.1}, "performance must not be negative"),
+        ({"budget_s": 0.0}, "budget_s must be positive"),
+        ({"budget_j": 0.0}, "budget_j must be positive"),
+        ({"latency_exponent": -1.0}, "latency_exponent must not be negative"),
+        ({"energy_exponent": -1.0}, "energy_exponent must not be negative"),
+    ],
+)
+def test_a_wrong_argument_of_the_score_is_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        one_score(**{"performance": 0.5, "seconds": 1.0, "joules": 1.0} | wrong)
+
+
+def test_normalisation_is_over_the_range_of_the_values():
+    assert min_max(np.array([3.0, 1.0, 5.0, 2.0])).tolist() == [0.5, 0.0, 1.0, 0.25]
+    assert min_max(np.array([4.0, 4.0])).tolist() == [0.0, 0.0]
+    assert min_max(np.empty(0)).size == 0
+
+
+def test_the_loss_of_a_sequence_is_the_negative_logarithm_of_its_probability():
+    assert sequence_loss(np.array([0.5, 0.25, 1.0])) == pytest.approx(math.log(8.0))
+    with pytest.raises(ValueError, match="probabilities must be in"):
+        sequence_loss(np.array([0.5, 0.0]))
+
+
+def test_the_joint_loss_weighs_both_losses():
+    """Sequences: 0.8 (1 + 3) / 2 = 1.6; scores: 0.2 (0.5^2 + 0) / 2 = 0.025."""
+    losses = np.array([1.0, 3.0]), np.array([0.5, 1.0]), np.array([0.0, 1.0])
+
+    assert joint_loss(*losses) == pytest.approx(1.625)
+    assert joint_loss(*losses, alpha=0.0) == pytest.approx(0.125)
+    assert joint_loss(*losses, alpha=1.0) == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
+        joint_loss(*losses, alpha=1.5)
+
+
+def test_a_step_of_the_ascent_follows_the_gradient():
+    start, gradient = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[0.5, 0.0], [0.25, -1.0]])
+
+    assert ascended(start, gradient, 2.0).tolist() == [[2.0, 2.0], [0.5, -1.0]]

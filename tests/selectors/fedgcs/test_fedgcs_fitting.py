@@ -1,0 +1,176 @@
+"""Fits learn to rank selections and to generate them, and follow from their seed alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.selectors.fedgcs import Records, fitting
+from fleetsim.selectors.fedgcs.fitting import FitSettings, fit, network_of
+from fleetsim.selectors.fedgcs.network import Widths
+from fleetsim.selectors.fedgcs.proposals import SearchSettings, decode
+from fleetsim.selectors.fedgcs.records import NO_RECORDS
+from tests.selectors.fedgcs.networks import additive_records
+
+QUICK = FitSettings(widths=Widths(8, 16, 20), shuffles=5, epochs=4, learning_rate=0.01)
+SOME = additive_records(30, 9, 3)
+
+
+def fitted(records=SOME, settings=QUICK, **more):
+    return fit(records, **{"num_clients": 9, "settings": settings, "seed": 3} | more)
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A fit to 200 records of 5 of 12 clients, and to the same with exchanged scores."""
+    settings = FitSettings(
+        widths=Widths(8, 32, 40),
+        shuffles=8,
+        batch_size=256,
+        learning_rate=0.005,
+        epochs=25,
+        held_out_fraction=0.2,
+    )
+    records = additive_records(200, 12, 5)
+    told = []
+    result = fit(
+        records,
+        num_clients=12,
+        settings=settings,
+        seed=1,
+        has_control=True,
+        on_progress=lambda done, planned: told.append((done, planned)),
+    )
+    return records, result, told
+
+
+def test_estimates_rank_records_that_were_held_out(trained):
+    _, result, _ = trained
+
+    assert result.facts["held_out"] == 40.0
+    assert result.facts["spearman"] > 0.8
+    assert result.facts["kendall"] > 0.6
+
+
+def test_with_exchanged_scores_there_is_nothing_to_rank(trained):
+    """Of 40 independent pairs, Spearman's rho has the standard error 1 / sqrt(39) = 0.16, and
+    Kendall's tau 0.11; three of them."""
+    _, result, _ = trained
+
+    assert abs(result.facts["control_spearman"]) < 0.48
+    assert abs(result.facts["control_kendall"]) < 0.33
+
+
+def test_the_decoder_generates_the_encoded_sets(trained):
+    records, result, _ = trained
+    network, known = network_of(result.weights)
+    tokens = [np.searchsorted(known, selection) for selection in records.selections[:20]]
+    encoded = network.encode(network.tokens(tokens))
+    found = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, SearchSettings())
+    right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(found, tokens, strict=True)]
+
+    assert sum(right) >= 15
+
+
+def test_progress_counts_the_epochs_of_both_fits(trained):
+    told = trained[2]
+
+    assert told[0] == (1, 50)
+    assert told[-1] == (50, 50)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_the_result_has_the_records_and_the_clients_that_they_name(trained):
+    records, result, _ = trained
+    again = Records.restored(result.weights)
+
+    assert result.weights["known"].tolist() == records.clients.tolist()
+    assert again.performance.tolist() == records.performance.tolist()
+
+
+def test_a_fit_follows_from_its_seed_whatever_the_number_of_threads():
+    before = torch.get_num_threads()
+    one = fitted()
+    torch.set_num_threads(2)
+    try:
+        two = fitted()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+    assert_same(one.weights, two.weights)
+    assert not np.array_equal(
+        one.weights["network/output.bias"], fitted(seed=4).weights["network/output.bias"]
+    )
+    assert not np.array_equal(
+        one.weights["network/output.bias"], fitted(index=1).weights["network/output.bias"]
+    )
+
+
+def test_long_batches_are_computed_in_parts(monkeypatch):
+    """Parts of some sequences add up to the same gradient, but for the order of the sums."""
+    whole = fitted()
+    # Four tokens of three clients and an end, ten logits each: parts of five sequences.
+    monkeypatch.setattr(fitting, "_MOST_LOGITS", 4 * 10 * 5)
+    parts = fitted()
+
+    for name, array in whole.weights.items():
+        assert parts.weights[name] == pytest.approx(array, abs=2e-3), name
+
+
+def test_a_fit_ends_when_held_out_records_do_not_improve():
+    stuck = replace(QUICK, learning_rate=1.0, epochs=50, patience=3)
+    facts = fitted(settings=stuck).facts
+
+    assert facts["epochs"] < 50
+    assert facts["epochs"] == facts["best_epoch"] + 3
+
+
+def test_without_held_out_records_all_epochs_are_taken():
+    facts = fitted(settings=replace(QUICK, held_out_fraction=0.0)).facts
+
+    assert facts["epochs"] == 4
+    assert math.isnan(facts["held_out_loss"])
+    assert math.isnan(facts["spearman"])
+
+
+def test_a_fit_may_go_on_from_an_earlier_one():
+    first = fitted(settings=replace(QUICK, epochs=12))
+    more = additive_records(10, 11, 3, seed=5)
+    later = fitted(
+        SOME + more, replace(QUICK, widths=Widths(3, 3, 3)), num_clients=11, before=first.weights
+    )
+    anew = fitted(SOME + more, num_clients=11)
+
+    assert later.weights["known"].tolist() == list(range(11))
+    assert later.weights["network/embedding.weight"].shape == (12, 8)
+    assert later.facts["held_out_loss"] < anew.facts["held_out_loss"]
+
+
+def test_equal_scores_have_no_rank_and_do_no_harm():
+    flat = Records.of(SOME.selections, *np.ones((3, len(SOME))))
+
+    assert math.isnan(fitted(flat).facts["kendall"])
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (NO_RECORDS, "got 0, of clients"),
+        (SOME.chosen(np.array([0])), "got 1, of clients"),
+        (SOME + Records.of([[9]], *np.ones((3, 1))), r"of clients \[0\] to \[9\]"),
+    ],
+)
+def test_too_few_records_or_other_clients_are_refused(records, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(records)

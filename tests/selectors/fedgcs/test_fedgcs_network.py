@@ -1,0 +1,260 @@
+"""Networks, ascent and beam search against the same in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.selectors.fedgcs import ascended, joint_loss
+from fleetsim.selectors.fedgcs.network import network_of, take_over
+from fleetsim.selectors.fedgcs.proposals import (
+    SearchSettings,
+    ascend,
+    decode,
+    estimates_of,
+    propose,
+)
+from tests.selectors.fedgcs.networks import tiny
+from tests.selectors.references.fedgcs import Net
+
+SEQUENCES = [[0, 3, 5], [4], [2, 1, 0, 5, 3]]
+ALL = np.ones(6, dtype=np.bool_)
+both_starts = pytest.mark.parametrize("start", ["last", "pooled"])
+
+
+def arrays_of(sequences):
+    return [np.array(sequence) for sequence in sequences]
+
+
+def encoded(network, sequences=SEQUENCES):
+    return network.encode(network.tokens(arrays_of(sequences)))
+
+
+def dice():
+    return np.random.Generator(np.random.Philox(5))
+
+
+@both_starts
+def test_representations_and_estimates_are_those_of_the_equations(start):
+    network = tiny(start=start)
+    plain = Net(network.arrays())
+    states = encoded(network)
+    estimates = network.estimate(states).tolist()
+
+    for row, sequence in enumerate(SEQUENCES):
+        expected = plain.encode(sequence)
+        found = states.states[row, : len(sequence)].tolist()
+        assert np.array(found) == pytest.approx(np.array(expected), abs=1e-5)
+        assert estimates[row] == pytest.approx(plain.estimate(expected), abs=1e-5)
+
+
+@both_starts
+def test_the_joint_loss_of_a_batch_is_that_of_the_equations(start):
+    network = tiny(start=start)
+    plain = Net(network.arrays())
+    targets = [0.3, -0.2, 0.9]
+    with torch.no_grad():
+        found = network.joint_losses(
+            network.tokens(arrays_of(SEQUENCES)), torch.tensor(targets), alpha=0.8
+        )
+    expected = joint_loss(
+        np.array([plain.sequence_loss(sequence) for sequence in SEQUENCES]),
+        np.array(targets),
+        np.array([plain.estimate(plain.encode(sequence)) for sequence in SEQUENCES]),
+    )
+
+    assert found.mean().item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_every_weight_takes_part_in_the_loss():
+    for start, unused in (("last", set()), ("pooled", {"start.weight", "start.bias"})):
+        network = tiny(start=start)
+        tokens = network.tokens(arrays_of(SEQUENCES))
+        network.joint_losses(tokens, torch.ones(3), 0.8).sum().backward()
+        gone = {
+            name
+            for name, entry in network.named_parameters()
+            if entry.grad is None or not entry.grad.abs().sum() > 0.0
+        }
+
+        assert gone == unused
+
+
+def test_one_step_of_the_ascent_is_the_equation():
+    network = tiny()
+    plain = Net(network.arrays())
+    path, curve = ascend(network, encoded(network), [0.5])
+
+    for row, sequence in enumerate(SEQUENCES):
+        states = plain.encode(sequence)
+        gradient = np.array([plain.gradient(states)] * len(sequence))
+        expected = ascended(np.array(states), gradient, 0.5)
+        assert path[0].states[row, : len(sequence)].numpy() == pytest.approx(expected, abs=1e-5)
+        assert curve[0, row] == pytest.approx(plain.estimate(states), abs=1e-5)
+        assert curve[1, row] == pytest.approx(plain.estimate(expected.tolist()), abs=1e-5)
+
+
+def test_small_steps_lower_no_estimate():
+    network = tiny()
+    _, curve = ascend(network, encoded(network), [0.01] * 20)
+
+    assert curve.shape == (21, 3)
+    assert (np.diff(curve, axis=0) >= 0.0).all()
+    # An evaluator without an active unit has no gradient.
+    assert (curve[-1] > curve[0]).any()
+
+
+def test_steps_may_grow():
+    assert SearchSettings(step_size=0.5, steps=4).step_sizes() == [0.5] * 4
+    growing = SearchSettings(step_size=0.5, steps=4, growth="growing")
+    assert growing.step_sizes() == [0.5, 1.0, 1.5, 2.0]
+
+
+@both_starts
+@pytest.mark.parametrize("seed", range(8))
+def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, seed):
+    """Sequences of 1 to 4 of 6 clients: 6 + 30 + 120 + 360 = 516."""
+    network = tiny(start=start, seed=seed)
+    plain = Net(network.arrays())
+    wide = SearchSettings(beam_width=1000)
+    for row, found in enumerate(decode(network, encoded(network), ALL, 4, wide)):
+        everything = plain.exhaustive(plain.encode(SEQUENCES[row]), range(6), 1, 4)
+
+        assert len(everything) == 516
+        assert sum(np.exp(score) for score, _ in everything) == pytest.approx(1.0)
+        assert found.tolist() == max(everything)[1]
+
+
+@both_starts
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("length", ["adaptive", "fixed"])
+def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length):
+    settings = SearchSettings(beam_width=width, length=length)
+    least = 4 if length == "fixed" else 1
+    for seed in range(6):
+        network = tiny(start=start, seed=seed)
+        plain = Net(network.arrays())
+        found = decode(network, encoded(network), ALL, 4, settings)
+        for sequence, tokens in zip(SEQUENCES, found, strict=True):
+            assert tokens.tolist() == plain.beam(plain.encode(sequence), range(6), least, 4, width)
+
+
+def test_a_greedy_search_may_miss_what_a_beam_finds():
+    """Otherwise the tests of widths could not fail."""
+    differences = 0
+    for seed in range(20):
+        network = tiny(seed=seed)
+        one, five = (
+            decode(network, encoded(network), ALL, 4, SearchSettings(beam_width=width))
+            for width in (1, 5)
+        )
+        differences += sum(a.tolist() != b.tolist() for a, b in zip(one, five, strict=True))
+
+    assert differences > 0
+
+
+@pytest.mark.parametrize("length", ["adaptive", "fixed"])
+def test_only_allowed_clients_are_generated_none_twice(length):
+    allowed = np.array([False, True, False, True, True, False])
+    for seed in range(10):
+        network = tiny(seed=seed)
+        for found in decode(network, encoded(network), allowed, 5, SearchSettings(length=length)):
+            assert set(found.tolist()) <= {1, 3, 4}
+            assert 1 <= np.unique(found).size == found.size
+            assert length == "adaptive" or found.size == 3
+
+
+def test_without_an_allowed_client_there_is_no_set():
+    network = tiny()
+    with pytest.raises(ValueError, match="allowed and wanted, got 0"):
+        decode(network, encoded(network), ~ALL, 4, SearchSettings())
+    with pytest.raises(ValueError, match="allowed and wanted, got 0"):
+        decode(network, encoded(network), ALL, 0, SearchSettings())
+
+
+def test_the_paper_decodes_the_representation_of_the_largest_estimate():
+    network = tiny()
+    plain = Net(network.arrays())
+    settings = SearchSettings(step_size=0.5, steps=3)
+    found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
+    orders = dice()
+    finals = [plain.encode(orders.permutation(np.array(s)).tolist()) for s in SEQUENCES]
+    for _ in range(3):
+        finals = [plain.ascended(states, 0.5) for states in finals]
+    states = max(finals, key=plain.estimate)
+
+    assert found.sets[0].tolist() == plain.beam(states, range(6), 1, 4, 5)
+    assert found.estimates[0] == pytest.approx(plain.estimate(states), abs=1e-5)
+    assert found.curve.shape == (4, 3)
+
+
+def test_generated_sets_are_ranked_by_their_own_estimates():
+    network = tiny()
+    settings = SearchSettings(step_size=1.0, steps=4, choice="generated")
+    found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
+
+    assert len({frozenset(tokens.tolist()) for tokens in found.sets}) == len(found.sets) > 1
+    assert (np.diff(found.estimates) <= 0.0).all()
+
+
+def test_the_estimate_of_a_set_is_a_mean_over_orders():
+    network = tiny()
+    plain = Net(network.arrays())
+    one = [np.array([4])]
+    set_ = [np.array([0, 5])]
+    ways = [plain.estimate(plain.encode(order)) for order in ([0, 5], [5, 0])]
+
+    expected = plain.estimate(plain.encode([4]))
+    assert estimates_of(network, one, dice())[0] == pytest.approx(expected, abs=1e-5)
+    assert min(ways) <= estimates_of(network, set_, dice())[0] <= max(ways)
+    assert min(ways) < max(ways)
+
+
+@both_starts
+def test_weights_go_out_and_in(start):
+    network = tiny(start=start)
+    again = network_of(network.arrays())
+    loss = [
+        net.joint_losses(net.tokens(arrays_of(SEQUENCES)), torch.ones(3), 0.5).tolist()
+        for net in (network, again)
+    ]
+
+    assert loss[0] == loss[1]
+    assert (again.widths, again.start_from) == (network.widths, start)
+
+
+def test_initial_weights_follow_from_their_seed_alone():
+    before = torch.random.get_rng_state()
+    one, same, other = tiny(seed=1).arrays(), tiny(seed=1).arrays(), tiny(seed=2).arrays()
+
+    assert torch.equal(before, torch.random.get_rng_state())
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, same[name])
+        assert name == "is_pooled" or not np.array_equal(array, other[name])
+
+
+def test_clients_keep_their_weights_when_others_become_known():
+    """Clients 3 and 8 are tokens 0 and 1 at first, and 1 and 3 later; the end token stays last."""
+    old, new = tiny(2, seed=1), tiny(4, seed=2)
+    fresh = new.arrays()
+    take_over(new, np.array([1, 3, 5, 8]), old, np.array([3, 8]))
+    had, has = old.arrays(), new.arrays()
+
+    for name in ("embedding.weight", "output.weight", "output.bias"):
+        np.testing.assert_array_equal(has[name][[1, 3, 4]], had[name])
+        np.testing.assert_array_equal(has[name][[0, 2]], fresh[name][[0, 2]])
+    np.testing.assert_array_equal(has["decoder.weight_hh_l0"], had["decoder.weight_hh_l0"])
+    # With the first two clients alone, the estimates are the same.
+    first = old.estimate(old.encode(old.tokens(arrays_of([[0, 1]]))))
+    later = new.estimate(new.encode(new.tokens(arrays_of([[1, 3]]))))
+    assert first.item() == later.item()
+
+
+def test_a_client_that_left_the_records_is_forgotten():
+    old, new = tiny(3, seed=1), tiny(2, seed=2)
+    take_over(new, np.array([2, 9]), old, np.array([2, 4, 9]))
+
+    np.testing.assert_array_equal(
+        new.arrays()["embedding.weight"], old.arrays()["embedding.weight"][[0, 2, 3]]
+    )

@@ -1,0 +1,138 @@
+"""Records of selections: their scores, division, orders and state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim.selectors.fedgcs import Records, Scoring, surrogate_records
+from fleetsim.selectors.fedgcs.records import NO_RECORDS
+
+FOUR = Records.of(
+    [[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2, 1]
+)
+
+
+def test_budgets_are_medians_of_the_records_or_as_given():
+    """The medians are 15 s and 1 J: 20 s cost (15 / 20)^2, 40 s (15 / 40)^2, 2 J (1 / 2)^2."""
+    expected = [0.5, 0.6 * 0.5625, 0.7 * 0.25, 0.9 * 0.140625]
+
+    assert FOUR.scores(Scoring()).tolist() == pytest.approx(expected)
+    lavish = Scoring(budget_s=40.0, budget_j=2.0)
+    assert FOUR.scores(lavish).tolist() == [0.5, 0.6, 0.7, 0.9]
+
+
+def test_performance_may_be_scaled_over_the_records():
+    scaled = Scoring(budget_s=40.0, budget_j=2.0, performance="min_max")
+
+    assert FOUR.scores(scaled).tolist() == pytest.approx([0.0, 0.25, 0.5, 1.0])
+
+
+def test_records_without_costs_are_scored_by_performance():
+    free = Records.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
+
+    assert free.scores(Scoring()).tolist() == [0.25, 0.5]
+    assert NO_RECORDS.scores(Scoring()).size == 0
+
+
+def test_records_can_be_joined_and_chosen():
+    joined = FOUR + FOUR.chosen(np.array([3, 0]))
+
+    assert [selection.tolist() for selection in joined.selections[3:]] == [[9], [9], [5, 1]]
+    assert joined.performance[3:].tolist() == [0.9, 0.9, 0.5]
+    assert joined.latency_s[3:].tolist() == [40.0, 40.0, 10.0]
+    assert joined.clients.tolist() == [1, 2, 5, 7, 9]
+
+
+def test_records_of_unknown_clients_can_be_left_out():
+    is_known = np.ones(10, dtype=np.bool_)
+    is_known[7] = False
+
+    assert [s.tolist() for s in FOUR.within(is_known).selections] == [[5, 1], [2], [9]]
+    assert len(NO_RECORDS.within(is_known)) == 0
+    is_known[:] = False
+    assert len(FOUR.within(is_known)) == 0
+
+
+def test_state_and_back():
+    for records in (FOUR, NO_RECORDS):
+        again = Records.restored(records.state())
+
+        assert [s.tolist() for s in again.selections] == [s.tolist() for s in records.selections]
+        assert again.performance.tolist() == records.performance.tolist()
+        assert again.latency_s.tolist() == records.latency_s.tolist()
+        assert again.energy_j.tolist() == records.energy_j.tolist()
+
+
+@pytest.mark.parametrize(("num", "fraction", "held"), [(2, 0.5, 0), (3, 0.1, 1), (40, 0.1, 4)])
+def test_a_share_of_the_records_is_held_out(num, fraction, held):
+    records = Records.of([[i] for i in range(num)], *np.ones((3, num)))
+    rows, held_out = records.split(fraction, seed=3)
+
+    assert held_out.size == held
+    assert sorted([*rows.tolist(), *held_out.tolist()]) == list(range(num))
+    assert records.split(0.0, seed=3)[1].size == 0
+
+
+def test_other_seeds_hold_out_others():
+    records = Records.of([[i] for i in range(40)], *np.ones((3, 40)))
+
+    assert records.split(0.1, 3)[1].tolist() == records.split(0.1, 3)[1].tolist()
+    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 4)[1].tolist()
+    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 3, 1)[1].tolist()
+
+
+def test_each_selection_comes_in_many_orders():
+    long = Records.of([list(range(8)), [3, 1]], *np.ones((3, 2)))
+    orders, row = long.orders(25, 0)
+
+    assert row.tolist() == [0] * 25 + [1] * 25
+    assert all(sorted(order.tolist()) == list(range(8)) for order in orders[:25])
+    assert len({tuple(order.tolist()) for order in orders[:25]}) > 20
+    assert {tuple(order.tolist()) for order in orders[25:]} == {(3, 1), (1, 3)}
+
+
+def test_without_shuffles_each_comes_as_it_was_selected():
+    orders, row = FOUR.orders(0, 0)
+
+    assert [order.tolist() for order in orders] == [[5, 1], [2], [1, 2, 7], [9]]
+    assert row.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("selection", "numbers", "message"),
+    [
+        ([1, 1], (1.0, 1.0, 1.0), "distinct clients"),
+        ([], (1.0, 1.0, 1.0), "sizes of selections must be positive, got 0"),
+        ([3, -1], (1.0, 1.0, 1.0), "clients must not be negative, got -1"),
+        ([1], (-1.0, 1.0, 1.0), "performance must be finite"),
+        ([1], (1.0, np.nan, 1.0), "latency_s must be finite"),
+        ([1], (1.0, 1.0, np.inf), "energy_j must be finite"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(selection, numbers, message):
+    with pytest.raises(ValueError, match=message):
+        Records.of([selection], *([number] for number in numbers))
+
+
+def test_surrogates_score_sets_by_what_clients_told():
+    """Utilities 1, 2, 3 and a client never seen, which counts as 2: scaled to 0, 1/2, 1, 1/2."""
+    utility = np.array([1.0, 2.0, 3.0, np.nan])
+    seconds, joules = np.array([10.0, 30.0, 20.0, np.nan]), np.array([1.0, 2.0, 6.0, np.nan])
+    dice = np.random.Generator(np.random.Philox(1))
+    records = surrogate_records(utility, seconds, joules, 50, 2, dice)
+    worth, told_s, told_j = [0.0, 0.5, 1.0, 0.5], [10.0, 30.0, 20.0, 20.0], [1.0, 2.0, 6.0, 3.0]
+
+    assert len(records) == 50
+    assert records.clients.tolist() == [0, 1, 2, 3]
+    for i, (a, b) in enumerate(selection.tolist() for selection in records.selections):
+        assert records.performance[i] == pytest.approx((worth[a] + worth[b]) / 2)
+        assert records.latency_s[i] == max(told_s[a], told_s[b])
+        assert records.energy_j[i] == pytest.approx(told_j[a] + told_j[b])
+
+
+def test_there_are_no_surrogates_before_a_client_is_known():
+    nothing = np.full(3, np.nan)
+    dice = np.random.Generator(np.random.Philox(1))
+
+    assert len(surrogate_records(nothing, nothing, nothing, 5, 2, dice)) == 0

@@ -1,0 +1,51 @@
+"""FedGCS recovers the best set of a known score more often than random search does."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from benchmarks.fedgcs_recovery import NEAR, World, recovered
+from fleetsim.selectors.fedgcs import scores
+
+SEEDS = range(10)
+
+
+def test_the_score_of_the_benchmark_is_that_of_single_sets():
+    world = World.of_seed(4)
+    sets = world.all_sets()
+    records = world.records(sets)
+    row = list(itertools.combinations(range(24), 5)).index((1, 4, 5, 11, 20))
+    members = [1, 4, 5, 11, 20]
+
+    assert len(sets) == 42_504
+    assert records.performance[row] == pytest.approx(sum(world.worth[i] for i in members) / 5)
+    assert records.latency_s[row] == max(world.seconds[i] for i in members)
+    assert records.energy_j[row] == pytest.approx(sum(world.joules[i] for i in members))
+
+
+def test_few_sets_are_near_the_best():
+    """Otherwise the recovery would show nothing."""
+    for seed in (0, 4, 9):
+        world = World.of_seed(seed)
+        everything = world.records(world.all_sets())
+        budgets = [float(np.median(x)) for x in (everything.latency_s, everything.energy_j)]
+        values = scores(
+            everything.performance,
+            everything.latency_s,
+            everything.energy_j,
+            budget_s=budgets[0],
+            budget_j=budgets[1],
+        )
+
+        assert (values >= NEAR * values.max()).sum() < 42
+
+
+@pytest.mark.slow
+def test_proposals_come_within_two_percent_of_the_best_set_in_eight_of_ten_worlds():
+    found = [recovered(seed) for seed in SEEDS]
+
+    assert sum(one.online >= NEAR for one in found) >= 8
+    assert sum(one.random >= NEAR for one in found) <= 2
