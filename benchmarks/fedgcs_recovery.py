@@ -25,7 +25,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -150,10 +150,9 @@ def _offline(records: Records, seed: int, budgets: dict[str, float]) -> Iterator
     """Yield the first proposal of each choice after one fit [1, K]."""
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
 
-    rules = FedGCSSettings(
-        length="fixed", exploration_fraction=0.0, epochs=OFFLINE_EPOCHS, **budgets
-    )
-    fitted = fitting.fit(records, num_clients=NUM_CLIENTS, settings=rules.fit_settings(), seed=seed)
+    rules = FedGCSSettings(length="fixed", exploration_fraction=0.0, **budgets)
+    fit_settings = replace(rules.fit_settings(), epochs=OFFLINE_EPOCHS)
+    fitted = fitting.fit(records, num_clients=NUM_CLIENTS, settings=fit_settings, seed=seed)
     for choice in ("representation", "generated"):
         settings = rules.model_copy(update={"choice": choice})
         selector = settings.build()

@@ -247,6 +247,12 @@ EXAMPLES = {
         )
         for key, value in FAVOR_KEYS.items()
     },
+    "FedGCSSettings.surrogate_sets": selector("fedgcs", "surrogate_sets=5", VALIDATED),
+    "FedGCSSettings.performance": selector("fedgcs, records: surrogate", "performance=rise"),
+    "FedGCSSettings.max_records": selector("fedgcs, records: surrogate", "max_records=9"),
+    "FedGCSSettings.exploration_fraction": selector(
+        "fedgcs, records: surrogate", "exploration_fraction=1.0"
+    ),
     "FedCorSettings.warm_up_fit_steps": selector(
         "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3", "warm_up_fit_steps=2"
     ),
@@ -320,6 +326,12 @@ ALWAYS_ACT = {
     "FedAvgMSettings": "learning_rate momentum",
     "FedAvgSettings": "weights",
     "FedBuffSettings": "server_learning_rate",
+    "FedGCSSettings": (
+        "weights learning records performance_scale latency_exponent energy_exponent budget_s"
+        " budget_j warm_up_rounds refit_rounds embedding hidden evaluator alpha shuffles target"
+        " batch_size learning_rate refit_epochs patience held_out_fraction starts step_size steps"
+        " growth beam_width length start choice repeats"
+    ),
     "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",
     "FavorSettings": "weights learning components scaling hidden memory_gib ties",
     "FedCorSettings": (

@@ -51,7 +51,7 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import Evaluation, FleetView, IntArray, RoundOutcome, RoundView, State
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.effects import ActsIf, all_of, beside, by_key
+from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, LearningRate, Rounds, Severity, Weight
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
@@ -69,25 +69,17 @@ if TYPE_CHECKING:
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
-_LEARNS = beside("learning", True)
-_COLLECTS = all_of(_LEARNS, beside("records", "rounds"))
-_HAS_NO_FILE = ActsIf(
-    lambda own, _: own.weights is None, "weights names a file of trained networks", "leave it out"
-)
+_COLLECTS = beside("records", "rounds")
 
 
 class FedGCSSettings(Settings):
     """Sets that networks generate, trained on scores of earlier selections."""
 
     acts_if = by_key(
-        records=_LEARNS,
         performance=_COLLECTS,
         exploration_fraction=_COLLECTS,
         max_records=_COLLECTS,
-        surrogate_sets=all_of(_LEARNS, beside("records", "surrogate")),
-        warm_up_rounds=all_of(_LEARNS, _HAS_NO_FILE),
-        refit_rounds=_LEARNS,
-        refit_epochs=_LEARNS,
+        surrogate_sets=beside("records", "surrogate"),
     )
 
     demands: ClassVar[Demands] = {
@@ -154,8 +146,6 @@ class FedGCSSettings(Settings):
     """Sequences of an SGD step."""
     learning_rate: LearningRate = 0.001
     """Learning rate of Adam."""
-    epochs: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """Most epochs of a fit to records of other runs."""
     refit_epochs: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Most epochs of a fit during a run."""
     patience: Annotated[int, Field(ge=1, le=100_000)] = 20
@@ -196,7 +186,7 @@ class FedGCSSettings(Settings):
         )
 
     def fit_settings(self) -> FitSettings:
-        """Return the rules of a fit to records of other runs; this imports torch."""
+        """Return the rules of a fit, of 200 epochs at most; this imports torch."""
         from fleetsim.selectors.fedgcs.fitting import FitSettings  # noqa: PLC0415
         from fleetsim.selectors.fedgcs.network import Widths  # noqa: PLC0415
 
@@ -207,7 +197,6 @@ class FedGCSSettings(Settings):
             shuffles=self.shuffles,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            epochs=self.epochs,
             patience=self.patience,
             held_out_fraction=self.held_out_fraction,
             target=self.target,
