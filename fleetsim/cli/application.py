@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from fleetsim import __version__
-from fleetsim.cli import run_study
+from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.check_scenario import validate
 from fleetsim.cli.fetch_data import fetch
 from fleetsim.cli.import_trace import import_
@@ -57,9 +57,11 @@ _study = typer.Typer(
     epilog="Start with: fleetsim study run quick",
     no_args_is_help=True,
 )
+_selector = typer.Typer(help="Selectors that learn before they are used.", no_args_is_help=True)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
 app.add_typer(_study, name="study")
+app.add_typer(_selector, name="selector")
 
 
 def _version(is_asked: bool) -> None:
@@ -102,3 +104,16 @@ _study.command("status", epilog="Example: fleetsim study status selectors-on-pho
 _study.command("report", epilog="Example: fleetsim study report selectors-on-phones --format pdf")(
     run_study.report
 )
+_selector.command(
+    "train",
+    epilog="Example: fleetsim selector train fedmarl --scenario quickstart --episodes 50"
+    " --set evaluate.validation_fraction=0.1 --out fedmarl.safetensors",
+)(train_selector.train)
+_selector.command("show", epilog="Example: fleetsim selector show fedmarl.safetensors")(
+    train_selector.show
+)
+_selector.command(
+    "break-even",
+    epilog="Example: fleetsim selector break-even fedgcs.safetensors --study papers/fedgcs-mnist"
+    " --arm fedgcs",
+)(train_selector.break_even)

@@ -8,6 +8,7 @@ The settings of each part are beside their owner; `Scenario` joins them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Field, PrivateAttr, create_model
@@ -192,6 +193,22 @@ class Scenario(Settings):
     def with_seed(self, seed: int) -> Scenario:
         """Return this scenario with another seed."""
         return self._replaced(type(self), {**self.data(), "seed": seed})
+
+    def with_clients_seed(self, seed: int) -> Scenario:
+        """Return this scenario with the clients of a seed, whatever its own."""
+        data = self.data()
+        data["fleet"]["seed"] = seed
+        return self._replaced(type(self), data)
+
+    def with_selector_settings(self, changes: Mapping[str, Any]) -> Scenario:
+        """Return this scenario with other values of some settings of its selector.
+
+        Raises:
+            ValidationError: the selector has no such setting, or a value is out of range.
+        """
+        data = self.data()
+        data["server"]["selector"] |= changes
+        return self._replaced(type(self), data)
 
     def _replaced(self, of: type[Scenario], data: dict[str, Any]) -> Scenario:
         """Return the scenario of other data, with the files and warnings of this one."""

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from safetensors import SafetensorError
@@ -27,7 +28,16 @@ from fleetsim.settings import Settings
 
 ANY_CLIENTS = "any"
 """Key of weights that suit any clients."""
-_FORMAT = "fleetsim selector weights 1"
+_LENGTH_BYTE = 8
+"""Bytes of a safetensors file that hold the length of its header."""
+
+
+class _About(Settings):
+    """Text of a weight file besides its arrays."""
+
+    format: Literal["fleetsim selector weights 1"] = "fleetsim selector weights 1"
+    kind: str
+    facts: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +59,13 @@ class WeightFile:
         [0.0, 0.0]
         """
         arrays = {
-            f"{clients}/{name}": np.ascontiguousarray(array)
+            f"{clients}/{name}": np.asarray(array, order="C")
             for clients, state in sorted(self.weights.items())
             for name, array in sorted(state.items())
         }
-        text = json.dumps(dict(sorted(self.facts.items())))
+        about = _About(kind=self.kind, facts=dict(sorted(self.facts.items())))
         # One entry, as safetensors writes several in no fixed order.
-        about = json.dumps({"format": _FORMAT, "kind": self.kind, "facts": text})
-        return save(arrays, metadata={"fleetsim": about})
+        return save(arrays, metadata={"fleetsim": about.model_dump_json()})
 
     @classmethod
     def decoded(cls, data: bytes) -> WeightFile:
@@ -67,20 +76,16 @@ class WeightFile:
         """
         try:
             arrays = load(data)
-            length = int.from_bytes(data[:8], "little")
-            header = json.loads(data[8 : 8 + length])
-            about = json.loads(header["__metadata__"]["fleetsim"])
-            facts = json.loads(about["facts"])
-            kind, form = about["kind"], about["format"]
+            length = int.from_bytes(data[:_LENGTH_BYTE], "little")
+            header = json.loads(data[_LENGTH_BYTE : _LENGTH_BYTE + length])
+            about = _About.model_validate_json(header["__metadata__"]["fleetsim"])
         except (SafetensorError, KeyError, TypeError, ValueError) as fault:
             raise ValueError("is no weight file of a selector") from fault
-        if form != _FORMAT:
-            raise ValueError(f"has the format {quoted(str(form))}, not {quoted(_FORMAT)}")
         weights: dict[str, State] = {}
-        for key, array in arrays.items():
+        for key, array in sorted(arrays.items()):
             clients, _, name = key.partition("/")
             weights.setdefault(clients, {})[name] = array
-        return cls(str(kind), weights, {str(key): str(value) for key, value in facts.items()})
+        return cls(about.kind, weights, about.facts)
 
 
 def read_weights(name: str) -> WeightFile:

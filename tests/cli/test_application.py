@@ -36,6 +36,12 @@ COMMANDS = {
     ("study", "run"): {"--set", "--home", "--jobs", "--dask", "--plugin", "--run-reports"},
     ("study", "report"): {"--set", "--home", "--out", "--format", "--latex", "--plugin"},
     ("study", "status"): {"--set", "--home", "--plugin"},
+    ("selector", "train"): {
+        *("--out", "--scenario", "--episodes", "--first-seed", "--set", "--workers"),
+        *("--records", "--form", "--arm", "--per-arm", "--seed", "--home"),
+    },
+    ("selector", "show"): set(),
+    ("selector", "break-even"): {"--study", "--arm", "--baseline", "--server-w", "--home"},
     ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
 }
 

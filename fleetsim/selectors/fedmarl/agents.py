@@ -29,9 +29,9 @@ class Lessons:
 
     discount: float
     learning_rate: float
-    batch: int
-    updates_per_round: int
-    target_every_rounds: int
+    batch_size: int
+    steps_per_round: int
+    sync_every_rounds: int
     capacity: int
     """Transitions that are kept."""
 
@@ -104,15 +104,15 @@ class Agents:
         There is nothing to do before the replay memory holds a batch.
         """
         lessons = self._lessons
-        if len(self._replay) < lessons.batch:
+        if len(self._replay) < lessons.batch_size:
             return
         # Scenarios are validated without torch, and frozen agents do not need it.
         from fleetsim.selectors.fedmarl import network as learning  # noqa: PLC0415
 
         generator = rng.stream(seed, "select/fedmarl/replay", round_)
         batches = []
-        for _ in range(lessons.updates_per_round):
-            transitions = self._replay.sample(generator, lessons.batch)
+        for _ in range(lessons.steps_per_round):
+            transitions = self._replay.sample(generator, lessons.batch_size)
             batches.append(learning.Batch(transitions, self._targets(transitions)))
         after = learning.improved(
             self._network, self._moments, self._num_steps, batches, lessons.learning_rate
@@ -120,7 +120,7 @@ class Agents:
         self._network, self._moments = after.network, after.moments
         self._num_steps += len(batches)
         self._num_rounds += 1
-        if self._num_rounds % lessons.target_every_rounds == 0:
+        if self._num_rounds % lessons.sync_every_rounds == 0:
             self._target = self._network
 
     def _targets(

@@ -103,13 +103,13 @@ class FedMarlSettings(Settings):
         traffic_weight=beside("learning", True),
         discount=beside("learning", True),
         exploration=beside("learning", True),
-        least_exploration=beside("learning", True),
-        exploration_rounds=beside("learning", True),
+        exploration_end=beside("learning", True),
+        exploration_decay_rounds=beside("learning", True),
         learning_rate=beside("learning", True),
-        batch=beside("learning", True),
-        updates_per_round=beside("learning", True),
-        target_every_rounds=beside("learning", True),
-        replay=beside("learning", True),
+        batch_size=beside("learning", True),
+        steps_per_round=beside("learning", True),
+        sync_every_rounds=beside("learning", True),
+        replay_capacity=beside("learning", True),
     )
 
     demands: ClassVar[Demands] = {
@@ -144,19 +144,19 @@ class FedMarlSettings(Settings):
     """Discount gamma of the rewards of later rounds."""
     exploration: _Fraction = 1.0
     """Chance that an agent explores in the first choice."""
-    least_exploration: _Fraction = 0.05
-    """Chance that an agent explores after `exploration_rounds` choices, of all episodes."""
-    exploration_rounds: Rounds = 200
+    exploration_end: _Fraction = 0.05
+    """Chance that an agent explores after `exploration_decay_rounds` choices, of all episodes."""
+    exploration_decay_rounds: Rounds = 200
     """Choices over which the chance falls, on a line."""
     learning_rate: LearningRate = 1e-3
     """Step size of Adam."""
-    batch: Samples = Field(default=32, examples=[2])
+    batch_size: Samples = Field(default=32, examples=[2])
     """Rounds in a batch; agents begin to learn after as many."""
-    updates_per_round: Steps = 4
+    steps_per_round: Steps = 4
     """Steps of Adam after each round, each on a batch of its own."""
-    target_every_rounds: Rounds = 10
+    sync_every_rounds: Rounds = 10
     """Rounds of learning from one copy of the target network to the next."""
-    replay: Samples = 2000
+    replay_capacity: Samples = 2000
     """Rounds that are kept to learn from."""
     ties: TieRule = "random"
     """Order among equal differences Q(continue) - Q(stop)."""
@@ -207,10 +207,10 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         lessons = Lessons(
             discount=settings.discount,
             learning_rate=settings.learning_rate,
-            batch=settings.batch,
-            updates_per_round=settings.updates_per_round,
-            target_every_rounds=settings.target_every_rounds,
-            capacity=settings.replay,
+            batch_size=settings.batch_size,
+            steps_per_round=settings.steps_per_round,
+            sync_every_rounds=settings.sync_every_rounds,
+            capacity=settings.replay_capacity,
         )
         self._agents = Agents(network, lessons)
         self._num_rounds = settings.horizon_rounds or fleet.planned_rounds or _USUAL_ROUNDS
@@ -333,8 +333,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         chance = exploration_chance(
             self._agents.num_choices,
             settings.exploration,
-            settings.least_exploration,
-            settings.exploration_rounds,
+            settings.exploration_end,
+            settings.exploration_decay_rounds,
         )
         self._agents.num_choices += 1
         generator = rng.stream(self._fleet.seed, "select/fedmarl/exploration", round_)

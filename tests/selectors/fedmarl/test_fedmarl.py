@@ -219,9 +219,9 @@ def test_a_round_without_an_accuracy_teaches_nothing():
 
 
 def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
-    always = FedMarlSettings(exploration=1.0, least_exploration=1.0, candidates=40)
+    always = FedMarlSettings(exploration=1.0, exploration_end=1.0, candidates=40)
     never = FedMarlSettings(
-        weights=written(tmp_path, LOW_LOSSES_GO), hidden=2, exploration=0.0, least_exploration=0.0
+        weights=written(tmp_path, LOW_LOSSES_GO), hidden=2, exploration=0.0, exploration_end=0.0
     )
     shares = []
     fleet, selector = met(always, (10,) * 40, validation=KNOWN, cohort=40)
@@ -240,9 +240,9 @@ def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
 LESSONS = Lessons(
     discount=0.9,
     learning_rate=0.01,
-    batch=2,
-    updates_per_round=3,
-    target_every_rounds=2,
+    batch_size=2,
+    steps_per_round=3,
+    sync_every_rounds=2,
     capacity=5,
 )
 

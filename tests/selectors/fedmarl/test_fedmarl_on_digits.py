@@ -16,7 +16,9 @@ SMALL = [
     *("server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
     *("evaluate.validation_fraction=0.1", "stop.rounds=6"),
 ]
-LEARNING = "server.selector={kind: fedmarl, batch: 2, exploration: 0.5, exploration_rounds: 4}"
+LEARNING = (
+    "server.selector={kind: fedmarl, batch_size: 2, exploration: 0.5, exploration_decay_rounds: 4}"
+)
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_a_run_that_is_interrupted_has_the_same_digest_and_agents_have_learned(p
 
     assert resumed.manifest.digest == straight.manifest.digest
     # Without a batch to learn from the same run has other cohorts.
-    idle = play(LEARNING.replace("batch: 2", "batch: 99"), often, name="idle")
+    idle = play(LEARNING.replace("batch_size: 2", "batch_size: 99"), often, name="idle")
     assert idle.manifest.digest != straight.manifest.digest
 
 

@@ -1,0 +1,282 @@
+"""The verbs `selector train`, `selector show` and `selector break-even`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fleetsim.cli.scenario_options import SetOption
+from fleetsim.cli.terminal import console, say
+from fleetsim.progress import LOGGED_EVERY_S
+
+if TYPE_CHECKING:
+    from fleetsim.selector_training.episodes import Episode
+    from fleetsim.selector_training.record_training import FleetFit
+    from fleetsim.selector_training.study_records import Wanted
+
+
+class RecordForm(StrEnum):
+    """Form of a record."""
+
+    ROUND = "round"
+    RUN = "run"
+
+
+_MAX_EPISODES = 1_000_000
+_MAX_WORKERS = 1024
+_FROM_RECORDS = "fedgcs"
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="A weight file or the name of a bundled one.")
+]
+HomeOption = Annotated[Path, typer.Option(help="Folder of the runs of studies.")]
+
+
+def train(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="favor, fedmarl, autofl or fedgcs.")],
+    out: Annotated[Path, typer.Option(help="The weight file to write, FILE.safetensors.")],
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Scenario of every episode: a YAML file or a bundled name."),
+    ] = None,
+    episodes: Annotated[
+        int, typer.Option(help="Number of episodes.", min=1, max=_MAX_EPISODES)
+    ] = 100,
+    first_seed: Annotated[
+        int, typer.Option(help="Seed of the first episode; the next one has the next.", min=0)
+    ] = 1_000_001,
+    records: Annotated[
+        str | None,
+        typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs)."),
+    ] = None,
+    form: Annotated[
+        RecordForm, typer.Option(help="A record is a round, or a whole run of a fixed set.")
+    ] = RecordForm.ROUND,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="Arm whose runs are records; all unless given, may be given many times."),
+    ] = None,
+    per_arm: Annotated[
+        int | None, typer.Option(help="Records of each arm and fleet; all unless given.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of a fit to records.", min=0)] = 1,
+    set_: SetOption = None,
+    home: HomeOption = Path("runs"),
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that train models; one for every core unless given.",
+            min=1,
+            max=_MAX_WORKERS,
+        ),
+    ] = None,
+) -> None:
+    """Train a selector before it is used, and write its weights.
+
+    Favor, FedMarl and AutoFL learn over episodes of a scenario; an interrupted training goes on
+    when the command is repeated. FedGCS learns from the complete runs of a study, by the settings
+    of server.selector. `--set` overrides keys of the scenario, such as server.selector.hidden=32.
+    """
+    if kind == _FROM_RECORDS:
+        if records is None or scenario is not None:
+            raise typer.BadParameter(
+                "fedgcs learns from records: give --records STUDY and no --scenario"
+            )
+        from fleetsim.selector_training.study_records import Wanted
+
+        wanted = Wanted(form.value, per_arm=per_arm, arms=tuple(arm or ()))
+        _from_records(records, wanted, out, seed, set_ or [], home)
+        return
+    if scenario is None or records is not None:
+        raise typer.BadParameter(f"{kind} learns over episodes: give --scenario and no --records")
+    _over_episodes(scenario, kind, out, episodes, first_seed, set_ or [], workers)
+
+
+def show(file: FileArgument) -> None:
+    """Show where the weights of a file come from, and what they cost."""
+    from fleetsim.selector_training.break_even import facts_by_clients
+    from fleetsim.selectors.learned_weights import read_weights
+
+    found = read_weights(file)
+    lines = [f"kind: {found.kind}"]
+    for clients, facts in facts_by_clients(found).items():
+        arrays = found.weights[clients]
+        num = sum(array.size for array in arrays.values())
+        lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
+        lines += [f"  {key}: {value}" for key, value in facts.items()]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def break_even(
+    file: FileArgument,
+    study: Annotated[str, typer.Option(help="Study with an arm that uses the weights.")],
+    arm: Annotated[str, typer.Option(help="The arm that uses the weights.")],
+    baseline: Annotated[
+        str | None, typer.Option(help="Arm to compare with; that of the study unless given.")
+    ] = None,
+    server_w: Annotated[
+        float, typer.Option(help="Power of the machine that fits to records, W.", min=0.0)
+    ] = 100.0,
+    home: HomeOption = Path("runs"),
+) -> None:
+    """Compare what training cost with what a run saves: runs to break even."""
+    from fleetsim.selector_training.break_even import break_even as rows_of
+    from fleetsim.selector_training.break_even import spent_before_use
+    from fleetsim.selectors.learned_weights import read_weights
+    from fleetsim.studies.result import StudyResult
+    from fleetsim.studies.study import load_study
+
+    spent = spent_before_use(read_weights(file), server_w=server_w)
+    loaded = load_study(study)
+    against = baseline or loaded.settings.baseline_arm
+    lines = [
+        f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
+        f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"
+        f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
+    ]
+    for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
+        unit = {"seconds": "s", "joules": "J"}[row.currency]
+        saves = (
+            f"a run saves {row.saving:.4g} {unit} [{row.low:.4g}, {row.high:.4g}]"
+            f" against {against} ({row.num_seeds} seeds)"
+        )
+        if row.num_seeds == 0:
+            saves = "no seed has both arms at the target"
+        pays = "never"
+        if row.runs is not None:
+            pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
+        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _over_episodes(
+    scenario: str,
+    kind: str,
+    out: Path,
+    episodes: int,
+    first_seed: int,
+    overrides: list[str],
+    workers: int | None,
+) -> None:
+    from fleetsim.progress import progress_text
+    from fleetsim.scenario import load
+    from fleetsim.selector_training.episodes import train_by_episodes
+
+    loaded = load(scenario, [f"server.selector.kind={kind}", *overrides])
+
+    def told(number: int, episode: Episode) -> None:
+        accuracy = "" if episode.accuracy is None else f", accuracy {episode.accuracy:.3f}"
+        console.print(
+            f"[{number}/{episodes}] seed {episode.seed}: {episode.rounds} rounds{accuracy},"
+            f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
+
+    with _bar("episode", total=episodes) as update:
+        train_by_episodes(
+            loaded,
+            episodes=episodes,
+            first_seed=first_seed,
+            out=out,
+            command=_command(),
+            workers=workers,
+            on_progress=lambda number, progress: update(number - 1, progress_text(progress)),
+            on_episode=told,
+        )
+    _written(out)
+
+
+def _from_records(
+    study: str,
+    wanted: Wanted,
+    out: Path,
+    seed: int,
+    overrides: list[str],
+    home: Path,
+) -> None:
+    from fleetsim.selector_training.record_training import settings_of, train_from_records
+    from fleetsim.selector_training.study_records import collected
+    from fleetsim.studies.run_store import RunStore
+    from fleetsim.studies.study import load_study
+
+    settings = settings_of(overrides)
+    loaded = load_study(study)
+    with _bar("reading runs", total=len(loaded.runs)) as update:
+        fleets = collected(
+            loaded, RunStore(home), wanted, on_run=lambda done, planned: update(done, "")
+        )
+
+    def told(number: int, fit: FleetFit) -> None:
+        def of(name: str) -> str:
+            value = fit.facts.get(f"fit_{name}")
+            return "-" if value is None else f"{float(value):.2f}"
+
+        console.print(
+            f"[{number}/{len(fleets)}] clients {fit.clients[:8]}: {fit.num_records} records,"
+            f" held-out Kendall {of('kendall')}, Spearman {of('spearman')} (shuffled scores"
+            f" {of('control_kendall')}, {of('control_spearman')})",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
+
+    with _bar("fitting", total=len(fleets)) as update:
+        train_from_records(
+            fleets,
+            settings,
+            num_clients=next(iter(loaded.cells.values())).fleet.size,
+            seed=seed,
+            out=out,
+            command=_command(),
+            on_progress=lambda fleet, done, planned: update(
+                fleet - 1 + done / planned, f"epoch {done} of at most {planned}"
+            ),
+            on_fleet=told,
+        )
+    _written(out)
+
+
+@contextmanager
+def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
+    """Show a progress bar on a terminal, elsewhere a line every half a minute."""
+    if not console.is_terminal:
+        said_at_s = time.monotonic()
+
+        def log(done: float, state: str) -> None:
+            nonlocal said_at_s
+            if time.monotonic() - said_at_s >= LOGGED_EVERY_S:
+                said_at_s = time.monotonic()
+                say(f"{name} {done:.4g} of {total:.4g}  {state}")
+
+        yield log
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        line = bar.add_task(name, total=total, state="")
+        yield lambda done, state: bar.update(line, completed=done, state=state)
+
+
+def _command() -> str:
+    return shlex.join(["fleetsim", *sys.argv[1:]])
+
+
+def _written(out: Path) -> None:
+    say(f"weights: {out}")

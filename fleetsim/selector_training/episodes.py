@@ -1,0 +1,252 @@
+"""Selectors that learn over episodes: runs in a row, each of which continues what the last learned.
+
+Episode e runs the scenario with seed `first_seed` + e. Weights that name clients by number are
+learned on the scenario's own clients, which all episodes share (`fleet.seed`); weights that suit
+any clients on other clients in every episode.
+
+After every episode everything that was learned is saved beside the weight file, as
+`FILE.training`, from which an interrupted training goes on, and a finished one with more episodes.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fleetsim.contracts import (
+    Cohort,
+    FleetView,
+    IntArray,
+    LearningSelector,
+    ProbeRequest,
+    Progress,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
+from fleetsim.record import atomic_files
+from fleetsim.record.saved_run import Run
+from fleetsim.scenario import Scenario
+from fleetsim.schema import overrides
+from fleetsim.selector_training.weight_writing import read_own, write_weights
+from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
+
+_RESTART = "delete it to begin anew, or choose another file with --out"
+
+
+class Episode(NamedTuple):
+    """Result of one episode."""
+
+    seed: int
+    rounds: int
+    virtual_s: float
+    energy_j: float
+    accuracy: float | None
+    """Accuracy on the test set after the last round; None without training."""
+    host_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Training of a selector."""
+
+    episodes: tuple[Episode, ...]
+    file: WeightFile
+    """Content of the weight file that was written."""
+
+
+def train_by_episodes(
+    scenario: Scenario,
+    *,
+    episodes: int,
+    first_seed: int,
+    out: Path,
+    command: str,
+    workers: int | None = None,
+    on_progress: Callable[[int, Progress], None] = lambda number, progress: None,
+    on_episode: Callable[[int, Episode], None] = lambda number, episode: None,
+) -> Training:
+    """Train the scenario's selector over episodes, and write its weights.
+
+    Args:
+        scenario: scenario of every episode but for its seed; its selector learns.
+        episodes: number of episodes in all, those of an earlier call included.
+        first_seed: seed of the first episode.
+        out: the weight file.
+        command: the command line, for the record.
+        workers: processes that train models; None: one for every core.
+        on_progress: callback after every round, with the number of the episode from 1.
+        on_episode: callback after every episode.
+
+    Raises:
+        ScenarioError: the selector does not learn, the scenario cannot be run, or what was saved
+            is of another training.
+        DataError: a file is damaged or cannot be written.
+        KeyboardInterrupt: interrupted; finished episodes are kept.
+    """
+    kind = scenario.server.selector.kind
+    learner = learning(scenario)
+    base = learner if suits_any_clients(learner) else with_own_clients(learner)
+    clients = ANY_CLIENTS if suits_any_clients(learner) else base.clients_hash
+    saved = out.with_name(f"{out.name}.training")
+    identity = overrides.content_hash(
+        {"scenario": base.with_seed(0).content_hash, "first_seed": first_seed}
+    )
+    done, learned = _saved(saved, kind, clients, identity)
+    policy: State | None = None
+    for number in range(len(done), episodes):
+        selector = _Continued(_learner_of(base), learned)
+        scenario_of_episode = base.with_seed(first_seed + number)
+        run = _run_episode(scenario_of_episode, selector, workers, partial(on_progress, number + 1))
+        learned, policy = selector.inner.learned(), selector.inner.policy()
+        done.append(_episode_of(run))
+        state = learned | {f"policy/{key}": array for key, array in policy.items()}
+        facts = {"identity": identity, "episodes": json.dumps(done)}
+        data = WeightFile(kind, {clients: state}, facts).encoded()
+        atomic_files.write(saved, data, way_out="choose another file with --out")
+        on_episode(number + 1, done[-1])
+    if policy is None:
+        policy = _saved_policy(saved, kind, clients)
+    facts = {
+        "command": command,
+        "scenario": base.name,
+        "scenario_hash": base.content_hash,
+        "first_seed": str(first_seed),
+        "episodes": str(len(done)),
+        "training_virtual_s": repr(sum(episode.virtual_s for episode in done)),
+        "training_energy_j": repr(sum(episode.energy_j for episode in done)),
+        "training_host_s": repr(sum(episode.host_s for episode in done)),
+    }
+    return Training(tuple(done), write_weights(out, kind, {clients: policy}, facts))
+
+
+def learning(scenario: Scenario) -> Scenario:
+    """Return the scenario with its selector learning, and without weights from before.
+
+    Raises:
+        ScenarioError: its selector does not learn over episodes.
+    """
+    settings = scenario.server.selector
+    if "learning" not in type(settings).model_fields:
+        raise ScenarioError(
+            f"server.selector.kind = {quoted(settings.kind)} does not learn over episodes; choose"
+            " favor, fedmarl or autofl"
+        )
+    return scenario.with_selector_settings({"learning": True, "weights": None})
+
+
+def suits_any_clients(scenario: Scenario) -> bool:
+    """Return whether the weights of the scenario's selector suit any clients."""
+    return bool(getattr(type(scenario.server.selector), "weights_are_for", "") == "any clients")
+
+
+def with_own_clients(scenario: Scenario) -> Scenario:
+    """Return the scenario with clients that stay the same when its seed changes."""
+    return scenario.with_clients_seed(scenario.clients_seed)
+
+
+def _learner_of(scenario: Scenario) -> LearningSelector:
+    selector: Any = scenario.build_selector()
+    found: LearningSelector = selector
+    return found
+
+
+def _run_episode(
+    scenario: Scenario,
+    selector: _Continued,
+    workers: int | None,
+    on_progress: Callable[[Progress], None],
+) -> Run:
+    # Imported here: it loads torch, which the check of arguments does not need.
+    from fleetsim.simulate import run  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="fleetsim-episode-") as home:
+        made = run(
+            scenario,
+            out=Path(home) / "run",
+            workers=workers,
+            selector=selector,
+            on_progress=on_progress,
+        )
+        made.rounds  # noqa: B018  (read before the folder goes)
+        return made
+
+
+def _episode_of(run: Run) -> Episode:
+    rounds = run.rounds
+    accuracy = rounds["accuracy"].dropna()
+    return Episode(
+        seed=run.manifest.seed,
+        rounds=len(rounds),
+        virtual_s=run.manifest.virtual_s,
+        energy_j=float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0,
+        accuracy=float(accuracy.iloc[-1]) if len(accuracy) else None,
+        host_s=run.manifest.host_s,
+    )
+
+
+def _saved(
+    path: Path, kind: str, clients: str, identity: str
+) -> tuple[list[Episode], State | None]:
+    """Return the finished episodes of an earlier call, and what they have learned.
+
+    Raises:
+        ScenarioError: they are of another training.
+        DataError: the file is damaged.
+    """
+    found = read_own(path, kind)
+    if found is None:
+        return [], None
+    if found.facts.get("identity") != identity or clients not in found.weights:
+        raise ScenarioError(f"{path}: is of a training with other settings or seeds; {_RESTART}")
+    episodes = [Episode(*row) for row in json.loads(found.facts["episodes"])]
+    state = found.weights[clients]
+    return episodes, {key: array for key, array in state.items() if not key.startswith("policy/")}
+
+
+def _saved_policy(path: Path, kind: str, clients: str) -> State:
+    found = read_own(path, kind)
+    state = {} if found is None else found.weights[clients]
+    return {
+        key.removeprefix("policy/"): array
+        for key, array in state.items()
+        if key.startswith("policy/")
+    }
+
+
+class _Continued:
+    """Selector that takes up what earlier episodes have learned."""
+
+    def __init__(self, inner: LearningSelector, learned: State | None) -> None:
+        self.inner = inner
+        self.needs_losses = inner.needs_losses
+        self.needs_probes = inner.needs_probes
+        self._learned = learned
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        requests = self.inner.setup(fleet)
+        if self._learned is not None:
+            self.inner.take_up(self._learned)
+        return requests
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        return self.inner.probe(view)
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        return self.inner.select(view)
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        self.inner.observe(outcome)
+
+    def state(self) -> State:
+        return self.inner.state()
+
+    def restore(self, state: State) -> None:
+        self.inner.restore(state)

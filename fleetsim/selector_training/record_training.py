@@ -1,0 +1,116 @@
+"""Selectors that learn from records: FedGCS, one fit for each fleet of a study."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
+from fleetsim.schema.faults import check
+from fleetsim.schema.overrides import apply
+from fleetsim.schema.strict_yaml import Document
+from fleetsim.selector_training.study_records import Collected
+from fleetsim.selector_training.weight_writing import write_weights
+from fleetsim.selectors.fedgcs import FedGCSSettings
+from fleetsim.settings import Settings
+
+KIND = "fedgcs"
+
+
+class _Server(Settings):
+    selector: FedGCSSettings
+
+
+class _Asked(Settings):
+    """Part of a scenario that says how FedGCS is fitted."""
+
+    server: _Server
+
+
+def settings_of(changes: Sequence[str]) -> FedGCSSettings:
+    """Return the settings of FedGCS with overrides, `server.selector.KEY=VALUE` each.
+
+    Raises:
+        ScenarioError: an override cannot be read or applied.
+    """
+    default = Document({"server": {"selector": {"kind": KIND}}}, "--set")
+    return check(_Asked, apply(default, changes)).server.selector
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFit:
+    """Fit to the records of one fleet."""
+
+    clients: str
+    """Hash of the clients."""
+    num_records: int
+    facts: dict[str, str]
+    """Facts of the fit and of its records, as in the weight file."""
+
+
+def train_from_records(
+    fleets: dict[str, Collected],
+    settings: FedGCSSettings,
+    *,
+    num_clients: int,
+    seed: int,
+    out: Path,
+    command: str,
+    on_progress: Callable[[int, int, int], None] = lambda fleet, done, planned: None,
+    on_fleet: Callable[[int, FleetFit], None] = lambda fleet, fit: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[FleetFit]:
+    """Fit FedGCS to the records of every fleet, and write the weights of each when it is ready.
+
+    Args:
+        fleets: records by the hash of their clients.
+        settings: settings of the selector, which hold those of the fit.
+        num_clients: size of each fleet.
+        seed: root seed of the fits.
+        out: the weight file.
+        command: the command line, for the record.
+        on_progress: callback with the number of the fleet from 1, and epochs done and planned.
+        on_fleet: callback with the number of the fleet and its fit.
+        clock: seconds of the host, for the record alone.
+
+    Raises:
+        ScenarioError: there are too few records.
+        DataError: the file cannot be written.
+    """
+    from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
+
+    made = []
+    for number, (clients, found) in enumerate(fleets.items(), start=1):
+        began_s = clock()
+        try:
+            fitted = fitting.fit(
+                found.records,
+                num_clients=num_clients,
+                settings=settings.fit_settings(),
+                seed=seed,
+                has_control=True,
+                on_progress=partial(on_progress, number),
+            )
+        except ValueError as fault:
+            raise ScenarioError(
+                f"records of the fleet {quoted(clients[:8])}: {fault}; collect more"
+            ) from fault
+        facts = {
+            "command": command,
+            "seed": str(seed),
+            "records": json.dumps(dict(found.num_by_arm)),
+            "collecting_virtual_s": repr(found.virtual_s),
+            "collecting_energy_j": repr(found.energy_j),
+            "collecting_host_s": repr(found.host_s),
+            "training_host_s": repr(clock() - began_s),
+            **{f"fit_{key}": repr(value) for key, value in fitted.facts.items()},
+        }
+        write_weights(out, KIND, {clients: fitted.weights}, facts)
+        made.append(FleetFit(clients, len(found.records), facts))
+        on_fleet(number, made[-1])
+    return made

@@ -1,0 +1,170 @@
+"""Records of selections from the runs of a study: what each brought, and what it cost.
+
+A record is one round: the set of clients that was selected, the accuracy on the samples that the
+server keeps for selectors after the round, the seconds from the first dispatch to the end of the
+last task, and the joules of all its tasks, those of lost ones included. Or it is a whole run of one
+fixed set: the accuracy at its end, its seconds and its joules.
+
+Probes are of the selector that collected the record, not of the set: they are no part of it, but of
+the cost of collecting.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import Purpose
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
+from fleetsim.record.saved_run import Run
+from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import PlannedRun, Study
+
+Form = Literal["round", "run"]
+"""Form of a record: one round, or a whole run of a fixed set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Records that are wanted."""
+
+    form: Form = "round"
+    per_arm: int | None = None
+    """Number of records of each arm and fleet; None: all that there are."""
+    arms: tuple[str, ...] = ()
+    """Arms whose runs are records; none: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Records of one fleet, and what it cost to collect them."""
+
+    records: Records
+    num_by_arm: Mapping[str, int]
+    """Number of records from each arm."""
+    virtual_s: float
+    """Virtual seconds of all runs."""
+    energy_j: float
+    """Joules of all runs, probes included."""
+    host_s: float
+
+
+def collected(
+    study: Study,
+    store: RunStore,
+    wanted: Wanted,
+    *,
+    on_run: Callable[[int, int], None] = lambda done, planned: None,
+) -> dict[str, Collected]:
+    """Return the records of a study by the hash of the clients that they are about.
+
+    Args:
+        study: the study; all of its runs are complete.
+        store: its runs.
+        wanted: records that are wanted.
+        on_run: callback with the number of runs that are read, and of all.
+
+    Raises:
+        ScenarioError: there is no such arm, or a run is missing or cannot give records.
+        DataError: a run is damaged.
+    """
+    for arm in wanted.arms:
+        if arm not in study.arms:
+            known = ", ".join(study.arms)
+            raise ScenarioError(f"the study has no arm {quoted(arm)}; it has {known}")
+    asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]
+    parts: dict[str, list[tuple[PlannedRun, Run, Records]]] = {}
+    for number, planned in enumerate(asked, start=1):
+        run = store.open(planned)
+        if run is None:
+            raise ScenarioError(
+                f"study {quoted(study.settings.name)}: {planned.name} is not complete; run"
+                f" `fleetsim study run {study.settings.name}` first"
+            )
+        found = _of_rounds(run) if wanted.form == "round" else _of_run(run)
+        parts.setdefault(planned.scenario.clients_hash, []).append((planned, run, found))
+        on_run(number, len(asked))
+    return {clients: _joined(of_fleet, wanted.per_arm) for clients, of_fleet in parts.items()}
+
+
+def _joined(parts: list[tuple[PlannedRun, Run, Records]], per_arm: int | None) -> Collected:
+    by_arm: dict[str, Records] = {}
+    for planned, _, found in parts:
+        arm = by_arm.get(planned.arm)
+        by_arm[planned.arm] = found if arm is None else arm + found
+    if per_arm is not None:
+        for name, own in by_arm.items():
+            if len(own) < per_arm:
+                raise ScenarioError(
+                    f"arm {quoted(name)} has {len(own)} records, {per_arm} are asked for; add seeds"
+                    " or rounds to the study"
+                )
+            by_arm[name] = own.chosen(np.arange(per_arm))
+    return Collected(
+        records=reduce(operator.add, by_arm.values()),
+        num_by_arm={arm: len(found) for arm, found in by_arm.items()},
+        virtual_s=sum(run.manifest.virtual_s for _, run, _ in parts),
+        energy_j=sum(float(run.rounds["energy_total_j"].iloc[-1]) for _, run, _ in parts),
+        host_s=sum(run.manifest.host_s for _, run, _ in parts),
+    )
+
+
+def _of_rounds(run: Run) -> Records:
+    """Return a record of each round in which clients were selected."""
+    _require_validation(run)
+    if not run.is_synchronous:
+        raise ScenarioError(
+            f"{run.folder}: a buffered server has no rounds with one selection; collect records"
+            " with server.mode: synchronous, or use --form run"
+        )
+    rounds, tasks = run.rounds, run.recorded_tasks
+    tasks = tasks[tasks["purpose"] == Purpose.TRAIN.value]
+    energy_j = tasks.filter(regex=r"^energy_\w+_j$").fillna(0.0).sum(axis=1)
+    by_round = tasks.assign(energy_j=energy_j).groupby("round")
+    costs = by_round.agg(
+        began_s=("dispatched_at_s", "min"),
+        ended_s=("finished_at_s", "max"),
+        energy_j=("energy_j", "sum"),
+    )
+    selections = by_round["client"].agg(list)
+    accuracy = rounds.set_index("round")["validation_accuracy"].reindex(costs.index)
+    return Records.of(
+        selections.tolist(),
+        accuracy.to_numpy(),
+        (costs["ended_s"] - costs["began_s"]).to_numpy(),
+        costs["energy_j"].to_numpy(),
+    )
+
+
+def _of_run(run: Run) -> Records:
+    """Return one record of a run with a fixed set."""
+    _require_validation(run)
+    kind, clients = (run.scenario["server"]["selector"].get(key) for key in ("kind", "clients"))
+    if kind != "fixed" or not clients:
+        raise ScenarioError(
+            f"{run.folder}: a record of a whole run needs the same clients in every round; set"
+            " server.selector: {kind: fixed, clients: [...]}, or use --form round"
+        )
+    last = run.rounds.iloc[-1]
+    return Records.of(
+        [clients],
+        [float(last["validation_accuracy"])],
+        [run.manifest.virtual_s],
+        [float(last["energy_total_j"])],
+    )
+
+
+def _require_validation(run: Run) -> None:
+    """Check that the run has the accuracy on samples kept for selectors."""
+    if "validation_accuracy" not in run.rounds or run.rounds["validation_accuracy"].isna().any():
+        raise ScenarioError(
+            f"{run.folder}: has no accuracy on samples that the server keeps for selectors; train,"
+            " with evaluate.validation_fraction above 0, such as 0.1"
+        )

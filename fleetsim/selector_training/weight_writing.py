@@ -1,0 +1,59 @@
+"""Weight files on the disk, to which training adds the weights of further fleets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fleetsim.contracts import State
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+from fleetsim.record import atomic_files
+from fleetsim.selectors.learned_weights import WeightFile
+
+SUFFIX = ".safetensors"
+_ELSEWHERE = "choose another file with --out"
+
+
+def read_own(path: Path, kind: str) -> WeightFile | None:
+    """Return the weight file at a path; None if nothing is there.
+
+    Raises:
+        DataError: it cannot be read, or is no weight file.
+        ScenarioError: it is of another kind of selector.
+    """
+    if paths.kind_of(path) is None:
+        return None
+    try:
+        found = WeightFile.decoded(paths.read(path))
+    except ValueError as fault:
+        raise DataError(f"{path}: {fault}; {_ELSEWHERE}") from fault
+    if found.kind != kind:
+        raise ScenarioError(
+            f"{path}: has weights of {quoted(found.kind)}, not of {quoted(kind)}; {_ELSEWHERE}"
+        )
+    return found
+
+
+def write_weights(
+    path: Path, kind: str, weights: Mapping[str, State], facts: Mapping[str, str]
+) -> WeightFile:
+    """Write a weight file; weights of other clients that are there already remain.
+
+    Facts are stored under the hash of their clients, `HASH/NAME`.
+
+    Raises:
+        DataError: the file cannot be written, or what is there is no weight file.
+        ScenarioError: what is there is of another kind of selector.
+    """
+    before = read_own(path, kind) or WeightFile(kind, {})
+    kept = {
+        key: value for key, value in before.facts.items() if key.partition("/")[0] not in weights
+    }
+    named = {f"{clients}/{key}": value for clients in weights for key, value in facts.items()}
+    made = WeightFile(kind, {**before.weights, **weights}, kept | named)
+    if path.parent != Path():
+        atomic_files.make_folder(path.parent, way_out=_ELSEWHERE)
+    atomic_files.write(path, made.encoded(), way_out=_ELSEWHERE)
+    return made

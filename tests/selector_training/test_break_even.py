@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.selector_training.break_even import break_even, facts_by_clients, spent_before_use
+from fleetsim.selectors.learned_weights import WeightFile
+
+COLUMNS = ["condition", "arm", "seed", "target", "currency", "cost", "is_reached"]
+
+
+def table(*rows: tuple[str, int, float, float, float, bool]) -> pd.DataFrame:
+    """Costs of runs: arm, seed, rounds, seconds, joules, and whether the target was reached."""
+    return pd.DataFrame(
+        [
+            ("", arm, seed, "80 %", currency, cost, reached)
+            for arm, seed, rounds, seconds, joules, reached in rows
+            for currency, cost in (("rounds", rounds), ("seconds", seconds), ("joules", joules))
+        ],
+        columns=COLUMNS,
+    )
+
+
+RANDOM = [("random", 1, 20.0, 100.0, 50.0, True), ("random", 2, 20.0, 120.0, 70.0, True)]
+
+
+def file_of(**facts: str) -> WeightFile:
+    """Weights of the fleet `aa`, with facts about them."""
+    named = {f"aa/{key}": value for key, value in facts.items()}
+    return WeightFile("fedgcs", {"aa": {"bias": np.zeros(1)}}, named)
+
+
+RECORDS = file_of(
+    collecting_virtual_s="1000.0", collecting_energy_j="400.0", training_host_s="30.0"
+)
+
+
+def test_the_cost_of_records_is_that_of_the_runs_and_of_the_fit():
+    spent = spent_before_use(RECORDS, server_w=50.0)
+
+    assert spent == (1, 1000.0, 400.0, 30.0, 1500.0)
+
+
+def test_the_cost_of_episodes_is_that_of_the_runs_alone():
+    file = file_of(training_virtual_s="70.0", training_energy_j="9.0", training_host_s="500.0")
+
+    assert spent_before_use(file, server_w=50.0) == (1, 70.0, 9.0, 0.0, 0.0)
+
+
+def test_fleets_are_averaged():
+    facts = {
+        f"{clients}/{key}": repr(value)
+        for clients, values in (("aa", (100.0, 40.0, 3.0)), ("bb", (300.0, 60.0, 5.0)))
+        for key, value in zip(
+            ("collecting_virtual_s", "collecting_energy_j", "training_host_s"), values, strict=True
+        )
+    }
+    file = WeightFile("fedgcs", {"aa": {"b": np.zeros(1)}, "bb": {"b": np.zeros(1)}}, facts)
+
+    assert spent_before_use(file, server_w=1.0) == (2, 200.0, 50.0, 4.0, 4.0)
+    assert facts_by_clients(file)["bb"]["training_host_s"] == "5.0"
+
+
+def test_a_file_that_does_not_say_its_cost_is_refused():
+    with pytest.raises(ScenarioError, match="does not say what it cost"):
+        spent_before_use(file_of(seed="3"), server_w=1.0)
+
+
+def test_runs_and_rounds_to_break_even_by_hand():
+    """Savings of 20 and 40 s, and of 10 and 30 J, on average 30 s and 20 J; 12 rounds a run."""
+    arm = [("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 14.0, 80.0, 40.0, True)]
+    spent = spent_before_use(RECORDS, server_w=0.0)
+
+    seconds, joules = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+
+    # (1000 + 30) s of runs and fit / 30 s; 400 J / 20 J.
+    assert seconds.runs == pytest.approx(1030.0 / 30.0)
+    assert seconds.rounds == pytest.approx(12.0 * 1030.0 / 30.0)
+    assert joules.runs == pytest.approx(20.0)
+    assert joules.rounds == pytest.approx(240.0)
+    # t(1; .975) = 12.706; the standard error of 20 and 40 is 10.
+    assert (seconds.low, seconds.high) == pytest.approx((30.0 - 127.062, 30.0 + 127.062), abs=0.01)
+
+
+def test_what_saves_nothing_never_pays():
+    arm = [("fedgcs", 1, 10.0, 101.0, 50.0, True), ("fedgcs", 2, 14.0, 121.0, 70.0, True)]
+    spent = spent_before_use(RECORDS, server_w=0.0)
+
+    seconds, joules = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+
+    assert (seconds.saving, seconds.runs, seconds.rounds) == (-1.0, None, None)
+    assert (joules.saving, joules.runs) == (0.0, None)
+
+
+def test_seeds_without_the_target_do_not_count():
+    arm = [("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 50.0, 999.0, 999.0, False)]
+    spent = spent_before_use(RECORDS, server_w=0.0)
+
+    seconds, _ = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+
+    assert (seconds.num_seeds, seconds.saving) == (1, 20.0)
+    assert math.isnan(seconds.low)
+
+
+def test_an_unknown_arm_is_refused_with_those_that_there_are():
+    spent = spent_before_use(RECORDS, server_w=0.0)
+
+    with pytest.raises(ScenarioError, match="no complete run of 'fedgsc'; it has random"):
+        break_even(table(*RANDOM), spent, arm="fedgsc", baseline="random")

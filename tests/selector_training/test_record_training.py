@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+import fleetsim
+from fleetsim.cli.application import app
+from fleetsim.errors import ScenarioError
+from fleetsim.selector_training.record_training import settings_of, train_from_records
+from fleetsim.selector_training.study_records import Collected
+from fleetsim.selectors.fedgcs import Records
+from fleetsim.selectors.learned_weights import read_weights
+
+SHORT = {
+    "fleet.size": 12,
+    "server.cohort": 3,
+    "stop.rounds": 6,
+    "evaluate.validation_fraction": 0.1,
+    "fleet.seed": 1,
+}
+SMALL = ["hidden=4", "embedding=3", "evaluator=5", "shuffles=2"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A weight file that the command has made from a study that the command has run."""
+    home = tmp_path_factory.mktemp("home")
+    lines = "\n".join(f"  {key}: {value}" for key, value in SHORT.items())
+    (home / "study.yaml").write_text(
+        "name: records\nquestion: Which sets?\nscenario: quickstart\n"
+        f"overrides:\n{lines}\nseeds: [5]\n"
+        "arms:\n  random: {server.selector.kind: random}\n  oort: {server.selector.kind: oort}\n"
+    )
+    study, out = str(home / "study.yaml"), home / "weights.safetensors"
+    own = [part for one in SMALL for part in ("--set", f"server.selector.{one}")]
+    for words in (
+        ["study", "run", study, "--home", str(home), "--jobs", "1"],
+        [
+            *("selector", "train", "fedgcs", "--records", study, "--home", str(home)),
+            *("--out", str(out), *own),
+        ],
+    ):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+    return out, result.output
+
+
+def overrides_of(*more: str) -> list[str]:
+    return [f"{key}={value}" for key, value in SHORT.items()] + list(more)
+
+
+def test_the_command_says_how_well_held_out_records_are_ranked(trained):
+    _, output = trained
+
+    assert "12 records, held-out Kendall" in output
+    assert "shuffled scores" in output
+
+
+def test_the_weights_are_used_in_runs_of_other_seeds_with_these_clients(trained, tmp_path):
+    path, _ = trained
+    frozen = [
+        "server.selector.kind=fedgcs",
+        f"server.selector.weights={path}",
+        "server.selector.learning=false",
+        *(f"server.selector.{one}" for one in SMALL[:3]),
+    ]
+    run = fleetsim.run(
+        fleetsim.load("quickstart", overrides_of(*frozen, "seed=7")), out=tmp_path / "run"
+    )
+
+    assert run.manifest.selector_weights is not None
+    assert len(run.rounds) == 6
+    with pytest.raises(ScenarioError, match="learned on other clients"):
+        fleetsim.load("quickstart", overrides_of(*frozen, "fleet.seed=2"))
+
+
+def test_show_prints_origin_and_costs(trained):
+    path, _ = trained
+    shown = CliRunner().invoke(app, ["selector", "show", str(path)])
+
+    assert shown.exit_code == 0
+    facts = read_weights(str(path)).facts
+    for key in ("command", "seed", "records", "collecting_energy_j", "training_host_s"):
+        (value,) = (facts[name] for name in facts if name.endswith(f"/{key}"))
+        assert f"{key}: {value}" in shown.output
+
+
+def test_a_fit_is_the_same_when_it_is_repeated(tmp_path):
+    records = Records.of(
+        [[0, 1], [1, 2], [2, 3], [0, 3]], [0.1, 0.4, 0.3, 0.2], [1.0] * 4, [2.0] * 4
+    )
+    fleets = {"aa": Collected(records, {"random": 4}, 4.0, 8.0, 1.0)}
+    settings = settings_of([f"server.selector.{one}" for one in SMALL])
+
+    def bytes_of(name: str) -> bytes:
+        train_from_records(
+            fleets,
+            settings,
+            num_clients=4,
+            seed=3,
+            out=tmp_path / name,
+            command="train",
+            clock=lambda: 0.0,
+        )
+        return (tmp_path / name).read_bytes()
+
+    assert bytes_of("one.safetensors") == bytes_of("two.safetensors")
+
+
+def test_too_few_records_are_refused_in_one_line(tmp_path):
+    fleets = {"aa": Collected(Records.of([[0, 1]], [0.1], [1.0], [1.0]), {"random": 1}, 1, 1, 1)}
+
+    with pytest.raises(ScenarioError, match=r"two records or more.*collect more"):
+        train_from_records(
+            fleets, settings_of([]), num_clients=4, seed=3, out=tmp_path / "w", command="train"
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["fedgcs", "--out", "w"], "give --records"),
+        (["favor", "--out", "w"], "give --scenario"),
+        (["favor", "--out", "w", "--scenario", "quickstart", "--records", "quick"], "no --records"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(words, says):
+    result = CliRunner().invoke(app, ["selector", "train", *words])
+
+    assert result.exit_code == 2
+    assert says in result.output

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleetsim.contracts import Purpose
+from fleetsim.errors import ScenarioError
+from fleetsim.selector_training.study_records import Wanted, collected
+from fleetsim.simulate import run
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
+
+STUDY = """
+name: records
+question: Which sets gave which accuracy?
+scenario: quickstart
+overrides:
+  fleet.size: 12
+  server.cohort: 3
+  stop: {rounds: 4}
+  evaluate.validation_fraction: 0.1
+arms:
+  random: {server.selector.kind: random}
+  pow-d: {server.selector.kind: power-of-choice}
+seeds: [5, 6]
+"""
+FIXED = """
+name: fixed
+question: Which set is the best?
+scenario: quickstart
+overrides: {fleet.size: 12, server.cohort: 3, stop: {rounds: 2}, evaluate.validation_fraction: 0.1}
+arms:
+  first: {server.selector: {kind: fixed, clients: [4, 1, 2]}}
+  second: {server.selector: {kind: fixed, clients: [7, 8, 9]}}
+seeds: [5]
+"""
+
+
+def made(home: Path, text: str, *overrides: str):
+    """Load a study and make its runs."""
+    path = home / "study.yaml"
+    path.write_text(text)
+    study = load_study(path, overrides)
+    store = RunStore(home)
+    for planned in study.runs:
+        run(planned.scenario, out=store.folder(planned), train=study.settings.train, workers=1)
+    return study, store
+
+
+@pytest.fixture(scope="module")
+def four_runs(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("home"), STUDY)
+
+
+def test_a_record_is_a_round_counted_by_hand(four_runs):
+    study, store = four_runs
+
+    fleets = collected(study, store, Wanted())
+
+    assert list(fleets) == list(dict.fromkeys(p.scenario.clients_hash for p in study.runs))
+    assert len(fleets) == 2  # a seed, a fleet
+    planned = next(each for each in study.runs if (each.arm, each.seed) == ("pow-d", 6))
+    found = fleets[planned.scenario.clients_hash]
+    assert found.num_by_arm == {"random": 4, "pow-d": 4}
+    run_ = store.open(planned)
+    assert run_ is not None
+    for number, row in run_.rounds.iterrows():
+        at = 4 + int(number)  # after those of random
+        tasks = [
+            task
+            for task in run_.tasks.to_dict("records")
+            if task["round"] == row["round"] and task["purpose"] == Purpose.TRAIN.value
+        ]
+        joules = sum(
+            task[f"energy_{part}_j"]
+            for task in tasks
+            for part in ("compute", "receive", "transmit", "tail", "idle", "enlisted_idle")
+        )
+        began = min(task["dispatched_at_s"] for task in tasks)
+        ended = max(task["finished_at_s"] for task in tasks)
+        records = found.records
+        assert sorted(records.selections[at].tolist()) == sorted(t["client"] for t in tasks)
+        assert records.performance[at] == row["validation_accuracy"]
+        assert records.latency_s[at] == pytest.approx(ended - began)
+        assert records.energy_j[at] == pytest.approx(joules)
+        # Probes cost, but are no part of a record.
+        assert records.energy_j[at] == pytest.approx(row["energy_j"] - row["energy_probe_j"])
+        assert row["energy_probe_j"] > 0.0
+
+
+def test_the_cost_of_collecting_is_that_of_the_runs_with_their_probes(four_runs):
+    study, store = four_runs
+    (first, _) = collected(study, store, Wanted()).values()
+
+    runs = [store.open(planned) for planned in study.runs if planned.seed == 5]
+    assert first.energy_j == pytest.approx(
+        sum(each.rounds["energy_j"].sum() for each in runs if each is not None)
+    )
+    assert first.virtual_s == pytest.approx(
+        sum(each.rounds["finished_at_s"].iloc[-1] for each in runs if each is not None)
+    )
+
+
+def test_arms_and_numbers_can_be_asked_for(four_runs):
+    study, store = four_runs
+
+    found = collected(study, store, Wanted(per_arm=3, arms=("random",)))
+
+    assert [each.num_by_arm for each in found.values()] == [{"random": 3}] * 2
+    with pytest.raises(ScenarioError, match="'random' has 4 records, 5 are asked for"):
+        collected(study, store, Wanted(per_arm=5))
+    with pytest.raises(ScenarioError, match="no arm 'oort'; it has random, pow-d"):
+        collected(study, store, Wanted(arms=("oort",)))
+
+
+def test_a_run_that_is_missing_is_named_with_the_command(four_runs, tmp_path):
+    study, _ = four_runs
+
+    with pytest.raises(ScenarioError, match=r"random, seed 5 is not complete; run `fleetsim study"):
+        collected(study, RunStore(tmp_path), Wanted())
+
+
+def test_a_record_may_be_a_whole_run_of_a_fixed_set(tmp_path):
+    study, store = made(tmp_path, FIXED)
+
+    (found,) = collected(study, store, Wanted(form="run")).values()
+
+    assert [each.tolist() for each in found.records.selections] == [[4, 1, 2], [7, 8, 9]]
+    runs = [store.open(planned) for planned in study.runs]
+    assert found.records.energy_j.tolist() == [
+        each.rounds["energy_total_j"].iloc[-1] for each in runs if each is not None
+    ]
+
+
+def test_whole_runs_of_changing_sets_are_refused(four_runs):
+    study, store = four_runs
+
+    with pytest.raises(ScenarioError, match="needs the same clients in every round"):
+        collected(study, store, Wanted(form="run"))
+
+
+def test_runs_without_validation_accuracy_are_refused(tmp_path):
+    study, store = made(tmp_path, FIXED, 'overrides."evaluate.validation_fraction"=0.0')
+
+    with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction above 0"):
+        collected(study, store, Wanted())
