@@ -328,8 +328,9 @@ ALWAYS_ACT = {
     "FedBuffSettings": "server_learning_rate",
     "FedGCSSettings": (
         "weights learning records performance_scale latency_exponent energy_exponent budget_s"
-        " budget_j warm_up_rounds refit_rounds embedding hidden evaluator alpha shuffles target"
-        " batch_size learning_rate refit_epochs patience held_out_fraction starts step_size steps"
+        " budget_j warm_up_rounds refit_rounds embedding hidden evaluator alpha sequence_loss"
+        " shuffles target batch_size learning_rate refit_epochs patience held_out_fraction starts"
+        " step_size steps"
         " growth beam_width length start choice repeats"
     ),
     "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",

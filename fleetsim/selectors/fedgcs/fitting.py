@@ -49,6 +49,8 @@ class FitSettings:
     """First input of the decoder."""
     alpha: float = 0.8
     """Weight of the loss of sequences in (8)."""
+    sequence_loss: networks.Over = "sum"
+    """Sum over the tokens of a sequence, or their mean."""
     shuffles: int = 25
     """Orders of each selection in an epoch; 0: the recorded one alone (FedGCS^-a)."""
     batch_size: int = 1024
@@ -243,16 +245,19 @@ class _Training:
     def _step(self, optimizer: torch.optim.Optimizer, tokens: Tensor, targets: Tensor) -> None:
         optimizer.zero_grad()
         for part in self._parts(tokens, targets):
-            total = self.network.joint_losses(*part, self._settings.alpha).sum() / targets.numel()
+            total = self._joint(*part).sum() / targets.numel()
             total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.max_norm)
         optimizer.step()
 
     @torch.no_grad()
     def _loss(self, tokens: Tensor, targets: Tensor) -> float:
-        alpha = self._settings.alpha
-        losses = [self.network.joint_losses(*part, alpha) for part in self._parts(tokens, targets)]
+        losses = [self._joint(*part) for part in self._parts(tokens, targets)]
         return float(torch.cat(losses).mean())
+
+    def _joint(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        settings = self._settings
+        return self.network.joint_losses(tokens, targets, settings.alpha, settings.sequence_loss)
 
     @torch.no_grad()
     def _estimates(self, rows: IntArray) -> FloatArray:

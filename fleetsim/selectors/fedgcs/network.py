@@ -38,6 +38,8 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 
 Start = Literal["last", "pooled"]
 """First input of the decoder: the last h_T, or the end token with the mean of E_s as state."""
+Over = Literal["sum", "mean"]
+"""Loss of a sequence: the sum over its tokens, as (6) is printed, or their mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,13 @@ class Network(nn.Module):
         sequence = (surprise.view(wanted.shape) * counts).sum(dim=1)
         return sequence, torch.square(targets - self.estimate(encoded))
 
-    def joint_losses(self, tokens: Tensor, targets: Tensor, alpha: float) -> Tensor:
+    def joint_losses(
+        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
+    ) -> Tensor:
         """Return (8) of each sequence [B]."""
         sequence, score = self.losses(tokens, targets)
+        if over == "mean":
+            sequence = sequence / ((tokens != self.end).sum(dim=1) + 1)
         return alpha * sequence + (1.0 - alpha) * score
 
     def tokens(self, sequences: Sequence[IntArray]) -> Tensor:

@@ -138,6 +138,8 @@ class FedGCSSettings(Settings):
     """Width of the evaluator."""
     alpha: Severity = 0.8
     """Weight of the loss of sequences; the rest is that of the score's."""
+    sequence_loss: Literal["sum", "mean"] = "sum"
+    """Loss of a sequence: the sum over its clients and its end, or their mean."""
     shuffles: Annotated[int, Field(ge=0, le=1000)] = Field(default=25, examples=[0])
     """Orders of each record in an epoch; 0: the one of the selection, FedGCS^-a."""
     target: Literal["min_max", "raw"] = "min_max"
@@ -194,6 +196,7 @@ class FedGCSSettings(Settings):
             widths=Widths(self.embedding, self.hidden, self.evaluator),
             start=self.start,
             alpha=self.alpha,
+            sequence_loss=self.sequence_loss,
             shuffles=self.shuffles,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,

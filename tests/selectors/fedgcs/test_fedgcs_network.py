@@ -67,6 +67,18 @@ def test_the_joint_loss_of_a_batch_is_that_of_the_equations(start):
     assert found.mean().item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_loss_of_a_sequence_may_be_a_mean_over_its_tokens():
+    """Three clients and the end are four tokens, one client and the end two."""
+    network = tiny()
+    plain = Net(network.arrays())
+    tokens = network.tokens(arrays_of([[0, 3, 5], [4]]))
+    with torch.no_grad():
+        found = network.joint_losses(tokens, torch.zeros(2), 1.0, "mean").tolist()
+
+    expected = [plain.sequence_loss([0, 3, 5]) / 4, plain.sequence_loss([4]) / 2]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_every_weight_takes_part_in_the_loss():
     for start, unused in (("last", set()), ("pooled", {"start.weight", "start.bias"})):
         network = tiny(start=start)
