@@ -4,6 +4,7 @@
 - `equations`: score of a selection, its normalisation, losses and a step of ascent.
 - `records`: records of selections, their scores and orders.
 - `surrogate`: records of sets that were never run.
+- `policy`: networks with the records that they were fitted to.
 - `network`: encoder, evaluator and decoder, and beam search.
 - `fitting`: fit of the networks to records.
 - `proposals`: ascent from the best records, and generation of sets.

@@ -43,6 +43,7 @@ own rounds. No client is asked.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -56,7 +57,8 @@ from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, LearningRate, Round
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+from fleetsim.selectors.fedgcs.policy import Policy
+from fleetsim.selectors.fedgcs.records import Records, Scoring
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import best
@@ -64,7 +66,6 @@ from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.fitting import FitSettings
-    from fleetsim.selectors.fedgcs.network import Network
     from fleetsim.selectors.fedgcs.proposals import Proposals, SearchSettings
 
 Width = Annotated[int, Field(ge=1, le=4096)]
@@ -257,11 +258,11 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._utility = np.full(self._size, np.nan)
         self._duration_s = np.full(self._size, np.nan)
         self._energy_j = np.full(self._size, np.nan)
-        self._use({})
+        self._policy = Policy()
         if settings.weights is not None:
             given = weights_for(settings.weights, settings.kind, fleet)
             self._require_known(given)
-            self._use(given)
+            self._policy = Policy(given)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the best proposal, or random candidates."""
@@ -272,7 +273,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         is_collecting = settings.learning and settings.records == "rounds"
         explores = float(generator.random()) < settings.exploration_fraction and is_collecting
         keys = generator.random(self._size)[view.candidates]
-        if not explores and self._weights and view.wanted > 0:
+        if not explores and self._policy.is_fitted and view.wanted > 0:
             proposed = self._proposed(view, generator)
             if proposed.size:
                 return proposed
@@ -289,71 +290,49 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         else:
             self._take_in(outcome)
         self._num_since_fit += 1
-        due = settings.refit_rounds if self._weights else settings.warm_up_rounds
+        due = settings.refit_rounds if self._policy.is_fitted else settings.warm_up_rounds
         if self._num_since_fit >= due:
             self._fit()
 
     def state(self) -> State:
         """Return the declared state, the records and the networks."""
-        return super().state() | self._learned_arrays()
+        return super().state() | self._policy.arrays()
 
     def restore(self, state: State) -> None:
         """Replace the state by a copy of what `state` returned."""
         super().restore(state)
-        self._use(state)
+        self._policy = Policy(state)
 
     def learned(self) -> State:
         """Return records, networks, what is known of clients, and the number of fits."""
-        names = ("num_fits", "utility", "duration_s", "energy_j")
-        own = super().state()
-        return {name: own[name] for name in names} | self._learned_arrays()
+        of_the_run = ("num_since_fit", "wanted", "accuracy")
+        own = {name: x for name, x in super().state().items() if name not in of_the_run}
+        return own | self._policy.arrays()
 
     def take_up(self, learned: State) -> None:
         """Continue from what `learned` returned."""
-        self._num_fits = int(learned["num_fits"])
-        self._utility = np.array(learned["utility"], dtype=np.float64)
-        self._duration_s = np.array(learned["duration_s"], dtype=np.float64)
-        self._energy_j = np.array(learned["energy_j"], dtype=np.float64)
-        self._use(learned)
+        super().restore(super().state() | learned)
+        self._policy = Policy(learned)
 
     def policy(self) -> State:
         """Return networks and records."""
-        return self._learned_arrays()
-
-    def _learned_arrays(self) -> State:
-        weights = {name: array.copy() for name, array in self._weights.items()}
-        return weights | self._records.state()
-
-    def _use(self, arrays: State) -> None:
-        """Take records and networks from arrays; without any, begin with nothing."""
-        self._records = Records.restored(arrays) if "records/sizes" in arrays else NO_RECORDS
-        self._weights: State = {
-            name: np.array(array)
-            for name, array in arrays.items()
-            if name == "known" or name.startswith("network/")
-        }
-        self._network: tuple[Network, IntArray] | None = None
+        return self._policy.arrays()
 
     def _proposed(self, view: RoundView, generator: np.random.Generator) -> IntArray:
         """Return the best proposal of candidates; empty if there is none."""
-        from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
-
-        if self._network is None:
-            self._network = fitting.network_of(self._weights)
-        network, known = self._network
-        is_allowed = self._mask(view.candidates)[known]
-        if not is_allowed.any():
+        settings = self._settings
+        found = self._policy.proposed(
+            self._mask(view.candidates),
+            view.wanted,
+            settings.scoring(),
+            settings.search_settings(),
+            generator,
+        )
+        if found is None:
             return np.empty(0, dtype=np.int64)
-        rules = self._settings.search_settings()
-        # Records of clients that joined after the fit cannot be read yet.
-        readable = self._records.within(self._mask(known))
-        order = np.argsort(-readable.scores(self._settings.scoring()), kind="stable")
-        starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
-        found = proposals.propose(network, starts, is_allowed, view.wanted, rules, generator)
-        self.last_proposals = found
-        sets = [known[tokens] for tokens in found.sets]
-        if self._settings.repeats == "avoided":
-            seen = {frozenset(selection.tolist()) for selection in self._records.selections}
+        sets, self.last_proposals = found
+        if settings.repeats == "avoided":
+            seen = self._policy.seen()
             sets = [clients for clients in sets if frozenset(clients.tolist()) not in seen]
         return sets[0] if sets else np.empty(0, dtype=np.int64)
 
@@ -365,15 +344,14 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         joules = [report.energy_j for report in outcome.reports if report.energy_j is not None]
         if not math.isfinite(performance):
             return
-        self._records += Records.of(
+        records = self._policy.records + Records.of(
             [outcome.selected],
             [performance],
             [outcome.finished_at_s - outcome.started_at_s],
             [math.fsum(joules)],
         )
-        num = len(self._records)
-        if num > self._settings.max_records:
-            self._records = self._records.chosen(np.arange(num - self._settings.max_records, num))
+        num, most = len(records), self._settings.max_records
+        self._policy.records = records.chosen(np.arange(max(num - most, 0), num))
 
     def _take_in(self, outcome: RoundOutcome) -> None:
         """Keep the utility, seconds and joules of clients that delivered."""
@@ -387,12 +365,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
 
     def _fit(self) -> None:
         """Fit the networks to the records, or to surrogates, if there are two."""
-        from dataclasses import replace  # noqa: PLC0415
-
-        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
-
         settings, seed = self._settings, self._fleet.seed
-        records = self._records
+        records = self._policy.records
         if settings.records == "surrogate":
             records = surrogate_records(
                 self._utility,
@@ -404,15 +378,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
             )
         if len(records) < 2:
             return
-        fitted = fitting.fit(
-            records,
-            num_clients=self._size,
-            settings=replace(settings.fit_settings(), epochs=settings.refit_epochs),
-            seed=seed,
-            index=self._num_fits,
-            before=self._weights or None,
-        )
-        self._use(fitted.weights)
+        rules = replace(settings.fit_settings(), epochs=settings.refit_epochs)
+        self._policy = self._policy.fitted(records, self._size, rules, seed, self._num_fits)
         self._num_fits += 1
         self._num_since_fit = 0
 

@@ -1,0 +1,101 @@
+"""Policy of FedGCS: networks with the records that they were fitted to, as arrays and at work.
+
+Torch is imported when networks are used for the first time, not before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, IntArray, State
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+
+if TYPE_CHECKING:
+    from fleetsim.selectors.fedgcs.fitting import FitSettings
+    from fleetsim.selectors.fedgcs.network import Network
+    from fleetsim.selectors.fedgcs.proposals import Proposals, SearchSettings
+
+
+class Policy:
+    """Records, and the networks if there has been a fit."""
+
+    def __init__(self, arrays: State | None = None) -> None:
+        given = arrays or {}
+        self.records: Records = Records.restored(given) if "records/sizes" in given else NO_RECORDS
+        """Records to begin an ascent with, and for the next fit."""
+        self._weights: State = {
+            name: np.array(array)
+            for name, array in given.items()
+            if name == "known" or name.startswith("network/")
+        }
+        self._network: tuple[Network, IntArray] | None = None
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if there are networks."""
+        return bool(self._weights)
+
+    def arrays(self) -> State:
+        """Return copies of networks and records."""
+        weights = {name: array.copy() for name, array in self._weights.items()}
+        return weights | self.records.state()
+
+    def seen(self) -> set[frozenset[int]]:
+        """Return the sets that have a record."""
+        return {frozenset(selection.tolist()) for selection in self.records.selections}
+
+    def fitted(
+        self, records: Records, num_clients: int, settings: FitSettings, seed: int, index: int
+    ) -> Policy:
+        """Return the policy after a fit to records that goes on from these networks.
+
+        Raises:
+            ValueError: there are less than two records, or one names a client that does not exist.
+        """
+        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
+
+        result = fitting.fit(
+            records,
+            num_clients=num_clients,
+            settings=settings,
+            seed=seed,
+            index=index,
+            before=self._weights or None,
+        )
+        return Policy(result.weights)
+
+    def proposed(
+        self,
+        is_candidate: BoolArray,
+        wanted: int,
+        scoring: Scoring,
+        rules: SearchSettings,
+        generator: np.random.Generator,
+    ) -> tuple[list[IntArray], Proposals] | None:
+        """Return proposed sets of clients, best first; None if no candidate is known.
+
+        Args:
+            is_candidate: mask over the fleet [N].
+            wanted: most clients of a set.
+            scoring: score that ranks the records.
+            rules: rules of ascent and beam search.
+            generator: source of the orders of clients.
+        """
+        from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
+
+        if self._network is None:
+            self._network = fitting.network_of(self._weights)
+        network, known = self._network
+        is_allowed = is_candidate[known]
+        # Records of clients that joined after the fit cannot be read yet.
+        is_known = np.zeros(is_candidate.size, dtype=np.bool_)
+        is_known[known] = True
+        readable = self.records.within(is_known)
+        if not is_allowed.any() or not len(readable):
+            return None
+        order = np.argsort(-readable.scores(scoring), kind="stable")
+        starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
+        found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
+        return [known[tokens] for tokens in found.sets], found
