@@ -78,7 +78,12 @@ def _kind(member: type[Settings]) -> tuple[str, str]:
 
 def _datasets() -> Listing:
     rows = [
-        (*_kind(member), "fleetsim data fetch" if member.published else member.how_to_get)
+        (
+            *_kind(member),
+            "fleetsim data fetch"
+            if any(not known.by_hand for known in member.published)
+            else member.how_to_get,
+        )
         for member in get_args(get_args(DatasetSettings)[0])
     ]
     rows.append((*_kind(BlankSettings), "built in"))

@@ -25,7 +25,7 @@ from fleetsim.host.unpacking import (
     unpacked,
 )
 from fleetsim.learning.data.formats.idx import read_idx
-from fleetsim.learning.data.published.cifar10 import read_members
+from fleetsim.learning.data.formats.tar_members import read_tar
 from fleetsim.learning.data.published.extrasensory import read_person
 from tests.bombs import gzip_bomb, peak_byte
 
@@ -86,8 +86,8 @@ def read_phones(path: Path) -> object:
     return read_flash(path, "hold", "always")
 
 
-def read_tar(path: Path) -> object:
-    return read_members(path, ["wanted"])
+def read_one_member(path: Path) -> object:
+    return read_tar(path, ["wanted"], max_byte=MIB)
 
 
 def read_minutes(path: Path) -> object:
@@ -101,7 +101,7 @@ BOMBS: dict[str, tuple[str, bytes, bytes, Callable[[Path], object]]] = {
     "csv of one row": ("a.csv.gz", b"a", b",0", read_csv_table),
     "csv of one quoted row": ("a.csv.gz", b'a\n"', b'\n","', read_csv_table),
     "json": ("a.json.gz", b"[", b"{}", read_phones),
-    "tar": ("a.tar.gz", TAR_HEADER.tobuf(), bytes(1), read_tar),
+    "tar": ("a.tar.gz", TAR_HEADER.tobuf(), bytes(1), read_one_member),
     "extrasensory": ("a", b"", b"\n", read_minutes),
 }
 

@@ -11,7 +11,7 @@
 - `own_folder_files`: files in such a folder, read and checked.
 - `own_folder_sizes`: numbers of samples and clients in such a folder.
 - `blank`: shapes and sizes without data.
-- `formats`: IDX, .npz and zip files.
+- `formats`: IDX, .npz, zip, tar and picture files.
 - `byte_images`: images that stay bytes until their numbers are needed.
 - `standardisation`: inputs with mean 0 and standard deviation 1.
 - `tokens`: vocabulary and samples of texts.

@@ -12,12 +12,15 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.own_folder import FolderSettings
+from fleetsim.learning.data.published.celeba import CelebASettings
 from fleetsim.learning.data.published.cifar10 import Cifar10Settings
+from fleetsim.learning.data.published.cinic10 import Cinic10Settings
 from fleetsim.learning.data.published.emnist import EmnistSettings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
 from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
+from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
 from fleetsim.learning.data.published.wikitext import WikiText2Settings
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
@@ -27,6 +30,9 @@ DatasetSettings = Annotated[
     | FashionMnistSettings
     | EmnistSettings
     | Cifar10Settings
+    | Cinic10Settings
+    | TinyImageNetSettings
+    | CelebASettings
     | ExtraSensorySettings
     | ShakespeareSettings
     | WikiText2Settings

@@ -5,6 +5,9 @@
 - `mnist`: MNIST and Fashion-MNIST.
 - `emnist`: EMNIST, letters and digits.
 - `cifar10`: CIFAR-10.
+- `cinic10`: CINIC-10, CIFAR-10's classes with pictures of ImageNet too.
+- `tiny_imagenet`: Tiny ImageNet, 200 classes.
+- `celeba`: CelebA, faces by person.
 - `extrasensory`: ExtraSensory, activities of people.
 - `shakespeare`: Shakespeare's plays, next character.
 - `plays`: files of the plays, with checksums.

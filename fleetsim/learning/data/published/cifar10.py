@@ -10,24 +10,20 @@ Standard deviations of about 0.20, which are also in use, are means over those o
 
 from __future__ import annotations
 
-import os
-import struct
-import tarfile
-import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from pydantic import Field
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
+from fleetsim.learning.data.formats.tar_members import read_tar
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
@@ -57,13 +53,6 @@ _MAX_MEMBER_BYTE = 10_000 * _RECORD_BYTE
 _TRAIN = tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6))
 _TEST = ("cifar-10-batches-bin/test_batch.bin",)
 _TRAIN_PER_CLASS, _TEST_PER_CLASS = 5_000, 1_000
-_SUFFIXES = {".jpg", ".jpeg", ".png"}
-_FORMATS = ("JPEG", "PNG")
-_PICTURE_FAULTS = (
-    *(OSError, SyntaxError, ValueError, EOFError, OverflowError, struct.error, zlib.error),
-    *(MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning),
-)
-"""Exceptions of Pillow for a damaged file."""
 
 _CIFAR10 = RemoteSet(
     name="cifar10",
@@ -144,40 +133,8 @@ class Cifar10Settings(DatasetKind):
 def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
     """Return the bytes of the six files by their paths in the archive, packed or not."""
     if _ARCHIVE in files:
-        return read_members(files[_ARCHIVE], (*_TRAIN, *_TEST))
+        return read_tar(files[_ARCHIVE], (*_TRAIN, *_TEST), max_byte=_MAX_MEMBER_BYTE)
     return {name: paths.read(path) for name, path in files.items()}
-
-
-def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
-    """Return the bytes of some files in a gzipped tar, by their paths in it.
-
-    Raises:
-        DataError: the archive is damaged, lacks a file or has it twice, or a file is a link or
-            larger than a published one.
-    """
-    contents: dict[str, bytes] = {}
-    with paths.opened(archive) as packed:
-        content = unpacked(packed, os.fstat(packed.fileno()).st_size, str(archive))
-        try:
-            # As a stream: the unpacked size is bounded, and nothing is read twice.
-            with tarfile.open(fileobj=content, mode="r|") as tar:
-                for member in tar:
-                    if member.name not in wanted:
-                        continue
-                    file = tar.extractfile(member) if member.isreg() else None
-                    if file is None or member.size > _MAX_MEMBER_BYTE or member.name in contents:
-                        raise DataError(
-                            f"{archive}: {member.name} is there twice, no plain file, or larger"
-                            f" than {_MAX_MEMBER_BYTE} bytes ({member.size}); get the archive anew"
-                        )
-                    contents[member.name] = file.read()
-        except (tarfile.TarError, *GZIP_FAULTS, ValueError, OverflowError) as error:
-            says = " ".join(str(error).split())
-            raise DataError(f"{archive}: damaged archive ({says}); get it anew") from error
-    missing = sorted(set(wanted) - set(contents))
-    if missing:
-        raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
-    return contents
 
 
 def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImages:
@@ -237,7 +194,7 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
         home = folder / name
         if not paths.is_folder(home):
             raise DataError(f"{home} is no folder; a folder of CIFAR-10 pictures has one per class")
-        found = [path for path in paths.matches(home, "*") if path.suffix.lower() in _SUFFIXES]
+        found = [path for path in paths.matches(home, "*") if path.suffix.lower() in SUFFIXES]
         if len(found) != num_per_class:
             raise DataError(
                 f"{home}: {len(found)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
@@ -251,14 +208,4 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
 def _picture(path: Path) -> NDArray[np.uint8]:
     """Return one picture [32, 32, 3]."""
     with paths.opened(path) as file:
-        try:
-            with Image.open(file, formats=_FORMATS) as image:
-                size, mode = image.size, image.mode
-                if size == (_SIDE, _SIDE) and mode == "RGB":
-                    return np.asarray(image)
-        except _PICTURE_FAULTS as error:
-            says = " ".join(str(error).split())
-            raise DataError(f"{path}: no readable picture ({says}); save it anew") from error
-    raise DataError(
-        f"{path}: {size[0]} x {size[1]} pixels in mode {mode}, expected 32 x 32 in RGB; save it so"
-    )
+        return pixels_of(file, str(path), size=(_SIDE, _SIDE))

@@ -1,8 +1,8 @@
 """Published data sets: download, local folders, and verification of the files.
 
 A set is searched in a folder that the scenario names, else below `$FLEETSIM_DATA`, else in the
-platform's cache folder. Every file is checked against its published SHA-256. Only `fetch` downloads
-files.
+platform's cache folder. Every file is checked against its published SHA-256, or its MD5 where that
+is all there is. Only `fetch` downloads files.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 _CHUNK_BYTE = 1 << 16
+_NAMES = {"sha256": "SHA-256", "md5": "MD5"}
 
 
 def named_folder(folder: str | None) -> Path | None:
@@ -55,6 +56,27 @@ def data_folders(name: str) -> list[Path]:
 def search_folders(name: str, folder: Path | None) -> list[Path]:
     """Return the folders in which a set is searched, in order; `folder` alone if it is given."""
     return [*data_folders(name), cache_folder(name)] if folder is None else [folder]
+
+
+def unpacked_home(
+    name: str, folder: Path | None, *, archive: str, top: str, holds: str
+) -> Path | None:
+    """Return the folder of a set whose archive was unpacked; None if an archive comes first.
+
+    Args:
+        name: key of the registry.
+        folder: only folder to search, if it is given.
+        archive: published name of the archive.
+        top: outermost folder that unpacking the archive may make.
+        holds: folder in it by which it is known.
+    """
+    for home in search_folders(name, folder):
+        if paths.is_file(home / archive):
+            return None
+        for place in (home, home / top):
+            if paths.is_folder(place / holds):
+                return place
+    return None
 
 
 def find_files(
@@ -96,6 +118,8 @@ def find_files(
 def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Path:
     """Return the folder of a set with extra files; downloads missing files into the cache.
 
+    A set that only a person can get is verified where it lies.
+
     A complete folder below `$FLEETSIM_DATA` is verified and returned. Otherwise every file that the
     cache lacks, or has with another checksum, is downloaded under a temporary name, verified and
     then renamed, so that an interruption leaves no half file under its name.
@@ -107,13 +131,22 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
 
     Raises:
         DataError: unknown set, a file below `$FLEETSIM_DATA` is not the published one, the cache
-            cannot be written, or no address gives a file with the published checksum.
+            cannot be written, no address gives a file with the published checksum, or the set is
+            got by hand and lacks a file.
     """
     known = _registered(name, registry)
     for home in data_folders(name):
         if _verified(name, home, known.files) is not None:
             return home
     folder = cache_folder(name)
+    if known.by_hand:
+        if _verified(name, folder, known.files) is not None:
+            return folder
+        wanted = ", ".join(file.name for file in known.files)
+        raise DataError(
+            f"data set {name}: its files have no address for programs; get {wanted} from"
+            f" {known.by_hand} and put them into {folder}"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -162,16 +195,18 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
     """Download one verified file into the folder, from the first address that gives it."""
     paths.kind_of(folder / file.name)  # a pipe there would block
     task = bars.add_task(file.name, total=file.num_byte)
+    algorithm, expected = file.checksum
 
     def downloader(url: str, temporary: str, _pooch: object) -> None:
         bars.update(task, completed=0)
         download = pooch.HTTPDownloader(progressbar=_Bar(bars, task), chunk_size=_CHUNK_BYTE)
         download(url, temporary, None)
-        found = _sha256(Path(temporary))
-        if found != file.sha256:
+        found = _digest(Path(temporary), algorithm)
+        if found != expected:
             raise DataError(
-                f"{url} gave {Path(temporary).stat().st_size} bytes with SHA-256 {found}, "
-                f"expected {file.num_byte} bytes with {file.sha256}"
+                f"{url} gave {Path(temporary).stat().st_size} bytes with"
+                f" {_NAMES[algorithm]} {found}, "
+                f"expected {file.num_byte} bytes with {expected}"
             )
 
     faults = []
@@ -179,7 +214,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
         try:
             pooch.retrieve(
                 url,
-                known_hash=f"sha256:{file.sha256}",
+                known_hash=f"{algorithm}:{expected}",
                 fname=file.name,
                 path=folder,
                 downloader=downloader,
@@ -248,16 +283,17 @@ def _absence(home: Path, files: Collection[RemoteFile]) -> str:
 
 def _verify(name: str, file: RemoteFile, key: str, path: Path) -> None:
     """Check one local file against its published checksum."""
-    is_published = path.name == file.name
-    expected = file.sha256 if is_published else dict(file.members).get(key, file.unpacked_sha256)
-    found = _sha256(path)
+    algorithm, expected = file.checksum
+    if path.name != file.name:
+        algorithm, expected = "sha256", dict(file.members).get(key, file.unpacked_sha256 or "")
+    found = _digest(path, algorithm)
     if found != expected:
         raise DataError(
-            f"{path}: not the published file of {name}: expected SHA-256 {expected}, found "
-            f"{found}; remove it and run `fleetsim data fetch {name}`"
+            f"{path}: not the published file of {name}: expected {_NAMES[algorithm]} {expected},"
+            f" found {found}; remove it and run `fleetsim data fetch {name}`"
         )
 
 
-def _sha256(path: Path) -> str:
+def _digest(path: Path, algorithm: str) -> str:
     with paths.opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()

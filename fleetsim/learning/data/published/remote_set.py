@@ -16,7 +16,7 @@ class RemoteFile:
     """Published name; a folder may hold the file unpacked, without `.gz`."""
     num_byte: int
     sha256: str
-    """Checksum of the file as published."""
+    """Checksum of the file as published; empty: only its `md5` is known."""
     unpacked_sha256: str | None
     """Checksum of the file once gunzipped; None for an archive."""
     urls: tuple[str, ...]
@@ -26,6 +26,13 @@ class RemoteFile:
     members: tuple[tuple[str, str], ...] = ()
     """Path and SHA-256 of the files in an archive that make up the set; a folder may hold them
     unpacked, at these paths or directly."""
+    md5: str = ""
+    """Checksum that finds damage, where nobody published a SHA-256."""
+
+    @property
+    def checksum(self) -> tuple[str, str]:
+        """Algorithm and checksum of the file as published."""
+        return ("sha256", self.sha256) if self.sha256 else ("md5", self.md5)
 
     @property
     def unpacked_name(self) -> str:
@@ -42,6 +49,8 @@ class RemoteSet:
     files: tuple[RemoteFile, ...]
     licence: str
     citation: str
+    by_hand: str = ""
+    """Page from which a person gets the files, if they have no address for programs."""
 
 
 def remote_files(

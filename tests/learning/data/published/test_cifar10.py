@@ -21,7 +21,6 @@ from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
     Cifar10Settings,
     read_folder,
-    read_members,
     read_records,
 )
 from fleetsim.learning.data.published.remote_set import RemoteSet
@@ -173,62 +172,6 @@ def test_the_set_is_found_below_fleetsim_data_and_then_in_the_cache(
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
     with pytest.raises(DataError, match=rf"{own}/cifar-10-binary\.tar\.gz: not the published"):
         load(None, registry)
-
-
-# --- archives that are not what they seem -------------------------------------------------------
-
-
-def test_only_the_files_that_are_wanted_are_read(tmp_path: Path) -> None:
-    path = archive(tmp_path / "a.tar.gz", {"x/readme.html": b"no", "../x/a": b"no", "x/a": b"yes"})
-
-    assert read_members(path, ["x/a"]) == {"x/a": b"yes"}
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.tar.gz"]
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
-def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes) -> None:
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        member = tarfile.TarInfo("x/a")
-        member.type, member.linkname = kind, "/etc/hostname"
-        tar.addfile(member)
-
-    with pytest.raises(DataError, match=r"a\.tar\.gz: x/a is there twice, no plain file, or"):
-        read_members(path, ["x/a"])
-
-
-def test_a_file_larger_than_a_published_one_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path / "a.tar.gz", {"x/a": b"\0" * (10_000 * 3073 + 1)})
-
-    with pytest.raises(DataError, match=r"larger than 30730000 bytes \(30730001\)"):
-        read_members(path, ["x/a"])
-
-
-def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        for _ in range(2):
-            tar.addfile(tarfile.TarInfo("x/a"))
-
-    with pytest.raises(DataError, match="x/a is there twice"):
-        read_members(path, ["x/a"])
-
-
-def test_an_archive_that_lacks_a_file_is_told_with_it(tmp_path: Path) -> None:
-    path = archive(tmp_path / "a.tar.gz", {"x/a": b""})
-
-    with pytest.raises(DataError, match=r"a\.tar\.gz: lacks x/b, x/c; get"):
-        read_members(path, ["x/a", "x/b", "x/c"])
-
-
-@pytest.mark.parametrize("keep", [0, 40, 2000])
-def test_a_damaged_archive_is_told(tmp_path: Path, keep: int) -> None:
-    noise = np.random.default_rng(1).bytes(4096)
-    path = archive(tmp_path / "a.tar.gz", {"x/a": noise})
-    path.write_bytes(path.read_bytes()[:keep] if keep else b"no archive at all")
-
-    with pytest.raises(DataError, match=r"a\.tar\.gz: damaged archive \(.+\); get it anew"):
-        read_members(path, ["x/a", "x/b"])
 
 
 # --- fewer samples ------------------------------------------------------------------------------

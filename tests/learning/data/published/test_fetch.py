@@ -7,7 +7,7 @@ import hashlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -108,6 +108,23 @@ def test_a_good_file_lands_in_the_cache_and_is_found_there(site: Site, cache: Pa
     assert [path.name for path in cache.iterdir()] == [NAME]
     assert (cache / NAME).read_bytes() == PACKED
     assert find_files("tiny", registry=registry(site.url)) == {NAME: cache / NAME}
+
+
+def test_where_only_an_md5_is_published_it_is_what_is_compared(site: Site, cache: Path) -> None:
+    known = registry(site.url)["tiny"]
+    md5 = hashlib.md5(PACKED, usedforsecurity=False).hexdigest()
+    files = tuple(replace(file, sha256="", md5=md5) for file in known.files)
+    only_md5 = {"tiny": replace(known, files=files)}
+    site.files[NAME] = PACKED
+
+    assert fetch("tiny", progress=False, registry=only_md5) == cache
+    assert find_files("tiny", registry=only_md5) == {NAME: cache / NAME}
+    place(cache, b"damaged")
+    with pytest.raises(DataError, match=rf"not the published file of tiny: expected MD5 {md5}, fo"):
+        find_files("tiny", registry=only_md5)
+    site.files[NAME] = b"something else"
+    with pytest.raises(DataError, match=rf"gave 14 bytes with MD5 .* bytes with {md5}"):
+        fetch("tiny", progress=False, registry=only_md5)
 
 
 def test_what_is_in_the_cache_is_not_fetched_again(site: Site, cache: Path) -> None:

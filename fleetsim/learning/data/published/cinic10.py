@@ -1,0 +1,152 @@
+"""CINIC-10: CIFAR-10's classes, with pictures of CIFAR-10 and of ImageNet.
+
+The archive is a gzipped tar of PNG files in `train/CLASS/`, `valid/CLASS/` and `test/CLASS/`, 9,000
+in each. It is read in place. Sizes, means and deviations are those of BayesWatch/cinic-10@0fec70c
+(`README.md`). The set is described in docs/data.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.picture_files import (
+    FolderPictures,
+    PictureFiles,
+    PictureForm,
+    TarPictures,
+)
+from fleetsim.learning.data.published.cifar10 import CLASSES
+from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.standardisation import Pixels, moments_of
+
+_ARCHIVE, _TOP = "CINIC-10.tar.gz", "CINIC-10"
+_FORM = PictureForm(size=(32, 32))
+_PER_CLASS = 9_000
+_PER_PART = _PER_CLASS * len(CLASSES)
+_MEAN, _STD = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
+"""Mean and deviation of the pixels in 0..1: red, green, blue."""
+
+_CINIC10 = RemoteSet(
+    name="cinic10",
+    title="CIFAR-10's ten kinds of things, also from ImageNet, 3 x 90,000 images of 32 x 32",
+    files=(
+        RemoteFile(
+            name=_ARCHIVE,
+            num_byte=687_544_992,
+            sha256="",
+            unpacked_sha256=None,
+            md5="6ee4d0c996905fe93221de577967a372",
+            urls=(
+                "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
+                "https://datashare.ed.ac.uk/server/api/core/bitstreams/"
+                "e8e186cc-2688-48f1-aa5a-3fda1a43f8b6/content",
+            ),
+        ),
+    ),
+    licence="CC BY 4.0",
+    citation=(
+        "Darlow, Crowley, Antoniou, Storkey: CINIC-10 is not ImageNet or CIFAR-10, "
+        "arXiv:1810.03505, 2018"
+    ),
+)
+
+
+class Cinic10Settings(DatasetKind):
+    """CINIC-10: CIFAR-10's classes in 90,000 + 90,000 pictures, 32 x 32 (Darlow et al. 2018)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_CINIC10,)
+    natural_clients: ClassVar[int | None] = 0
+    labels: ClassVar[int | None] = len(CLASSES)
+
+    kind: Literal["cinic10"] = "cinic10"
+    folder: str | None = None
+    """Folder with the published archive, or with its folders `train`, `valid` and `test`; by
+    default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch cinic10` fills."""
+    train_part: Literal["train", "train-and-valid"] = "train"
+    """Pictures to train on: the training part, or also the validation part, twice as many."""
+    train_samples: Annotated[int, Field(ge=10, le=2 * _PER_PART, multiple_of=10)] | None = None
+    """Number of training pictures: the first of each class, equally many; by default all."""
+    test_samples: Annotated[int, Field(ge=10, le=_PER_PART, multiple_of=10)] | None = None
+    """Number of test pictures: the first of each class, equally many; by default all."""
+    pixels: Pixels = "standardised"
+    """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
+    1), unit (0 to 1) or raw (0 to 255)."""
+
+    @model_validator(mode="after")
+    def _has_enough(self) -> Self:
+        if self.train_samples is not None and self.train_samples > self._all_training:
+            raise ValueError(
+                f"train_samples {self.train_samples} are more than the {self._all_training} of"
+                " train_part: train; lower it, or set train_part to train-and-valid"
+            )
+        return self
+
+    @property
+    def _all_training(self) -> int:
+        return _PER_PART if self.train_part == "train" else 2 * _PER_PART
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the pictures, from the archive or from its folders."""
+        folder = named_folder(self.folder)
+        home = unpacked_home(self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train")
+        files: PictureFiles
+        if home is not None:
+            files = FolderPictures(home)
+        else:
+            archive = find_files(self.kind, folder, registry=registry)[_ARCHIVE]
+            files = TarPictures(archive, top=_TOP)
+        # No checksum verifies unpacked files.
+        per_class = None if home is None else _PER_CLASS
+        parts = ("train",) if self.train_part == "train" else ("train", "valid")
+        train = read_pictures(files, parts, self.train_samples, per_class=per_class)
+        test = read_pictures(files, ("test",), self.test_samples, per_class=per_class)
+        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
+        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return `train_samples`, or the number of pictures of the part."""
+        return self._all_training if self.train_samples is None else self.train_samples
+
+
+def read_pictures(
+    files: PictureFiles, parts: tuple[str, ...], num_samples: int | None, *, per_class: int | None
+) -> LabelledImages:
+    """Return the pictures of one part, or of several in turn, class by class and by file name.
+
+    Args:
+        files: folders of parts, which hold folders of classes.
+        parts: names of the parts.
+        num_samples: number of pictures, the first of each class; None: all.
+        per_class: number that each class must have in each part; None: any.
+
+    Raises:
+        DataError: a class has another number of pictures, or one is damaged.
+        ScenarioError: a class has fewer pictures than are wanted.
+    """
+    names_of = []
+    for label in CLASSES:
+        names: list[str] = []
+        for part in parts:
+            found = files.in_folder(f"{part}/{label}")
+            if not found or (per_class is not None and len(found) != per_class):
+                raise DataError(
+                    f"{files.place}: {len(found)} pictures (JPEG or PNG) in {part}/{label},"
+                    f" CINIC-10 has {per_class or _PER_CLASS}; get it anew"
+                )
+            names += found
+        wanted = len(names) if num_samples is None else num_samples // len(CLASSES)
+        if wanted > len(names):
+            raise ScenarioError(
+                f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place}"
+                f" has {len(names)} of {label}; lower train_samples or test_samples"
+            )
+        names_of.append(names[:wanted])
+    return files.labelled(names_of, _FORM)

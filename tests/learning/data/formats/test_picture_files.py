@@ -1,0 +1,207 @@
+"""Pictures in folders, zip archives and gzipped tars: read alike, and refused alike."""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.formats.picture_files import (
+    FolderPictures,
+    PictureFiles,
+    PictureForm,
+    TarPictures,
+    ZipPictures,
+)
+from fleetsim.learning.data.formats.pictures import pixels_of
+from tests.learning.data.formats.picture_archives import (
+    gradient,
+    picture,
+    tarred,
+    unpacked,
+    zipped,
+)
+
+FORM = PictureForm(size=(4, 3))
+RED, GREEN, BLUE = (picture(colour, (4, 3)) for colour in ((9, 0, 0), (0, 8, 0), (0, 0, 7)))
+CONTENTS = {
+    "train/cat/b.png": GREEN,
+    "train/cat/a.PNG": RED,
+    "train/cat/.hidden.png": b"a file of a file manager",
+    "train/cat/notes.txt": b"no picture",
+    "train/cat/deep/c.png": BLUE,
+    "train/dog/a.png": BLUE,
+}
+
+Placed = Callable[[Path, dict[str, bytes]], PictureFiles]
+
+
+def in_folder(home: Path, contents: dict[str, bytes]) -> PictureFiles:
+    return FolderPictures(unpacked(home / "unpacked", contents))
+
+
+def in_tar(home: Path, contents: dict[str, bytes]) -> PictureFiles:
+    return TarPictures(tarred(home / "a.tar.gz", contents), top="top")
+
+
+def in_tar_of_dots(home: Path, contents: dict[str, bytes]) -> PictureFiles:
+    named = {f"./{name}": content for name, content in contents.items()}
+    return TarPictures(tarred(home / "a.tar.gz", named), top="top")
+
+
+def in_zip_with_top(home: Path, contents: dict[str, bytes]) -> PictureFiles:
+    named = {f"top/{name}": content for name, content in contents.items()}
+    return ZipPictures(zipped(home / "a.zip", named), top="top")
+
+
+PLACES = pytest.mark.parametrize("place", [in_folder, in_tar, in_tar_of_dots, in_zip_with_top])
+
+
+@PLACES
+def test_a_place_gives_its_pictures_by_folder_in_the_order_of_their_names(
+    tmp_path: Path, place: Placed
+) -> None:
+    files = place(tmp_path, CONTENTS)
+
+    assert files.in_folder("train/cat") == ["train/cat/a.PNG", "train/cat/b.png"]
+    assert files.in_folder("train/bird") == []
+    assert files.in_folder("train") == []
+
+
+@PLACES
+def test_pictures_come_in_the_order_that_was_asked_for(tmp_path: Path, place: Placed) -> None:
+    files = place(tmp_path, CONTENTS)
+
+    images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], FORM)
+
+    assert images.dtype == np.uint8
+    assert images.shape == (3, 3, 3, 4)
+    assert (images == np.reshape([[0, 0, 7], [0, 8, 0], [9, 0, 0]], (3, 3, 1, 1))).all()
+
+
+@PLACES
+def test_labels_are_the_places_of_the_lists(tmp_path: Path, place: Placed) -> None:
+    files = place(tmp_path, CONTENTS)
+
+    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], FORM)
+
+    assert found.labels.tolist() == [0, 2, 2]
+    assert found.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
+
+
+@PLACES
+def test_a_missing_picture_is_told(tmp_path: Path, place: Placed) -> None:
+    with pytest.raises(DataError, match=r"lacks train/cat/z\.png; get it anew"):
+        place(tmp_path, CONTENTS).images(["train/dog/a.png", "train/cat/z.png"], FORM)
+
+
+@PLACES
+def test_a_damaged_picture_is_told_by_its_path(tmp_path: Path, place: Placed) -> None:
+    files = place(tmp_path, {"x/a.png": RED[:40]})
+
+    with pytest.raises(DataError, match=r"(a\.tar\.gz|a\.zip|unpacked), x/a\.png: no readable"):
+        files.images(["x/a.png"], FORM)
+
+
+@PLACES
+def test_a_file_that_is_too_large_for_a_picture_is_not_decoded(
+    tmp_path: Path, place: Placed
+) -> None:
+    files = place(tmp_path, {"x/a.png": RED + bytes(1 << 20)})
+
+    with pytest.raises(DataError, match=r"a\.png .*larger than 1048576 bytes"):
+        files.images(["x/a.png"], FORM)
+
+
+@pytest.mark.parametrize("keep", [0, 30, 200])
+def test_damaged_archives_are_told(tmp_path: Path, keep: int) -> None:
+    for files in (in_tar(tmp_path, CONTENTS), in_zip_with_top(tmp_path, CONTENTS)):
+        files.place.write_bytes(files.place.read_bytes()[:keep])
+
+        with pytest.raises(DataError, match=rf"{files.place.name}: damaged archive \(.+\); get"):
+            files.in_folder("train/cat")
+
+
+def test_damage_inside_a_zip_is_told(tmp_path: Path) -> None:
+    files = in_zip_with_top(tmp_path, {"x/a.png": RED})
+    content = files.place.read_bytes()
+    files.place.write_bytes(content.replace(RED, RED[::-1]))
+
+    with pytest.raises(DataError, match=r"x/a\.png: damaged archive \(Bad CRC"):
+        files.images(["x/a.png"], FORM)
+
+
+def test_an_unusual_packing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("x/a.png", RED)
+
+    with pytest.raises(DataError, match=r"x/a\.png is .* packed by an unusual method"):
+        ZipPictures(path, top="top").images(["x/a.png"], FORM)
+
+
+def test_a_picture_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for _ in range(2):
+            tar.addfile(tarfile.TarInfo("x/a.png"))
+
+    with pytest.raises(DataError, match=r"x/a\.png is there twice"):
+        TarPictures(path, top="top").in_folder("x")
+
+
+def test_a_link_in_a_tar_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        member = tarfile.TarInfo("x/a.png")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        tar.addfile(member)
+
+    with pytest.raises(DataError, match=r"x/a\.png is there twice, no plain file"):
+        TarPictures(path, top="top").images(["x/a.png"], FORM)
+
+
+def test_nothing_is_written_beside_an_archive(tmp_path: Path) -> None:
+    in_tar(tmp_path, CONTENTS).images(["train/dog/a.png"], FORM)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
+
+
+# --- decoding -----------------------------------------------------------------------------------
+
+
+def test_rows_and_columns_stay_where_they_are() -> None:
+    pixels = pixels_of(gradient((4, 3)), "a", size=(4, 3))
+
+    assert pixels[..., 0].tolist() == [[0, 1, 2, 3]] * 3
+    assert pixels[..., 1].tolist() == [[0] * 4, [1] * 4, [2] * 4]
+
+
+def test_a_grey_picture_has_three_equal_colours_where_any_mode_will_do() -> None:
+    grey = picture(70, (4, 3), mode="L")
+
+    assert (pixels_of(grey, "a", size=(4, 3), any_mode=True) == 70).all()
+    with pytest.raises(DataError, match="a: 4 x 3 pixels in mode L, expected 4 x 3 in RGB"):
+        pixels_of(grey, "a", size=(4, 3))
+
+
+def test_a_resized_picture_keeps_its_colour_and_has_the_new_sides() -> None:
+    pixels = pixels_of(picture((9, 8, 7), (178, 218)), "a", size=(178, 218), side=84)
+
+    assert pixels.shape == (84, 84, 3)
+    assert (pixels == [9, 8, 7]).all()
+
+
+def test_a_huge_picture_is_refused_by_its_header() -> None:
+    content = picture((0, 0, 0), (4, 3))
+    # Width and height lie behind the signature and the head of the first chunk.
+    huge = content[:16] + struct.pack(">II", 60_000, 60_000) + content[24:]
+
+    with pytest.raises(DataError, match=r"^a: .*(60000 x 60000|no readable picture)"):
+        pixels_of(huge, "a", size=(4, 3))

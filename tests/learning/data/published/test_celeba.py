@@ -1,0 +1,198 @@
+"""CelebA: small archives and folders in its form, by person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.published import fetch
+from fleetsim.learning.data.published.celeba import (
+    CelebASettings,
+    by_person,
+    labels_by_picture,
+)
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from tests.learning.data.formats.picture_archives import picture, unpacked, zipped
+from tests.learning.data.stand_ins import placed, stand_in
+
+ARCHIVE = "img_align_celeba.zip"
+SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
+"""Pictures of each person."""
+
+
+def people() -> list[int]:
+    """Return the person of each picture, in turns as long as they have pictures."""
+    longest = max(SIZES.values())
+    return [who for turn in range(longest) for who, size in SIZES.items() if turn < size]
+
+
+def texts() -> dict[str, bytes]:
+    """Every third picture smiles; nobody is young."""
+    identities = [f"{number:06}.jpg {who}" for number, who in enumerate(people(), start=1)]
+    rows = [
+        f"{number:06}.jpg -1  {'1' if number % 3 == 0 else '-1'}"
+        for number in range(1, len(people()) + 1)
+    ]
+    attributes = [str(len(rows)), "Young Smiling ", *rows]
+    return {
+        "identity_CelebA.txt": ("\n".join(identities) + "\n").encode(),
+        "list_attr_celeba.txt": ("\n".join(attributes) + "\n").encode(),
+    }
+
+
+def pictures() -> dict[str, bytes]:
+    """Grey pictures whose value is their number."""
+    return {
+        f"img_align_celeba/{number:06}.jpg": picture((number,) * 3, (178, 218), "JPEG")
+        for number in range(1, len(people()) + 1)
+    }
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, RemoteSet]]:
+    home = placed(tmp_path_factory.mktemp("celeba"), texts())
+    archive = zipped(home / ARCHIVE, pictures())
+    contents = {ARCHIVE: archive.read_bytes(), **texts()}
+    return home, stand_in("celeba", contents, extras=[ARCHIVE])
+
+
+def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
+    settings = CelebASettings(folder=str(home), **{"side": 8, **keys})
+    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+
+def numbers_of(who: int) -> list[int]:
+    return [number for number, person in enumerate(people(), start=1) if person == who]
+
+
+def pixels(data: Dataset) -> list[int]:
+    assert isinstance(data.train_inputs, ByteImages)
+    found: list[int] = data.train_inputs.pixels[:, 0, 4, 4].tolist()
+    return found
+
+
+def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    data = load(*published)
+
+    # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
+    assert data.owner is not None
+    assert data.owner.tolist() == [0] * 4 + [1] * 10 + [2] * 18
+    assert pixels(data) == numbers_of(5)[:4] + numbers_of(17)[:10] + numbers_of(900)[:18]
+    held_out = numbers_of(5)[4:] + numbers_of(17)[10:] + numbers_of(900)[18:]
+    assert data.test_labels.tolist() == [int(number % 3 == 0) for number in held_out]
+    assert data.sample_shape == (3, 8, 8)
+    assert data.num_classes == 2
+
+
+def test_labels_belong_to_their_pictures(published: tuple[Path, dict[str, RemoteSet]]) -> None:
+    data = load(*published, min_images=2)
+
+    expected = [int(number % 3 == 0) for number in pixels(data)]
+    assert 0 < sum(expected) < len(expected)
+    assert data.train_labels.tolist() == expected
+    assert load(*published, attribute="Young").train_labels.max() == 0
+
+
+def test_inputs_have_mean_0_and_deviation_1_over_the_training_part(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    inputs = np.asarray(load(*published).train_inputs)
+
+    assert inputs.mean(axis=(0, 2, 3)) == pytest.approx([0, 0, 0], abs=1e-5)
+    assert inputs.std(axis=(0, 2, 3)) == pytest.approx([1, 1, 1], abs=1e-5)
+
+
+def test_fewer_people_are_those_of_the_lowest_numbers(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    two = load(*published, people=2)
+
+    assert pixels(two) == numbers_of(5)[:4] + numbers_of(17)[:10]
+    with pytest.raises(ScenarioError, match="people: 3 people have 5 pictures; lower it or min_im"):
+        load(*published, people=4)
+
+
+def test_an_unpacked_folder_is_the_same_set(
+    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
+) -> None:
+    unpacked(tmp_path, pictures() | texts())
+
+    packed, loose = load(*published), load(tmp_path, published[1])
+
+    assert pixels(packed) == pixels(loose)
+    assert np.array_equal(packed.test_inputs, loose.test_inputs)
+
+
+def test_texts_beside_an_unpacked_folder_are_verified(
+    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
+) -> None:
+    unpacked(tmp_path, pictures() | texts() | {"identity_CelebA.txt": b"000001.jpg 5\n"})
+
+    with pytest.raises(DataError, match=r"identity_CelebA\.txt: not the published file"):
+        load(tmp_path, published[1])
+
+
+def test_an_attribute_that_celeba_lacks_is_told_with_those_it_has(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    with pytest.raises(ScenarioError, match=r"'Smilin' is none of CelebA's: Young, Smiling"):
+        load(*published, attribute="Smilin")
+
+
+@pytest.mark.parametrize("line", ["000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"])
+def test_a_line_that_is_no_picture_and_person_is_told_with_its_number(line: str) -> None:
+    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its person"):
+        by_person(f"000009.jpg 5\n{line}\n", "a.txt")
+
+
+@pytest.mark.parametrize("line", ["000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"])
+def test_a_line_that_is_no_picture_and_its_attributes_is_told(line: str) -> None:
+    text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
+
+    with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or -1"):
+        labels_by_picture(text, "Smiling", "a.txt")
+
+
+def test_a_file_without_names_of_attributes_is_told() -> None:
+    with pytest.raises(DataError, match=r"a\.txt: no names of attributes on its second line"):
+        labels_by_picture("3\n", "Smiling", "a.txt")
+
+
+def test_the_set_is_not_downloaded_but_its_page_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.delenv("FLEETSIM_DATA", raising=False)
+
+    with pytest.raises(DataError) as caught:
+        fetch.fetch("celeba", progress=False, registry=dict(REGISTRY))
+
+    told = str(caught.value)
+    assert f"get {ARCHIVE}, list_attr_celeba.txt, identity_CelebA.txt from https://mmlab." in told
+    assert told.endswith(f"put them into {tmp_path}/celeba")
+    assert not any(tmp_path.iterdir())
+
+
+def test_files_that_were_put_there_are_verified_by_the_same_command(
+    published: tuple[Path, dict[str, RemoteSet]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, registry = published
+    monkeypatch.setattr(fetch, "cache_folder", lambda name: home)
+    monkeypatch.delenv("FLEETSIM_DATA", raising=False)
+    by_hand = {
+        name: RemoteSet(
+            known.name, known.title, known.files, known.licence, known.citation, by_hand="a page"
+        )
+        for name, known in registry.items()
+    }
+
+    assert fetch.fetch("celeba", progress=False, registry=by_hand) == home

@@ -1,0 +1,150 @@
+"""CINIC-10: small archives and folders in its form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.formats.picture_files import FolderPictures
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.published.cifar10 import CLASSES
+from fleetsim.learning.data.published.cinic10 import Cinic10Settings, read_pictures
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from tests.learning.data.formats.picture_archives import picture, tarred, unpacked
+from tests.learning.data.stand_ins import stand_in
+
+ARCHIVE = "CINIC-10.tar.gz"
+
+
+def contents() -> dict[str, bytes]:
+    """Two pictures of each class and part: red is the part, green the class, blue the number.
+
+    In the archive they lie in the reverse order.
+    """
+    names = [
+        (f"{part}/{name}/n0{number}.png", (10 * (part_number + 1), label, number))
+        for part_number, part in enumerate(("train", "valid", "test"))
+        for label, name in enumerate(CLASSES)
+        for number in range(2)
+    ]
+    return {name: picture(colour, (32, 32)) for name, colour in reversed(names)}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cinic")
+    files = {f"./{name}": content for name, content in contents().items()}
+    tarred(folder / ARCHIVE, files | {"./README.md": b"read me"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def registry(home: Path) -> dict[str, RemoteSet]:
+    return stand_in("cinic10", {ARCHIVE: (home / ARCHIVE).read_bytes()})
+
+
+def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
+    settings = Cinic10Settings(folder=str(home), pixels="raw", **keys)
+    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+
+def corners(images: object) -> list[list[int]]:
+    found: list[list[int]] = np.rint(np.asarray(images)[:, :, 0, 0]).astype(int).tolist()
+    return found
+
+
+def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(
+    home: Path, registry: dict[str, RemoteSet]
+) -> None:
+    data = load(home, registry)
+
+    assert data.name == "cinic10"
+    assert data.sample_shape == (3, 32, 32)
+    assert data.num_classes == 10
+    assert data.train_labels.tolist() == [label for label in range(10) for _ in range(2)]
+    assert data.test_labels.tolist() == data.train_labels.tolist()
+    expected = [[10, label, number] for label in range(10) for number in range(2)]
+    assert corners(data.train_inputs) == expected
+    assert corners(data.test_inputs) == [[30, *rest] for _, *rest in expected]
+
+
+def test_the_validation_part_comes_behind_the_training_part_of_each_class(
+    home: Path, registry: dict[str, RemoteSet]
+) -> None:
+    data = load(home, registry, train_part="train-and-valid")
+
+    assert len(data.train_labels) == 40
+    assert corners(data.train_inputs)[:4] == [[10, 0, 0], [10, 0, 1], [20, 0, 0], [20, 0, 1]]
+
+
+def test_fewer_samples_are_the_first_of_each_class(
+    home: Path, registry: dict[str, RemoteSet]
+) -> None:
+    data = load(home, registry, train_samples=10, test_samples=10)
+
+    assert data.train_labels.tolist() == list(range(10))
+    assert corners(data.train_inputs) == [[10, label, 0] for label in range(10)]
+    assert corners(data.test_inputs) == [[30, label, 0] for label in range(10)]
+
+
+def test_more_samples_than_there_are_is_told(home: Path, registry: dict[str, RemoteSet]) -> None:
+    with pytest.raises(ScenarioError, match=r"need 3 of each class, .* has 2 of airplane; lower"):
+        load(home, registry, train_samples=30)
+
+
+def test_an_archive_with_another_checksum_is_refused(home: Path) -> None:
+    with pytest.raises(DataError, match=r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"):
+        load(home, dict(REGISTRY))
+
+
+@pytest.mark.parametrize("top", ["", "CINIC-10"])
+def test_unpacked_folders_are_counted(
+    tmp_path: Path, registry: dict[str, RemoteSet], top: str
+) -> None:
+    unpacked(tmp_path / top, contents())
+
+    with pytest.raises(DataError, match=r"2 pictures .* in train/airplane, CINIC-10 has 9000"):
+        load(tmp_path, registry)
+
+
+def test_unpacked_folders_are_read_as_the_archive_is(tmp_path: Path) -> None:
+    files = FolderPictures(unpacked(tmp_path, contents()))
+
+    found = read_pictures(files, ("test",), None, per_class=2)
+
+    assert found.labels.tolist() == [label for label in range(10) for _ in range(2)]
+    assert found.images[3, :, 5, 7].tolist() == [30, 1, 1]
+
+
+def test_a_folder_without_the_set_is_told_with_the_way_out(
+    tmp_path: Path, registry: dict[str, RemoteSet]
+) -> None:
+    with pytest.raises(DataError, match=rf"{tmp_path} lacks {ARCHIVE}; put the published files"):
+        load(tmp_path, registry)
+
+
+def test_colours_are_standardised_with_the_published_figures(
+    home: Path, registry: dict[str, RemoteSet]
+) -> None:
+    settings = Cinic10Settings(folder=str(home))
+    data = load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+    assert data.test_inputs[3, 0, 0, 0] == pytest.approx((30 / 255 - 0.47889522) / 0.24205776)
+    assert data.test_inputs[3, 1, 0, 0] == pytest.approx((1 / 255 - 0.47227842) / 0.23828046)
+    assert data.test_inputs[3, 2, 0, 0] == pytest.approx((1 / 255 - 0.43047404) / 0.25874835)
+
+
+def test_sizes_are_known_before_the_files_are_read() -> None:
+    assert Cinic10Settings().num_training() == 90_000
+    assert Cinic10Settings(train_part="train-and-valid").num_training() == 180_000
+    assert Cinic10Settings(train_samples=500).num_training() == 500
+    with pytest.raises(ValidationError, match="90010 are more than the 90000 of train_part: train"):
+        Cinic10Settings(train_samples=90_010)
+    with pytest.raises(ValidationError, match="multiple of 10"):
+        Cinic10Settings(train_samples=15)

@@ -1,0 +1,172 @@
+"""Tiny ImageNet: small archives and folders in its form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
+from tests.learning.data.formats.picture_archives import picture, unpacked, zipped
+from tests.learning.data.stand_ins import stand_in
+
+ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
+CLASSES = ["n00000003", "n00000009"]
+BOX = "\t0\t0\t62\t57"
+
+
+def contents() -> dict[str, bytes]:
+    """Two classes: grey values are 100 label + number to train on, 10 more to test on."""
+    files = {
+        f"train/{name}/images/{name}_{number}.JPEG": picture(
+            100 * label + number, (64, 64), "JPEG", "L"
+        )
+        for label, name in enumerate(CLASSES)
+        for number in range(3)
+    }
+    files |= {
+        f"val/images/val_{number}.JPEG": picture((value,) * 3, (64, 64), "JPEG")
+        for number, value in enumerate((110, 10, 111, 11))
+    }
+    rows = [
+        f"val_{number}.JPEG\t{CLASSES[label]}{BOX}\n" for number, label in enumerate((1, 0, 1, 0))
+    ]
+    return files | {
+        # As published: not in ascending order.
+        "wnids.txt": "\n".join(CLASSES[::-1]).encode() + b"\n",
+        "val/val_annotations.txt": "".join(rows).encode(),
+        f"train/{CLASSES[0]}/{CLASSES[0]}_boxes.txt": b"not read",
+        "test/images/test_0.JPEG": b"not read",
+    }
+
+
+def packed(folder: Path, files: dict[str, bytes]) -> tuple[Path, dict[str, RemoteSet]]:
+    folder.mkdir(exist_ok=True)
+    archive = zipped(folder / ARCHIVE, {f"{TOP}/{name}": file for name, file in files.items()})
+    return folder, stand_in("tiny-imagenet", {ARCHIVE: archive.read_bytes()})
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, RemoteSet]]:
+    return packed(tmp_path_factory.mktemp("tiny"), contents())
+
+
+def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
+    settings = TinyImageNetSettings(folder=str(home), **{"pixels": "raw", **keys})
+    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+
+def greys(images: object) -> list[float]:
+    """Return the values of uniform grey pictures; JPEG keeps them to a unit."""
+    numbers = np.asarray(images)
+    assert (np.abs(numbers - numbers[:, :1, :1, :1]) <= 1.0).all()
+    found: list[float] = numbers[:, 0, 0, 0].tolist()
+    return found
+
+
+def test_classes_are_numbered_by_their_ids(published: tuple[Path, dict[str, RemoteSet]]) -> None:
+    data = load(*published)
+
+    assert data.sample_shape == (3, 64, 64)
+    assert data.num_classes == 2
+    assert data.train_labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert greys(data.train_inputs) == pytest.approx([0, 1, 2, 100, 101, 102], abs=1)
+
+
+def test_the_validation_part_is_for_testing_in_the_order_of_its_lines(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    data = load(*published)
+
+    assert data.test_labels.tolist() == [0, 0, 1, 1]
+    assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
+
+
+def test_fewer_samples_are_the_first_of_each_class(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    data = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
+
+    assert data.train_labels.tolist() == [0, 0, 1, 1]
+    assert greys(data.test_inputs) == pytest.approx([10, 110], abs=1)
+    with pytest.raises(ScenarioError, match=r"800 pictures need 4 of each class, .* 3 of one"):
+        load(*published, train_samples=800)
+
+
+def test_colours_are_standardised_with_the_published_figures(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    image = load(*published, pixels="standardised").test_inputs[2]
+
+    assert image[0] == pytest.approx((110 / 255 - 0.4802) / 0.2770, abs=0.02)
+    assert image[1] == pytest.approx((110 / 255 - 0.4481) / 0.2691, abs=0.02)
+    assert image[2] == pytest.approx((110 / 255 - 0.3975) / 0.2821, abs=0.02)
+
+
+def test_an_archive_with_another_checksum_is_refused(
+    published: tuple[Path, dict[str, RemoteSet]],
+) -> None:
+    with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
+        load(published[0], dict(REGISTRY))
+
+
+@pytest.mark.parametrize("top", ["", TOP])
+def test_unpacked_folders_are_counted(tmp_path: Path, top: str) -> None:
+    unpacked(tmp_path / top, contents())
+
+    with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
+        load(tmp_path, dict(REGISTRY))
+
+
+def test_unpacked_classes_are_counted(tmp_path: Path) -> None:
+    classes = [f"n{number:08}" for number in range(200)]
+    unpacked(tmp_path, contents() | {"wnids.txt": "\n".join(classes).encode()})
+
+    with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
+        load(tmp_path, dict(REGISTRY))
+
+
+@pytest.mark.parametrize("ids", [b"", b"n00000003 n00000003", b"../../n003", b"n00000003\xff"])
+def test_ids_that_are_none_are_refused(tmp_path: Path, ids: bytes) -> None:
+    home, registry = packed(tmp_path / "home", contents() | {"wnids.txt": ids})
+
+    with pytest.raises(DataError, match=r"wnids\.txt: .* is no WordNet id, or there twice"):
+        load(home, registry)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "val_1.JPEG",
+        f"val_1.JPEG\tn00000004{BOX}",
+        f"../val_1.JPEG\tn00000003{BOX}",
+        f"val_0.JPEG\tn00000003{BOX}",
+    ],
+)
+def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line: str) -> None:
+    text = f"val_0.JPEG\tn00000003{BOX}\n{line}\n"
+
+    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
+        annotated(text, CLASSES, "a.txt")
+
+
+def test_a_picture_of_another_size_is_told(tmp_path: Path) -> None:
+    name = f"train/{CLASSES[0]}/images/{CLASSES[0]}_1.JPEG"
+    home, registry = packed(tmp_path / "a", contents() | {name: picture(0, (64, 63), mode="L")})
+
+    with pytest.raises(DataError, match=rf"{name}: 64 x 63 pixels .*, expected 64 x 64; save"):
+        load(home, registry)
+
+
+def test_sizes_are_known_before_the_files_are_read() -> None:
+    assert TinyImageNetSettings().num_training() == 100_000
+    assert TinyImageNetSettings(train_samples=2_000).num_training() == 2_000
+    with pytest.raises(ValidationError, match="multiple of 200"):
+        TinyImageNetSettings(test_samples=500)
