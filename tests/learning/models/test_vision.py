@@ -301,6 +301,23 @@ def test_images_too_small_are_refused_with_the_networks_that_fit(
     assert str(caught.value).endswith(f"what fits: {fitting}")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_64_pixels_and_200_classes_convolutions_cost_four_times_as_much(
+    kind: type[ResNet18Settings],
+) -> None:
+    small, large = cost_of(kind()), cost_of(kind(), (3, 64, 64), 200)
+    width = next(
+        layer.in_features for layer in build(kind()).modules() if isinstance(layer, nn.Linear)
+    )
+
+    for of_layers in ("conv", "depthwise"):
+        assert large.forward_flop.get(of_layers, 0) == 4 * small.forward_flop.get(of_layers, 0)
+    assert large.num_parameters - small.num_parameters == 190 * (width + 1)
+    logits = build(kind(norm="batch"), (3, 64, 64), 200)(noise(2, 3, 64, 64))
+    assert logits.shape == (2, 200)
+    assert torch.isfinite(logits).all()
+
+
 # --- normalisation ------------------------------------------------------------------------------
 
 
