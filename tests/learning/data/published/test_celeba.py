@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fleetsim.catalogue import listing
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
@@ -196,3 +197,10 @@ def test_files_that_were_put_there_are_verified_by_the_same_command(
     }
 
     assert fetch.fetch("celeba", progress=False, registry=by_hand) == home
+
+
+def test_the_list_of_data_sets_says_which_are_got_by_hand() -> None:
+    how = {kind: way for kind, _, way in listing("datasets").rows}
+
+    assert how["celeba"] == "by hand, see docs/data.md"
+    assert how["cinic10"] == how["tiny-imagenet"] == "fleetsim data fetch"
