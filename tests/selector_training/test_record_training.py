@@ -102,7 +102,8 @@ def test_a_fit_is_the_same_when_it_is_repeated(tmp_path):
             command="train",
             clock=lambda: 0.0,
         )
-        return (tmp_path / name).read_bytes()
+        made: bytes = (tmp_path / name).read_bytes()
+        return made
 
     assert bytes_of("one.safetensors") == bytes_of("two.safetensors")
 
