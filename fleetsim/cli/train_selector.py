@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
 from fleetsim.cli.terminal import console, say
-from fleetsim.progress import LOGGED_EVERY_S
 
 if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
@@ -253,6 +252,8 @@ def _from_records(
 def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
     """Show a progress bar on a terminal, elsewhere a line every half a minute."""
     if not console.is_terminal:
+        from fleetsim.progress import LOGGED_EVERY_S
+
         said_at_s = time.monotonic()
 
         def log(done: float, state: str) -> None:

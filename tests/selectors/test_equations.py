@@ -21,6 +21,7 @@ PAPERS = {
     "favor": ("favor.equations",),
     "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),
     "fedcs": ("fedcs.equations",),
+    "fedgcs": ("fedgcs.equations",),
     "fedgra": ("fedgra.equations",),
     "fedmarl": ("fedmarl.equations",),
     "gpfl": ("gpfl.equations",),

@@ -65,6 +65,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
 from fleetsim.schema.effects import ActsIf, by_key
 from fleetsim.schema.ranges import Gain, LearningRate, MemoryGib, Rounds, Severity, Steps
 from fleetsim.selectors.configured_selector import ConfiguredSelector
@@ -349,8 +350,8 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         hidden = weights["hidden.bias"].size
         if (rows - 1, num_axes, hidden) != (self._size, self._num_axes, settings.hidden):
             raise ScenarioError(
-                f"server.selector.weights: {name!r} is of {rows - 1} clients, with components ="
-                f" {num_axes} and hidden = {hidden}; set these, or train with `fleetsim selector"
+                f"server.selector.weights: {quoted(name)} is of {rows - 1} clients, with components"
+                f" = {num_axes} and hidden = {hidden}; set these, or train with `fleetsim selector"
                 " train favor`"
             )
         return weights
