@@ -5,6 +5,7 @@ In a wheel the bundle is inside the package; in a checkout it is the folders bes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -71,5 +72,12 @@ def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     noun = {"prices": "prices", "studies": "study", "weights": "weights"}.get(
         kind, kind.removesuffix("s")
     )
-    hint = did_you_mean(name, known) or f"; bundled are {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"; bundled are {_listed(known)}"
     return f"no such bundled {noun} or path{hint}"
+
+
+def _listed(known: Sequence[str]) -> str:
+    """List names in one line, with those of a subfolder counted, as there may be dozens."""
+    folders = Counter(name.partition("/")[0] for name in known if "/" in name)
+    counts = [f"{count} in {name}/ (see fleetsim list)" for name, count in folders.items()]
+    return ", ".join([*(name for name in known if "/" not in name), *counts])

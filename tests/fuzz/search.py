@@ -30,6 +30,8 @@ class Tally:
     num_commands: int = 0
     num_refused: int = 0
     """Number of commands that ended with exit code 2."""
+    num_warned: int = 0
+    """Number of commands that ended well, with a warning."""
     most_s: float = 0.0
     most_byte: int = 0
     faults: Counter[str] = field(default_factory=Counter)
@@ -39,8 +41,8 @@ class Tally:
         """The counts, on one line."""
         return (
             f"{self.num_cases} cases, {self.num_commands} commands, {self.num_refused} refused, "
-            f"at most {self.most_s:.2f} s and {self.most_byte / 2**20:.0f} MiB, "
-            f"{self.faults.total()} faults"
+            f"{self.num_warned} warned, at most {self.most_s:.2f} s and "
+            f"{self.most_byte / 2**20:.0f} MiB, {self.faults.total()} faults"
         )
 
 
@@ -58,6 +60,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                 ending = sandbox.run(list(words), folder)
                 tally.num_commands += 1
                 tally.num_refused += ending.exit_code == 2
+                tally.num_warned += ending.exit_code == 0 and "warning: " in ending.stderr
                 if ending.exit_code is not None:
                     tally.most_s = max(tally.most_s, ending.processor_s)
                     tally.most_byte = max(tally.most_byte, ending.grown_byte)

@@ -23,7 +23,7 @@ def test_damaged_input_ends_in_one_plain_line(target, tmp_path):
     tally = search(target, 1, num_cases, keep=tmp_path)
 
     assert tally.num_cases >= num_cases // 2
-    assert tally.num_refused > 0
+    assert tally.num_refused + tally.num_warned > 0
     assert not tally.faults, f"{dict(tally.faults)}; the cases are in {tmp_path}"
 
 
