@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 from pydantic import Field, model_validator
 
 from fleetsim.errors import ScenarioError
@@ -137,12 +137,17 @@ class ResNet18Settings(ModelKind):
     kind: Literal["resnet18"] = "resnet18"
     norm: Norm = "group"
     """Normalisation of the layers: by batch, or in two groups of channels."""
+    width: Annotated[int, Ge(2), Le(1024), MultipleOf(2)] = 64
+    """Channels of the first stage; each later one has twice those of the one before. With a quarter
+    of the width, training takes a sixteenth of the arithmetic."""
 
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the CNN."""
         from fleetsim.learning.models import vision  # noqa: PLC0415
 
-        return vision.resnet18(samples.image_shape, samples.num_classes, vision.NORMS[self.norm])
+        norm = vision.NORMS[self.norm]
+        shape, labels = samples.image_shape, samples.num_classes
+        return vision.resnet18(shape, labels, norm, first_width=self.width)
 
 
 class Vgg16Settings(ModelKind):

@@ -21,7 +21,7 @@ MakeNorm = Callable[[int], nn.Module]
 """Constructor of a normalisation layer, from the number of channels."""
 
 _NUM_GROUPS = 2
-_RESNET_WIDTHS = (64, 128, 256, 512)
+_RESNET_STAGES = 4
 _VGG_BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _SHUFFLE_STEM, _SHUFFLE_HEAD = 24, 1024
 _SHUFFLE_STAGES = ((116, 4), (232, 8), (464, 4))
@@ -85,13 +85,19 @@ def interleave(left: Tensor, right: Tensor) -> Tensor:
     return torch.stack((left, right), dim=2).flatten(1, 2)
 
 
-def resnet18(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
-    """Return four stages of two residual blocks; the last three halve the image."""
+def resnet18(
+    image: tuple[int, int, int], num_classes: int, norm: MakeNorm, *, first_width: int = 64
+) -> nn.Sequential:
+    """Return four stages of two residual blocks; the last three halve the image.
+
+    A stage has twice the channels of the one before, beginning with `first_width`.
+    """
+    before = first_width
     layers: Layers = OrderedDict(
-        conv1=_conv(image[0], _RESNET_WIDTHS[0], 3), norm1=norm(_RESNET_WIDTHS[0]), relu1=nn.ReLU()
+        conv1=_conv(image[0], before, 3), norm1=norm(before), relu1=nn.ReLU()
     )
-    before = _RESNET_WIDTHS[0]
-    for number, width in enumerate(_RESNET_WIDTHS, start=1):
+    for number in range(1, _RESNET_STAGES + 1):
+        width = first_width * 2 ** (number - 1)
         layers[f"stage{number}"] = nn.Sequential(
             _residual(before, width, 1 if number == 1 else 2, norm),
             _residual(width, width, 1, norm),

@@ -127,6 +127,17 @@ def test_resnet18_spends_the_flop_of_its_convolutions() -> None:
     assert cost_of(ResNet18Settings()).forward_flop == {"conv": 2 * total, "gemm": 2 * 512 * 10}
 
 
+def test_a_narrow_resnet18_spends_the_square_of_its_width_behind_the_stem() -> None:
+    stem = 2 * 32 * 32 * 64 * 27
+    whole = cost_of(ResNet18Settings()).forward_flop
+
+    narrow = cost_of(ResNet18Settings(width=16)).forward_flop
+
+    # both channels of a convolution are a quarter; those of the image are not
+    assert narrow["conv"] == (whole["conv"] - stem) / 16 + stem / 4
+    assert narrow["gemm"] == 2 * 128 * 10
+
+
 def test_vgg16_spends_the_flop_of_its_convolutions() -> None:
     widths = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
     sides = [32] * 2 + [16] * 2 + [8] * 3 + [4] * 3 + [2] * 3
