@@ -391,7 +391,7 @@ ALWAYS_ACT = {
     "QuickInitUcbSettings": "init cold_start",
     "RBCSFSettings": "guaranteed_fraction penalty confidence ridge ties",
     "RandomSettings": "weights from_sets slot_rounds",
-    "ResNet18Settings": "norm",
+    "ResNet18Settings": "norm width",
     "ResistiveSettings": "internal_ohm from_fraction open_circuit_v",
     "RoundRobinSettings": "sets slot_rounds",
     "Scenario": "seed energy evaluate trainer checkpoint",
