@@ -28,6 +28,8 @@ from fleetsim.contracts.recording import (
 from fleetsim.contracts.reports import Evaluation, Report, Resources
 from fleetsim.contracts.selection import (
     Cohort,
+    DiagnosedSelector,
+    Diagnostics,
     FleetView,
     LearningSelector,
     ProbeRequest,
@@ -56,6 +58,8 @@ __all__ = [
     "ClientColumns",
     "ClientRows",
     "Cohort",
+    "DiagnosedSelector",
+    "Diagnostics",
     "Evaluation",
     "FleetView",
     "FloatArray",

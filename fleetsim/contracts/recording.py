@@ -97,6 +97,8 @@ class RoundRow(NamedTuple):
     """Part of `energy_j` of waiting, enlisted; None where that is not charged."""
     validation_accuracy: float | None = None
     """Accuracy on the samples kept for selectors; None if none are kept."""
+    selector_diagnostics: str | None = None
+    """Numbers of the selector on the round, as a JSON object; None if it told none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,21 @@ class Selector(Protocol):
         """Restore what `state` returned; `setup` was called before, its probes were not sent."""
 
 
+Diagnostics = Mapping[str, float | Sequence[float] | FloatArray]
+"""Finite numbers, or lists of them, by name; a name is an identifier."""
+
+
+class DiagnosedSelector(Selector, Protocol):
+    """Selector that tells numbers of its own about its rounds, for the record alone."""
+
+    def diagnostics(self) -> Diagnostics:
+        """Return numbers on the round that `observe` has just received; none if none are known.
+
+        The call changes nothing. `expected` and `realised` are numbers on one scale: the value that
+        the selector gave its choice, and that of the outcome. Reports draw them together.
+        """
+
+
 class LearningSelector(Selector, Protocol):
     """Selector that learns over runs: what it has learned outlasts the run.
 

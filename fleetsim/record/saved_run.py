@@ -18,6 +18,7 @@ from fleetsim.errors import DataError
 from fleetsim.record import run_folder
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, scenario_hash
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
+from fleetsim.record.measures import diagnostics as selector_diagnostics
 from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.measures.opinions import opinions
 from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
@@ -279,6 +280,14 @@ class Run:
     def opinions(self) -> pd.DataFrame:
         """Return the accuracy that clients measured after each slot (Tong et al., equation 3)."""
         return opinions(self.recorded_tasks)
+
+    def diagnostics(self) -> pd.DataFrame:
+        """Return the numbers that the selector told about its rounds, see docs/outputs.md.
+
+        Raises:
+            DataError: a text of the rounds table is none of such numbers.
+        """
+        return selector_diagnostics.diagnostics(self.rounds, run=str(self.folder))
 
     def ledger(self) -> pd.DataFrame:
         """Return the energy ledger, see docs/outputs.md.

@@ -7,6 +7,7 @@
 - `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.
 - `windows`: ends of the windows of a semi-synchronous server.
 - `selection`: calls of the selector, with probes and checks of its answers.
+- `diagnostics`: numbers that a selector tells about its rounds, checked.
 - `training_requests`: training requests of a selector's answer.
 - `dispatch`: dispatch of tasks and collection of their results.
 - `waiting_clients`: clients that have answered and wait for the server.

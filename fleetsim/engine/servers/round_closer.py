@@ -14,6 +14,7 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
+from fleetsim.engine.servers.diagnostics import diagnostics_of
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
@@ -46,7 +47,7 @@ class RoundCloser:
         """Close the next round, of rows of all tasks and of reports of its train tasks.
 
         Raises:
-            SimulationError: joules are not conserved.
+            SimulationError: joules are not conserved, or the selector broke its contract.
         """
         self.round += 1
         every_rounds = self._parts.learning.evaluate_every_rounds
@@ -64,10 +65,8 @@ class RoundCloser:
         )
         check_conserved(self._world, row)
         self.energy_total_j = row.energy_total_j
-        for task_row in rows:
-            self._parts.recorder.task(task_row)
-        self._parts.recorder.round(row)
-        self._parts.selector.observe(
+        selector = self._parts.selector
+        selector.observe(
             RoundOutcome(
                 round=self.round,
                 started_at_s=row.started_at_s,
@@ -79,6 +78,11 @@ class RoundCloser:
                 validation=validation,
             )
         )
+        told = diagnostics_of(selector, time_s=row.finished_at_s)
+        row = row._replace(selector_diagnostics=told)
+        for task_row in rows:
+            self._parts.recorder.task(task_row)
+        self._parts.recorder.round(row)
         return row
 
     def announce(self, row: RoundRow) -> None:

@@ -203,7 +203,7 @@ class Selection:
         if chosen is None or not is_right:
             raise SimulationError(
                 f"{type(self._selector).__name__}.select must return at most {view.wanted} distinct"
-                f" candidates, got {_text_of(cohort.clients)}",
+                f" candidates, got {text_of(cohort.clients)}",
                 time_s=self._now_s,
             )
         try:
@@ -232,7 +232,7 @@ class Selection:
             return list(answer)
         raise SimulationError(
             f"{type(self._selector).__name__}.{name} must return a sequence of ProbeRequests,"
-            f" () for none, got {_text_of(answer)}",
+            f" () for none, got {text_of(answer)}",
             time_s=self._now_s,
         )
 
@@ -287,7 +287,7 @@ def state_of(selector: Selector, *, time_s: float) -> State:
         return state
     raise SimulationError(
         f"{type(selector).__name__}.state must return a dict of arrays without objects, by name,"
-        f" got {_text_of(state)}",
+        f" got {text_of(state)}",
         time_s=time_s,
     )
 
@@ -304,7 +304,7 @@ def _whole_numbers(answer: object) -> IntArray | None:
     return numbers.astype(np.int64)
 
 
-def _text_of(answer: object) -> str:
+def text_of(answer: object) -> str:
     """Return an answer of a selector on one line, shortened."""
     listed = answer.tolist() if isinstance(answer, np.ndarray) else answer
     text = " ".join(repr(listed).split())

@@ -4,5 +4,6 @@
 - `selection_measures`: accuracy, waiting time, coverage and regret of a selection.
 - `comprehensive_score`: accuracy reduced by time and energy over budget (FedGCS).
 - `opinions`: accuracies that clients measured on their own data.
+- `diagnostics`: numbers that a selector told about its rounds.
 - `ledger`: joules by client, purpose, energy outcome and component.
 """

@@ -49,6 +49,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "battery_high_fraction",
                 _ENLISTED,
                 "validation_accuracy",
+                "selector_diagnostics",
             }
         ),
         "tasks": frozenset({"opinion", "belief", _ENLISTED}),

@@ -1,0 +1,65 @@
+"""Numbers that a selector told about its rounds, from the rounds table."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from fleetsim.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMN = "selector_diagnostics"
+
+
+def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
+    """Return a row for each number; no rows if the selector told none.
+
+    Args:
+        rounds: rounds table.
+        run: name of the run folder for messages.
+
+    Returns:
+        Frame with round, name, step (position in a list, 0 for a number alone) and value, ordered
+        by these.
+
+    Raises:
+        DataError: a text is no JSON object of numbers and lists of them.
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    told = rounds.loc[rounds[COLUMN].notna(), ["round", COLUMN]] if COLUMN in rounds else None
+    rows = [
+        (round_, name, step, value)
+        for round_, text in (() if told is None else told.itertuples(index=False))
+        for name, step, value in _numbers(text, f"{run}: rounds table, {COLUMN} of round {round_}")
+    ]
+    frame = pd.DataFrame(rows, columns=["round", "name", "step", "value"])
+    return frame.astype({"round": "int64", "name": "str", "step": "int64", "value": "float64"})
+
+
+def _numbers(text: str, place: str) -> list[tuple[str, int, float]]:
+    """Return name, step and value of each number in a text, ordered by name."""
+    try:
+        told: dict[str, Any] = json.loads(text)
+        return [
+            (name, step, _number(each))
+            for name, value in sorted(told.items())
+            for step, each in enumerate(value if isinstance(value, list) else [value])
+        ]
+    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError):
+        raise DataError(
+            f"{place}: is no JSON object of finite numbers and lists of them; restore the file, or"
+            " run the scenario again"
+        ) from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
