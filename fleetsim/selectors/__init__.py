@@ -31,6 +31,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `configured_selector`: selectors made from settings, and their defaults.
 - `declared_state`: state for checkpoints, declared by name and type.
 - `argument_checks`: checks of the arguments of equations.
+- `known_numbers`: diagnostics without the numbers that a selector does not know.
 - `learned_weights`: weight files of selectors that learn before a run.
 - `requirements`: requirements of a selector on a run.
 - `demands`: information that the server needs for a selector.

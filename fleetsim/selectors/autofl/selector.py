@@ -58,6 +58,7 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
+    Diagnostics,
     Evaluation,
     FleetView,
     IntArray,
@@ -85,6 +86,7 @@ from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -163,7 +165,8 @@ class AutoFLSettings(Settings):
 class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
-    `_row` and `_level` are those of the present round's cohort.
+    `_row` and `_level` are those of the present round's cohort, and `_expected` what is known of
+    it; `_diagnostics` are of the last round.
     """
 
     needs_probes = True
@@ -186,6 +189,8 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         self._before = _accuracy(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
+        self._expected: dict[str, float | list[float]] = {}
+        self._diagnostics: dict[str, float | list[float]] = {}
         self._waiting = WaitingRewards()
         trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
         self._epochs = trained / np.maximum(fleet.num_samples, 1)
@@ -200,6 +205,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
     def select(self, view: RoundView) -> Cohort:
         """Return the clients of the largest values, each with its clock."""
         settings, seed = self._settings, self._fleet.seed
+        self._expected = {}
         rows = self._rows(probing.resources(view.reports))
         given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
         self._learn(self._tables, given, rows[given.client])
@@ -225,11 +231,14 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         levels = chosen_levels(values, uniforms, drawn, exploration)
         self._row = dict(zip(chosen.tolist(), rows[chosen].tolist(), strict=True))
         self._level = dict(zip(chosen.tolist(), levels.tolist(), strict=True))
+        if has_answers and chosen.size:
+            self._expected = known(expected=values[np.arange(chosen.size), levels].mean())
         return Cohort(chosen, clock_fraction=np.array(settings.clock_levels)[levels])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Reward the clients that delivered and whose state is known."""
         accuracy, before = _accuracy(outcome.validation), self._before
+        self._diagnostics, self._expected = self._expected, {}
         if math.isnan(accuracy) or not self._settings.learning:
             return
         is_best = self._settings.previous == "best" and before > accuracy
@@ -256,17 +265,18 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             gain_weight=self._settings.gain_weight,
             unit_j=self._settings.unit_j,
         )
-        self._waiting.add(
-            Rewards(
-                np.array(clients),
-                np.array([self._row[client] for client in clients]),
-                np.array([self._level[client] for client in clients]),
-                reward,
-            )
-        )
+        rows = np.array([self._row[client] for client in clients])
+        levels = np.array([self._level[client] for client in clients])
+        self._waiting.add(Rewards(np.array(clients), rows, levels, reward))
+        target = reward + self._settings.discount * self._tables.values(rows).max(axis=1)
+        self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
         if self._settings.next_state == "same":
             given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
             self._learn(self._tables, given, given.row)
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the mean value of the chosen clients and levels, its target, and the reward."""
+        return self._diagnostics
 
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""

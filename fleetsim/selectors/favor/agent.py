@@ -5,6 +5,7 @@ Draws are addressed by the seed of the run and by the number of steps or episode
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,18 +66,29 @@ class Agent:
         """Store the state in which a choice is made, where it follows from none."""
         self._replay.begin(state)
 
+    def target(self, state: Coordinates, *, reward: float, is_last: bool) -> float:
+        """Return the target of the actions of a round that led to this state."""
+        return self._network.target(
+            state, reward=reward, is_last=is_last, discount=self._settings.discount
+        )
+
     def follow(
         self, state: Coordinates, actions: list[int], *, reward: float, is_last: bool
-    ) -> None:
-        """Store the transitions of a round to this state, and learn."""
+    ) -> float | None:
+        """Store the transitions of a round to this state, and learn.
+
+        Returns:
+            Mean loss of the steps; None if there was none.
+        """
         self._replay.follow(state, actions, reward=reward, is_last=is_last)
         self._num_rounds += 1
         settings = self._settings
+        losses = []
         if len(self._replay) >= settings.batch_size:
-            for _ in range(settings.steps_per_round):
-                self._step()
+            losses = [self._step() for _ in range(settings.steps_per_round)]
         if settings.sync_in == "rounds" and self._num_rounds % settings.sync_every == 0:
             self._network.update_target()
+        return math.fsum(losses) / len(losses) if losses else None
 
     def use(self, weights: State) -> None:
         """Replace the network by these layers."""
@@ -120,14 +132,19 @@ class Agent:
         self._num_steps = int(state["num_steps"])
         self.num_episodes = int(state["num_episodes"])
 
-    def _step(self) -> None:
-        """Take one step on a batch of transitions, drawn uniformly without replacement."""
+    def _step(self) -> float:
+        """Take one step on a batch of transitions, drawn uniformly without replacement.
+
+        Returns:
+            Loss of the batch before the step.
+        """
         settings = self._settings
         generator = rng.stream(self._seed, "select/favor/batch", self._num_steps)
         picked = generator.choice(len(self._replay), settings.batch_size, replace=False)
-        self._network.learn(
+        loss = self._network.learn(
             self._replay.batch(picked),
             discount=settings.discount,
             learning_rate=settings.learning_rate,
         )
         self._num_steps += 1
+        return loss

@@ -59,6 +59,17 @@ class QNetwork:
         found: FloatArray = values[0].numpy().astype(np.float64)
         return found
 
+    def target(self, state: Coordinates, *, reward: float, is_last: bool, discount: float) -> float:
+        """Return the target y of a reward that leads to a state [N + 1, d]."""
+        inputs = torch.from_numpy(state.reshape(1, -1))
+        with torch.no_grad():
+            values = _forward(self._online, inputs).double().numpy()
+            target_values = _forward(self._target, inputs).double().numpy()
+        target = double_q_target(
+            np.array([reward]), values, target_values, np.array([is_last]), discount
+        )
+        return float(target[0])
+
     def learn(self, batch: Batch, *, discount: float, learning_rate: float) -> float:
         """Take one step on a batch; return the mean squared difference before it."""
         next_states = torch.from_numpy(batch.next_states)

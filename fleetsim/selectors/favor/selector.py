@@ -52,6 +52,7 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
+    Diagnostics,
     Evaluation,
     FleetView,
     FloatArray,
@@ -74,6 +75,7 @@ from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import Scaling, choose, reward
+from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
@@ -177,7 +179,10 @@ class FavorSettings(Settings):
 
 
 class FavorSelector(ConfiguredSelector[FavorSettings]):
-    """Selector with the coordinates of all models and an agent that outlasts the run."""
+    """Selector with the coordinates of all models and an agent that outlasts the run.
+
+    `_expected` is what is known of the present round's choice, `_diagnostics` of the last round.
+    """
 
     needs_losses = True
     needs_probes = True
@@ -212,6 +217,8 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         self._was_asked = np.zeros(self._size, dtype=np.bool_)
         self._is_over = False
         self._is_stored = False
+        self._expected: dict[str, float | list[float]] = {}
+        self._diagnostics: dict[str, float | list[float]] = {}
 
     @property
     def _agent(self) -> Agent:
@@ -237,6 +244,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
     def select(self, view: RoundView) -> IntArray:
         """Return the candidates of the largest values, and random ones while it explores."""
+        self._expected = {}
         self._take_in(view.reports, view)
         if view.candidates.size == 0:
             return view.candidates
@@ -252,11 +260,18 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         num_random = 0
         if is_learning:
             num_random = int((generator.random(num) < self._agent.exploration).sum())
-        there = view.candidates
-        return there[choose(self._values()[there], num, num_random, keys[there], draws[there])]
+        there, values = view.candidates, self._values()
+        chosen = there[choose(values[there], num, num_random, keys[there], draws[there])]
+        if self._compression.is_fitted and chosen.size:
+            self._expected = known(
+                expected=float(values[chosen].mean()),
+                exploration=self._agent.exploration if is_learning else None,
+            )
+        return chosen
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Update the coordinates, and learn from the round."""
+        self._diagnostics, self._expected = self._expected, {}
         if outcome.selected.size == 0:
             return
         was_stored = self._is_stored
@@ -266,13 +281,17 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return
         settings = self._settings
         self._is_over = accuracy >= settings.target_accuracy
-        self._agent.follow(
-            self._compression.rows,
-            outcome.selected.tolist(),
-            reward=reward(accuracy, settings.target_accuracy, settings.reward_base),
-            is_last=self._is_over,
-        )
+        rows, is_last = self._compression.rows, self._is_over
+        gained = reward(accuracy, settings.target_accuracy, settings.reward_base)
+        # By the networks that made the choice, which learn next.
+        target = self._agent.target(rows, reward=gained, is_last=is_last)
+        loss = self._agent.follow(rows, outcome.selected.tolist(), reward=gained, is_last=is_last)
         self._is_stored = True
+        self._diagnostics |= known(realised=target, reward=gained, loss=loss)
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the mean value of the chosen clients, its target, reward, loss and exploration."""
+        return self._diagnostics
 
     def state(self) -> State:
         """Return the declared state, coordinates and axes, and the agent."""

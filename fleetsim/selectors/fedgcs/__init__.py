@@ -3,6 +3,7 @@
 - `selector`: settings, the collection of records and the choice.
 - `equations`: score of a selection, its normalisation, losses and a step of ascent.
 - `records`: records of selections, their scores and orders.
+- `score_scale`: scale of the scores that networks estimate.
 - `surrogate`: records of sets that were never run.
 - `policy`: networks with the records that they were fitted to.
 - `network`: encoder, evaluator and decoder, and beam search.

@@ -80,9 +80,22 @@ def min_max(values: FloatArray) -> FloatArray:
 
     Source: the scores of zhiyuan-ning/GenerativeFL@785773b.
     """
-    if values.size == 0:
-        return values.copy()
-    low, high = float(values.min()), float(values.max())
+    return scaled(values, *range_of(values))
+
+
+def range_of(values: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest value; 0 and 0 without values."""
+    return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+
+
+def scaled(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Return values scaled so that the range from low to high is [0, 1]; 0 if it is empty [R].
+
+    >>> scaled(np.array([4.0, 8.0]), 2.0, 6.0).tolist()
+    [0.5, 1.5]
+
+    Source: the scores of zhiyuan-ning/GenerativeFL@785773b.
+    """
     # The range of a few equal numbers must not divide by zero.
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
 

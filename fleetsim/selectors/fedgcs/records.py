@@ -135,18 +135,26 @@ class Records:
         """
         if not self.selections:
             return np.empty(0)
-        tiny = float(np.finfo(np.float64).tiny)
-        budget_s, budget_j = scoring.budget_s, scoring.budget_j
         performance = self.performance
+        budget_s, budget_j = self.budgets(scoring)
         return scores(
             min_max(performance) if scoring.performance == "min_max" else performance,
             self.latency_s,
             self.energy_j,
-            budget_s=max(float(np.median(self.latency_s)), tiny) if budget_s is None else budget_s,
-            budget_j=max(float(np.median(self.energy_j)), tiny) if budget_j is None else budget_j,
+            budget_s=budget_s,
+            budget_j=budget_j,
             latency_exponent=scoring.latency_exponent,
             energy_exponent=scoring.energy_exponent,
         )
+
+    def budgets(self, scoring: Scoring) -> tuple[float, float]:
+        """Return the budgets of seconds and joules of `scores`, where there is a record."""
+
+        def budget(given: float | None, costs: FloatArray) -> float:
+            tiny = float(np.finfo(np.float64).tiny)
+            return max(float(np.median(costs)), tiny) if given is None else given
+
+        return budget(scoring.budget_s, self.latency_s), budget(scoring.budget_j, self.energy_j)
 
     def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
         """Return rows to train with and rows held out, drawn at random, both ascending.

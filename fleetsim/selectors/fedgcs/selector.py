@@ -50,7 +50,16 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import Evaluation, FleetView, IntArray, RoundOutcome, RoundView, State
+from fleetsim.contracts import (
+    Diagnostics,
+    Evaluation,
+    FleetView,
+    FloatArray,
+    IntArray,
+    RoundOutcome,
+    RoundView,
+    State,
+)
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, LearningRate, Rounds, Severity, Weight
@@ -58,8 +67,10 @@ from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgcs.policy import Policy
-from fleetsim.selectors.fedgcs.records import Records, Scoring
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+from fleetsim.selectors.fedgcs.score_scale import ScoreScale
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
+from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
@@ -223,7 +234,10 @@ class FedGCSSettings(Settings):
 
 
 class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
-    """Selector with records, networks, and columns over the fleet [N] for surrogate records."""
+    """Selector with records, networks, and columns over the fleet [N] for surrogate records.
+
+    `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
+    """
 
     state_fields = (
         Scalar("num_fits", int),
@@ -233,6 +247,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         Column("utility", np.float64),
         Column("duration_s", np.float64),
         Column("energy_j", np.float64),
+        Column("scale", np.float64),
     )
 
     def __init__(self, settings: FedGCSSettings) -> None:
@@ -240,6 +255,9 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self.needs_losses = settings.learning
         self.last_proposals: Proposals | None = None
         """Proposals of the last choice that was not random, for reports; not part of the state."""
+        self._expected: tuple[IntArray, dict[str, float | list[float]]] | None = None
+        """Proposed clients of the present round, and the numbers that are known of them."""
+        self._diagnostics: dict[str, float | list[float]] = {}
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
@@ -258,17 +276,19 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._utility = np.full(self._size, np.nan)
         self._duration_s = np.full(self._size, np.nan)
         self._energy_j = np.full(self._size, np.nan)
+        self._scale: FloatArray = np.empty(0)
         self._policy = Policy()
         if settings.weights is not None:
             given = weights_for(settings.weights, settings.kind, fleet)
             self._require_known(given)
             self._policy = Policy(given)
+            self._keep_scale()
 
     def select(self, view: RoundView) -> IntArray:
         """Return the best proposal, or random candidates."""
         generator = rng.stream(self._fleet.seed, "select/fedgcs", view.round)
         self._wanted = view.wanted
-        self.last_proposals = None
+        self.last_proposals = self._expected = None
         settings = self._settings
         is_collecting = settings.learning and settings.records == "rounds"
         explores = float(generator.random()) < settings.exploration_fraction and is_collecting
@@ -282,17 +302,31 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     def observe(self, outcome: RoundOutcome) -> None:
         """Record the round, and fit the networks if that is due."""
         settings = self._settings
+        expected, self._expected, self._diagnostics = self._expected, None, {}
         # A cohort larger than asked for was not this selector's.
-        if not settings.learning or not 0 < outcome.selected.size <= self._wanted:
+        if not 0 < outcome.selected.size <= self._wanted:
             return
-        if settings.records == "rounds":
-            self._record(outcome)
+        is_of_rounds = settings.records == "rounds"
+        record = self._record_of(outcome) if is_of_rounds else NO_RECORDS
+        self._diagnostics = known(realised=self._realised(record))
+        if expected is not None and set(expected[0].tolist()) == set(outcome.selected.tolist()):
+            self._diagnostics |= expected[1]
+        if not settings.learning:
+            return
+        if is_of_rounds:
+            records = self._policy.records + record
+            num, most = len(records), settings.max_records
+            self._policy.records = records.chosen(np.arange(max(num - most, 0), num))
         else:
             self._take_in(outcome)
         self._num_since_fit += 1
         due = settings.refit_rounds if self._policy.is_fitted else settings.warm_up_rounds
         if self._num_since_fit >= due:
             self._fit()
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the estimate of the chosen set, the score of the round, and the ascent."""
+        return self._diagnostics
 
     def state(self) -> State:
         """Return the declared state, the records and the networks."""
@@ -331,27 +365,41 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         if found is None:
             return np.empty(0, dtype=np.int64)
         sets, self.last_proposals = found
-        if settings.repeats == "avoided":
-            seen = self._policy.seen()
-            sets = [clients for clients in sets if frozenset(clients.tolist()) not in seen]
-        return sets[0] if sets else np.empty(0, dtype=np.int64)
+        seen = self._policy.seen() if settings.repeats == "avoided" else set()
+        for clients, estimate in zip(sets, self.last_proposals.estimates, strict=True):
+            if frozenset(clients.tolist()) not in seen:
+                ascent = self.last_proposals.curve.mean(axis=1)
+                self._expected = clients, known(expected=float(estimate), ascent=ascent)
+                return clients
+        return np.empty(0, dtype=np.int64)
 
-    def _record(self, outcome: RoundOutcome) -> None:
-        """Record the round if the accuracy after it is known."""
+    def _record_of(self, outcome: RoundOutcome) -> Records:
+        """Return the record of the round; none if the accuracy after it is not known."""
         before, self._accuracy = self._accuracy, _accuracy(outcome.validation)
         is_rise = self._settings.performance == "rise"
         performance = 1.0 + self._accuracy - before if is_rise else self._accuracy
         joules = [report.energy_j for report in outcome.reports if report.energy_j is not None]
         if not math.isfinite(performance):
-            return
-        records = self._policy.records + Records.of(
+            return NO_RECORDS
+        return Records.of(
             [outcome.selected],
             [performance],
             [outcome.finished_at_s - outcome.started_at_s],
             [math.fsum(joules)],
         )
-        num, most = len(records), self._settings.max_records
-        self._policy.records = records.chosen(np.arange(max(num - most, 0), num))
+
+    def _realised(self, record: Records) -> float | None:
+        """Return the score of a round on the scale of the estimates; None if either is missing."""
+        if self._scale.size == 0 or not len(record):
+            return None
+        settings = self._settings
+        return ScoreScale(*self._scale.tolist()).score(record, settings.scoring(), settings.target)
+
+    def _keep_scale(self) -> None:
+        """Keep the scale of the records to which the networks have just been fitted."""
+        settings = self._settings
+        if settings.records == "rounds" and len(self._policy.records):
+            self._scale = np.array(ScoreScale.of(self._policy.records, settings.scoring()))
 
     def _take_in(self, outcome: RoundOutcome) -> None:
         """Keep the utility, seconds and joules of clients that delivered."""
@@ -380,6 +428,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
             return
         rules = replace(settings.fit_settings(), epochs=settings.refit_epochs)
         self._policy = self._policy.fitted(records, self._size, rules, seed, self._num_fits)
+        self._keep_scale()
         self._num_fits += 1
         self._num_since_fit = 0
 

@@ -98,14 +98,16 @@ class Agents:
         """Keep a transition to learn from."""
         self._replay.add(transition)
 
-    def learn(self, seed: int, round_: int) -> None:
+    def learn(self, seed: int, round_: int) -> float | None:
         """Train the network on batches drawn at the address of seed and round.
 
-        There is nothing to do before the replay memory holds a batch.
+        Returns:
+            Mean loss of the batches, each before its step; None before the replay memory holds a
+            batch, when there is nothing to do.
         """
         lessons = self._lessons
         if len(self._replay) < lessons.batch_size:
-            return
+            return None
         # Scenarios are validated without torch, and frozen agents do not need it.
         from fleetsim.selectors.fedmarl import network as learning  # noqa: PLC0415
 
@@ -122,6 +124,7 @@ class Agents:
         self._num_rounds += 1
         if self._num_rounds % lessons.sync_every_rounds == 0:
             self._target = self._network
+        return math.fsum(after.losses) / len(after.losses)
 
     def _targets(
         self, transitions: list[Transition]

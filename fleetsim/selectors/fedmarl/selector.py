@@ -54,6 +54,7 @@ from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
     Cohort,
+    Diagnostics,
     Evaluation,
     FleetView,
     FloatArray,
@@ -81,10 +82,12 @@ from fleetsim.selectors.fedmarl.equations import (
     advantages,
     exploration_chance,
     joint_action,
+    team_value,
 )
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.round_reward import Choice, RewardWeights, round_reward
+from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -171,7 +174,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
     transition when the states of the next choice are known; until then there is a reward but no
-    transition. No states: there is none.
+    transition. No states: there is none. `_expected` is what is known of the present round's
+    choice, `_diagnostics` of the last round.
     """
 
     needs_losses = True
@@ -228,6 +232,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         self._last_states: Floats32 = NO_STATES
         self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
         self._last_reward = 0.0
+        self._expected: dict[str, float | list[float]] = {}
+        self._diagnostics: dict[str, float | list[float]] = {}
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the candidates of the round to train for an epoch."""
@@ -246,7 +252,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""
-        self._choice = None
+        self._choice, self._expected = None, {}
         # A client is asked again where a choice found no candidate.
         probes = {r.client: r for r in view.reports if r.purpose is Purpose.PROBE}
         answers = {client: report for client, report in probes.items() if report.is_delivered}
@@ -255,14 +261,17 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         if clients.size == 0:
             return self._unfiltered(view, answers)
         states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
-        advantage = advantages(self._agents.values(states))
+        values = self._agents.values(states)
+        advantage, chance = advantages(values), None
         if self._settings.learning:
-            advantage = self._explored(advantage, clients, view.round)
+            chance = self._exploration
+            advantage = self._explored(advantage, chance, clients, view.round)
             self._remember(states, view.wanted)
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
         continues = joint_action(advantage, view.wanted, keys)
         self._choice = Choice.after(list(probes.values()), states, continues)
+        self._expected = known(expected=team_value(values, continues), exploration=chance)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
 
@@ -276,6 +285,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         if math.isfinite(after):
             self._accuracy = after
         choice, self._choice = self._choice, None
+        self._diagnostics, self._expected = self._expected, {}
         if not self._settings.learning:
             return
         if choice is not None and math.isfinite(before) and math.isfinite(after):
@@ -283,9 +293,14 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             self._last_reward = round_reward(
                 choice, outcome, (before, after), self._fleet, self._weights
             )
+            self._diagnostics |= known(reward=self._last_reward)
             if outcome.round == self._fleet.planned_rounds:
                 self._remember(NO_STATES, outcome.selected.size)
-        self._agents.learn(self._fleet.seed, outcome.round)
+        self._diagnostics |= known(loss=self._agents.learn(self._fleet.seed, outcome.round))
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the agents' value of their actions, the reward, loss and exploration."""
+        return self._diagnostics
 
     def learned(self) -> State:
         """Return networks, moments, replay memory and counters."""
@@ -327,15 +342,21 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             num_rounds=self._num_rounds,
         )
 
-    def _explored(self, advantage: FloatArray, clients: IntArray, round_: int) -> FloatArray:
-        """Return the differences, infinite where an agent explores [n]."""
+    @property
+    def _exploration(self) -> float:
+        """Chance that an agent explores in the next choice."""
         settings = self._settings
-        chance = exploration_chance(
+        return exploration_chance(
             self._agents.num_choices,
             settings.exploration,
             settings.exploration_end,
             settings.exploration_decay_rounds,
         )
+
+    def _explored(
+        self, advantage: FloatArray, chance: float, clients: IntArray, round_: int
+    ) -> FloatArray:
+        """Return the differences, infinite where an agent explores [n]."""
         self._agents.num_choices += 1
         generator = rng.stream(self._fleet.seed, "select/fedmarl/exploration", round_)
         explores, says_continue = generator.random((2, self._size))[:, clients]

@@ -412,3 +412,41 @@ def test_the_declared_bytes_of_a_client_are_those_of_the_network(learning):
     more = memory_byte(settings, 2_000, 10, 0) - memory_byte(settings, 1_000, 10, 0)
 
     assert 1.0 < more / 1_000 / declared < 1.05
+
+
+def plain_values(selector, state):
+    """Q of each client in a state, in plain sums over the layers of the policy."""
+    layers = {name: array.astype(np.float64) for name, array in selector.policy().items()}
+    hidden = np.maximum(layers["hidden.weight"] @ state.ravel() + layers["hidden.bias"], 0.0)
+    return layers["output.weight"] @ hidden + layers["output.bias"]
+
+
+def test_the_mean_value_of_the_cohort_and_its_target_are_told():
+    fleet, selector = ready(discount=0.5, batch_size=64, exploration=0.3, exploration_end=0.3)
+    clients = chosen(fleet, selector)
+    before = plain_values(selector, rows(selector))
+    observe(selector, 1, [delivered(c, [1.0, 1.0, 0.0]) for c in clients], accuracy=0.5)
+    after = plain_values(selector, rows(selector))
+    told = selector.diagnostics()
+
+    # Without a step the target network is still a copy, so that its largest value is the next one.
+    gained = 64.0 ** (0.5 - 0.9) - 1.0
+    assert told.keys() == {"expected", "realised", "reward", "exploration"}
+    assert told["expected"] == pytest.approx(before[clients].mean(), abs=1e-6)
+    assert told["realised"] == pytest.approx(gained + 0.5 * after.max(), abs=1e-6)
+    assert told["reward"] == pytest.approx(gained)
+    assert told["exploration"] == pytest.approx(0.3)
+
+
+def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_told():
+    fleet, selector = ready(batch_size=2)
+    clients = chosen(fleet, selector)
+    observe(selector, 1, [delivered(c) for c in clients], accuracy=0.95)
+    told = selector.diagnostics()
+    assert told["realised"] == told["reward"] == pytest.approx(64.0**0.05 - 1.0)
+    assert told["loss"] > 0.0
+
+    # The rest of the run uses the policy.
+    clients = chosen(fleet, selector, 2)
+    observe(selector, 2, [delivered(c) for c in clients], accuracy=0.96)
+    assert selector.diagnostics().keys() == {"expected"}

@@ -382,3 +382,36 @@ def test_the_check_of_a_scenario_needs_no_torch():
         "{kind: fedmarl}', 'evaluate.validation_fraction=0.1']); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_value_of_the_chosen_actions_is_told(frozen):
+    # Agents value stop at 0, and continue at the logarithm of 1.5 over the loss: 2 and 1 continue.
+    fleet, selector = met(frozen(candidates=5), (10,) * 5)
+    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
+    answer = selector.select(view_of(fleet, wanted=2, reports=reports))
+    selector.observe(outcome_of(1, [report_of(client) for client in answer.clients.tolist()]))
+
+    assert selector.diagnostics() == {"expected": pytest.approx(math.log(3.0) + math.log(1.5))}
+
+
+def test_reward_loss_and_exploration_are_told_while_agents_learn():
+    # The first network values nothing, so the loss of the first batch is the mean squared target:
+    # that of the only transition, the first round's reward (the next values are 0 as well).
+    settings = FedMarlSettings(
+        candidates=5, batch_size=1, steps_per_round=1, exploration_decay_rounds=4
+    )
+    fleet, selector = met(settings, (10,) * 5, validation=KNOWN)
+    told = []
+    for round_, accuracy in ((1, 0.6), (2, 0.7)):
+        reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
+        answer = selector.select(view_of(fleet, round_=round_, reports=reports))
+        outcome = outcome_of(round_, [report_of(client) for client in answer.clients.tolist()])
+        selector.observe(replace(outcome, validation=Evaluation(accuracy, 1.0)))
+        told.append(selector.diagnostics())
+        assert told[-1]["reward"] == selector.state()["last_reward"]
+
+    assert told[0].keys() == {"expected", "reward", "exploration"}
+    assert told[1]["loss"] == pytest.approx(told[0]["reward"] ** 2, rel=1e-5)
+    assert [each["expected"] for each in told] == [0.0, 0.0]
+    assert told[0]["exploration"] == 1.0
+    assert told[1]["exploration"] == pytest.approx(1.0 - 0.95 / 4)

@@ -1,0 +1,95 @@
+"""Contract of `fleetsim.contracts.DiagnosedSelector`, for each selector that tells numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleetsim.engine.servers.diagnostics import diagnostics_of
+from fleetsim.selectors import build_selector
+from tests.contracts.test_selector_contract import Server, one_mode_per_class, through_npz
+from tests.selector_modes import modes
+
+NUM_ROUNDS = 14
+"""Rounds with a fit of every selector that has any."""
+SMALL: dict[str, dict[str, Any]] = {
+    "fedgcs": {"warm_up_rounds": 5, "refit_epochs": 2, "shuffles": 2, "exploration_fraction": 0.2},
+    "favor": {"batch_size": 4},
+    "fedmarl": {"batch_size": 2},
+}
+"""Settings with which a selector learns within these rounds."""
+
+
+def tells(settings: Any) -> bool:
+    return hasattr(build_selector(settings), "diagnostics")
+
+
+def learning(settings: Any) -> Any:
+    return settings.model_copy(update=SMALL.get(settings.kind, {}))
+
+
+every_teller = pytest.mark.parametrize(
+    "settings", [mode for mode in one_mode_per_class() if tells(mode.values[0])]
+)
+
+
+def told(server: Server, num_rounds: int) -> list[str | None]:
+    """Play rounds; return what is recorded of each."""
+    texts = []
+    for _ in range(num_rounds):
+        server.play()
+        texts.append(diagnostics_of(server.selector, time_s=0.0))
+    return texts
+
+
+def test_the_four_selectors_that_learn_tell_numbers():
+    kinds = {mode.values[0].kind for mode in modes() if tells(mode.values[0])}
+
+    assert kinds == {"fedgcs", "favor", "fedmarl", "autofl"}
+
+
+@every_teller
+def test_expected_is_told_and_numbers_come_back_from_text(settings):
+    server = Server(build_selector(learning(settings)))
+    texts = told(server, NUM_ROUNDS)
+    rounds = [json.loads(text) for text in texts if text is not None]
+
+    assert any("expected" in names for names in rounds)
+    for names in rounds:
+        assert json.dumps(names, sort_keys=True) in texts
+
+
+@every_teller
+def test_a_selector_restored_between_rounds_tells_the_same(settings):
+    straight = Server(build_selector(learning(settings)))
+    told(straight, 8)
+    saved = through_npz(straight.selector.state())
+    resumed = Server(build_selector(learning(settings)))
+    resumed.setup_reports, resumed.round = [], 8
+    resumed.selector.restore(saved)
+
+    assert told(resumed, 5) == told(straight, 5)
+
+
+@every_teller
+def test_telling_changes_no_choice_and_is_the_same_again(settings):
+    silent, asked = (Server(build_selector(learning(settings))) for _ in range(2))
+    for _ in range(NUM_ROUNDS):
+        chosen = asked.play().tolist()
+        first = diagnostics_of(asked.selector, time_s=0.0)
+
+        assert diagnostics_of(asked.selector, time_s=0.0) == first
+        assert silent.play().tolist() == chosen
+
+
+@every_teller
+def test_numbers_are_of_the_last_round_alone(settings):
+    """A round that selects no client has neither an expectation nor an outcome."""
+    server = Server(build_selector(learning(settings)))
+    told(server, NUM_ROUNDS)
+    server.play(server.available()[:0])
+    names = json.loads(diagnostics_of(server.selector, time_s=0.0) or "{}")
+
+    assert names.keys() <= {"loss"}

@@ -1,0 +1,115 @@
+"""The scale on which FedGCS scores a round, by hand on three records, and in a selector."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+import numpy as np
+import pytest
+
+from fleetsim.selectors.fedgcs import Records, Scoring
+from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
+from tests.selectors.rounds import view_of
+
+THREE = Records.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0], [5.0, 10.0, 10.0])
+"""Budgets are 20 s and 10 J. The third takes twice the seconds: scores 0.2, 0.6 and 0.4 / 4."""
+
+
+def one(performance, seconds, joules):
+    return Records.of([[7]], [performance], [seconds], [joules])
+
+
+def test_the_scale_of_three_records():
+    scale = ScoreScale.of(THREE, Scoring())
+
+    assert scale == pytest.approx((20.0, 10.0, 0.2, 0.6, 0.1, 0.6))
+
+
+@pytest.mark.parametrize(
+    ("record", "raw", "scaled"),
+    [
+        # Within both budgets: the performance; better than all records is above 1.
+        (one(0.7, 20.0, 10.0), 0.7, 1.2),
+        # Twice the seconds and twice the joules: a sixteenth, below the worst record.
+        (one(0.8, 40.0, 20.0), 0.05, -0.1),
+    ],
+)
+def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(record, raw, scaled):
+    scale = ScoreScale.of(THREE, Scoring())
+
+    assert scale.score(record, Scoring(), "raw") == pytest.approx(raw)
+    assert scale.score(record, Scoring(), "min_max") == pytest.approx(scaled)
+
+
+@pytest.mark.parametrize(("performance", "score"), [(0.7, 1.25), (0.4, 0.5), (0.1, 0.0)])
+def test_performance_may_be_scaled_too_and_is_not_below_the_worst(performance, score):
+    # Scores of the records are then 0, 1 and 0.5 / 4, of which the range is 0 to 1.
+    scoring = Scoring(performance="min_max")
+    scale = ScoreScale.of(THREE, scoring)
+
+    assert scale.score(one(performance, 10.0, 5.0), scoring, "min_max") == pytest.approx(score)
+
+
+def test_a_record_of_the_fit_has_the_score_that_was_learned():
+    scale = ScoreScale.of(THREE, Scoring(budget_s=15.0, latency_exponent=1.0))
+    scores = THREE.scores(Scoring(budget_s=15.0, latency_exponent=1.0))
+    for row in range(3):
+        record = THREE.chosen(np.array([row]))
+        found = scale.score(record, Scoring(latency_exponent=1.0), "raw")
+
+        assert found == pytest.approx(scores[row])
+
+
+def realised(records, accuracy, seconds, joules):
+    """The score of a round on the scale of records, in plain Python."""
+    budget_s = statistics.median(records.latency_s.tolist())
+    budget_j = statistics.median(records.energy_j.tolist())
+
+    def score(performance, s, j):
+        return performance * min(1.0, budget_s / s) ** 2 * min(1.0, budget_j / j) ** 2
+
+    columns = (records.performance, records.latency_s, records.energy_j)
+    known = [score(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return (score(accuracy, seconds, joules) - min(known)) / (max(known) - min(known))
+
+
+def test_a_proposed_round_tells_its_estimate_the_ascent_and_the_score():
+    fleet, selector = ready(warm_up_rounds=4, refit_rounds=1)
+    play(fleet, selector, 4)
+    assert selector.diagnostics() == {}
+    fitted = records_of(selector)
+    chosen = selector.select(view_of(fleet, round_=5)).tolist()
+    proposals = selector.last_proposals
+    # This round is fitted to at once, which gives the networks another scale.
+    selector.observe(finished(5, chosen, 0.7, 45.0))
+    told = selector.diagnostics()
+
+    assert len(records_of(selector)) == 5
+    assert told["expected"] == proposals.estimates[0]
+    assert told["ascent"] == pytest.approx([sum(step) / 4 for step in proposals.curve.tolist()])
+    assert told["realised"] == pytest.approx(realised(fitted, 0.7, 45.0, 7.0 * len(chosen)))
+
+
+def test_another_set_than_the_proposed_one_has_a_score_and_no_estimate(tmp_path):
+    fleet, selector = ready(learning=False, weights=str(weights_at(tmp_path)))
+    chosen = selector.select(view_of(fleet)).tolist()
+    other = [client for client in range(9) if client not in chosen][:2]
+    selector.observe(finished(1, other))
+    assert selector.diagnostics().keys() == {"realised"}
+
+    selector.observe(finished(2, chosen))
+    assert selector.diagnostics().keys() == {"realised"}
+
+
+def test_what_is_not_known_is_not_told(tmp_path):
+    path = str(weights_at(tmp_path))
+    fleet, selector = ready(learning=False, weights=path, accuracy=None)
+    chosen = selector.select(view_of(fleet)).tolist()
+    selector.observe(dataclasses.replace(finished(1, chosen), validation=None))
+    assert selector.diagnostics().keys() == {"expected", "ascent"}
+
+    fleet, guessing = ready(records="surrogate", warm_up_rounds=2, accuracy=None)
+    play(fleet, guessing, 3)
+    assert guessing.diagnostics().keys() == {"expected", "ascent"}
