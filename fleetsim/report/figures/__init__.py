@@ -12,6 +12,7 @@ figure.
 - `selection`: times selected by client or device.
 - `selection_ratio`: selected share of the fleet, by round and device.
 - `opinions`: opinions and beliefs of clients by round.
+- `diagnostics`: numbers that a selector told about its rounds.
 - `regret_curves`: regret against the best fixed clients.
 - `batteries`: battery levels over time.
 - `gantt`: the tasks of one round.

@@ -14,6 +14,7 @@ from fleetsim.report.figures import (
     batteries,
     coverage,
     device_costs,
+    diagnostics,
     energy_inequality,
     gantt,
     ledger,
@@ -80,7 +81,7 @@ def cost_figures(tasks: pd.DataFrame, kinds: Kinds) -> Drawn:
 
 
 def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
-    """Draw coverage, selection ratio, selections and opinions."""
+    """Draw coverage, selection ratio, selections, opinions and the selector's own numbers."""
     if len(run.rounds) > 1:
         yield coverage_figure("coverage", {"run": run})
     is_done = run.manifest.status == "done"
@@ -111,6 +112,15 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
             "accuracy of the model on the clients' own data after every slot",
             "The selector learns from each client's accuracy on its own data after a slot. Clients"
             " of some selectors form beliefs from it by messages to neighbours.",
+        )
+    told = run.diagnostics()
+    if len(told):
+        yield (
+            "diagnostics",
+            diagnostics.diagnostics(told),
+            "numbers that the selector told: expected and realised values of its choices, others",
+            "What the selector expected of its choices and what it told of their outcome, each"
+            " number on its own scale unless two share a panel. Rounds without a number are gaps.",
         )
 
 

@@ -1,0 +1,153 @@
+"""The figure of what a selector told: its panels, and what they draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.figure import Figure
+
+from fleetsim.report.figures import style
+from fleetsim.report.figures.diagnostics import (
+    MAX_CURVES,
+    MAX_PANELS,
+    diagnostics,
+    rank_correlation,
+)
+from fleetsim.report.pages import run_figures
+from tests.report.drawn import line, words, x_of, y_of
+from tests.report.made_runs import MadeUp, write_run
+from tests.report.rows import round_row
+
+
+def told(rounds: dict[int, dict[str, float | list[float]]]) -> pd.DataFrame:
+    """Rows as of `Run.diagnostics`."""
+    rows = [
+        (round_, name, step, each)
+        for round_, numbers in rounds.items()
+        for name, value in sorted(numbers.items())
+        for step, each in enumerate(value if isinstance(value, list) else [value])
+    ]
+    return pd.DataFrame(rows, columns=["round", "name", "step", "value"])
+
+
+def titles(figure: Figure) -> list[str]:
+    return [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    (found,) = [axes for axes in figure.axes if axes.get_title(loc="left").startswith(title)]
+    return found
+
+
+FAVOR = told(
+    {
+        2: {"expected": 1.0, "realised": 2.0, "loss": 0.5},
+        3: {"realised": 4.0, "loss": 0.25},
+        5: {"expected": 3.0, "realised": 1.0},
+        6: {"expected": 2.0, "realised": 1.5},
+    }
+)
+
+
+def test_expected_and_realised_share_a_panel_with_gaps_and_are_drawn_against_each_other():
+    figure = diagnostics(FAVOR)
+    both = panel(figure, "expected and realised by round")
+    (dots,) = figure.axes[0].collections
+    assert isinstance(dots, PathCollection)
+
+    # Ranks 1, 3, 2 and 3, 1, 2: squared differences 4, 4, 0, so 1 - 6 * 8 / (3 * 8) = -1.
+    assert titles(figure) == [
+        "realised against expected, rank correlation -1.00",
+        "expected and realised by round",
+        "loss by round",
+    ]
+    assert np.asarray(dots.get_offsets()).tolist() == [[1.0, 2.0], [3.0, 1.0], [2.0, 1.5]]
+    assert np.asarray(dots.get_array()).tolist() == [2, 5, 6]
+    assert x_of(line(both, "expected")) == [2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(y_of(line(both, "expected")), [1.0, np.nan, np.nan, 3.0, 2.0])
+    np.testing.assert_array_equal(y_of(line(both, "realised")), [2.0, 4.0, np.nan, 1.0, 1.5])
+    assert panel(figure, "loss").get_xlim() == both.get_xlim() == (1.5, 6.5)
+
+
+def test_ranges_of_which_one_is_over_ten_times_the_other_have_panels_of_their_own():
+    wide = told({n: {"expected": 10.0 * n, "realised": 0.1 * n} for n in (1, 2, 3)})
+
+    assert titles(diagnostics(wide)) == [
+        "realised against expected, rank correlation 1.00",
+        "expected by round",
+        "realised by round",
+    ]
+
+
+def test_a_reward_is_drawn_against_expected_where_nothing_is_realised():
+    rewarded = told({n: {"expected": 1.0 * n, "reward": -1.0 * n} for n in (1, 2, 3)})
+
+    assert titles(diagnostics(rewarded)) == [
+        "reward against expected, rank correlation -1.00",
+        "expected by round",
+        "reward by round",
+    ]
+
+
+def curves_of(axes: Axes) -> LineCollection:
+    (found,) = axes.collections
+    assert isinstance(found, LineCollection)
+    return found
+
+
+def test_a_list_is_a_curve_over_its_steps_coloured_by_round():
+    figure = diagnostics(told({4: {"ascent": [1.0, 2.0, 4.0]}, 7: {"ascent": [3.0, 5.0]}}))
+    drawn = curves_of(panel(figure, "ascent by step"))
+
+    assert [part.tolist() for part in drawn.get_segments()] == [
+        [[0.0, 1.0], [1.0, 2.0], [2.0, 4.0]],
+        [[0.0, 3.0], [1.0, 5.0]],
+    ]
+    assert np.asarray(drawn.get_array()).tolist() == [4.0, 7.0]
+    assert "round" in words(figure)
+
+
+def test_of_many_rounds_some_curves_are_drawn_the_first_and_the_last_among_them():
+    many = told({n: {"ascent": [1.0 * n, 2.0]} for n in range(1, 202)})
+    axes = panel(diagnostics(many), "ascent by step, 60 of 201 rounds")
+    rounds = np.asarray(curves_of(axes).get_array())
+
+    assert rounds.size == MAX_CURVES
+    assert (rounds[0], rounds[-1]) == (1.0, 201.0)
+
+
+def test_names_of_any_selector_have_a_panel_each_up_to_a_limit_that_the_title_states():
+    names = [f"number_{chr(ord('a') + k)}" for k in range(MAX_PANELS + 3)]
+    figure = diagnostics(told({n: dict.fromkeys(names, 1.0) for n in (1, 2)}))
+
+    assert titles(figure) == [f"{name} by round" for name in names[:MAX_PANELS]]
+    assert "3 more are not shown" in words(figure)
+    assert "not shown" not in words(diagnostics(FAVOR))
+
+
+@pytest.mark.parametrize("value", [1.0, [1.0, 2.0]])
+def test_a_single_round_can_be_drawn(value):
+    figure = diagnostics(told({9: {"loss": value, "expected": 1.0, "realised": 2.0}}))
+
+    assert style.encode(figure, ["svg"])["svg"].startswith(b"<?xml")
+
+
+@pytest.mark.parametrize(
+    ("expected", "realised"), [([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])]
+)
+def test_two_pairs_or_a_constant_have_no_rank_correlation(expected, realised):
+    assert rank_correlation(np.array(expected), np.array(realised)) is None
+
+
+def test_the_page_has_the_figure_if_and_only_if_the_selector_told_something(tmp_path):
+    silent = write_run(tmp_path / "silent", MadeUp(), [round_row(1), round_row(2)])
+    row = round_row(2, selector_diagnostics='{"loss": 0.25}')
+    told_run = write_run(tmp_path / "told", MadeUp(), [round_row(1), row])
+
+    def stems(run):
+        return [stem for stem, *_ in run_figures.selection_figures(run, run.clients)]
+
+    assert stems(told_run) == [*stems(silent), "diagnostics"]
