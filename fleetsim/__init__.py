@@ -1,7 +1,6 @@
 """Discrete-event simulation of edge fleets that train models together.
 
-    scenario = fleetsim.load("quickstart", ["server.selector.kind=oort"])
-    run = fleetsim.run(scenario, out="runs/quickstart-oort")
+    run = fleetsim.run("quickstart", {"server.selector.kind": "oort"}, out="runs/quickstart-oort")
     run.time_to_accuracy(0.8), run.energy_to_accuracy(0.8), run.rounds, run.tasks, run.clients
 
 Data flows one way: scenarios/*.yaml -> scenario -> simulate (fleet, engine, selectors, learning,
@@ -9,6 +8,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 
 - `cli`: the command line.
 - `scenario`: one YAML file that describes a run, and its checks.
+- `interactive`: `run` for scripts and notebooks.
 - `simulate`: one run from a scenario to its run folder.
 - `plugin`: selectors of the user's own.
 - `contracts`: types and protocols between packages.
@@ -43,15 +43,19 @@ from typing import TYPE_CHECKING, Any
 from fleetsim.host import numerics
 
 if TYPE_CHECKING:
+    from fleetsim.errors import DataError, FleetsimError, ScenarioError
+    from fleetsim.interactive import run
     from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
-    from fleetsim.simulate import run
     from fleetsim.studies.result import StudyResult, study
 
 __version__ = "0.1.0"
 __all__ = [
+    "DataError",
+    "FleetsimError",
     "Run",
     "Scenario",
+    "ScenarioError",
     "StudyResult",
     "__version__",
     "load",
@@ -65,11 +69,14 @@ numerics.settle()
 
 # Loaded at first use: `import fleetsim` and the light commands must not wait for torch.
 _HOMES = {
+    "DataError": "fleetsim.errors",
+    "FleetsimError": "fleetsim.errors",
     "Run": "fleetsim.record.saved_run",
     "Scenario": "fleetsim.scenario",
+    "ScenarioError": "fleetsim.errors",
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
-    "run": "fleetsim.simulate",
+    "run": "fleetsim.interactive",
     "StudyResult": "fleetsim.studies.result",
     "study": "fleetsim.studies.result",
 }
@@ -80,3 +87,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'fleetsim' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which `dir` and `help` show although none may be loaded yet."""
+    return sorted(__all__)

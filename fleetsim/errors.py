@@ -9,6 +9,9 @@ FleetsimError
 |-- DivergenceError   the global model is no longer finite                             (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
 ```
+
+In a notebook, all but SimulationError are shown as their message alone: IPython asks an exception
+for `_render_traceback_` (docs/decisions/0048-manners-of-notebooks.md). Scripts show tracebacks.
 """
 
 from __future__ import annotations
@@ -20,7 +23,16 @@ class FleetsimError(Exception):
     """Base of all exceptions that fleetsim raises on purpose."""
 
 
-class FaultsError(FleetsimError):
+class _PlainMessageError(FleetsimError):
+    """Base of errors whose message says all that the reader of a notebook can act on."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows instead of a traceback."""
+        first, *others = str(self).split("\n")
+        return [f"{type(self).__name__}: {first}", *others]
+
+
+class FaultsError(_PlainMessageError):
     """Faults of what a user gave, one line each.
 
     Attributes:
@@ -43,11 +55,11 @@ class DataError(FaultsError):
     """Faults of a file that the simulation reads: file and row, and the way out."""
 
 
-class TrainingError(FleetsimError):
+class TrainingError(_PlainMessageError):
     """Failure or kill of a process that trains; the run can be resumed."""
 
 
-class DivergenceError(FleetsimError):
+class DivergenceError(_PlainMessageError):
     """Weights of the global model that are not finite; no later number would have a meaning."""
 
 

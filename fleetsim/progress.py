@@ -1,10 +1,11 @@
-"""Progress of a run: a live line on a terminal, elsewhere a line every half a minute.
+"""Progress of a run: a live line on a terminal or in a notebook, elsewhere a line now and then.
 
 The time of the host is read for display alone, and changes no result.
 """
 
 from __future__ import annotations
 
+import html
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from fleetsim.contracts import Progress
+from fleetsim.host import notebook
+from fleetsim.host.notebook import CellOutput
 from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -51,6 +54,60 @@ def watch(
             )
 
         yield show
+
+
+@contextmanager
+def watch_from_python(
+    scenario: Scenario, *, is_shown: bool, is_forced: bool
+) -> Iterator[Callable[[Progress], None]]:
+    """Show a run that was started from Python: in the notebook, or live on stderr.
+
+    A display that is not forced is left out where stderr is no terminal. A forced one then writes
+    a line every half a minute.
+    """
+    console = Console(stderr=True, emoji=False)
+    if is_shown and notebook.is_active():
+        with _watch_in_notebook(scenario) as show:
+            yield show
+    elif is_shown and (is_forced or console.is_terminal):
+
+        def log(line: str) -> None:
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+        with watch(scenario, console, log) as show:
+            yield show
+    else:
+        yield lambda progress: None
+
+
+@contextmanager
+def _watch_in_notebook(scenario: Scenario) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar in the output of the cell; at the end it keeps the last state."""
+    output = CellOutput()
+    last = bar_html(0.0, f"{scenario.name}  begins")
+    output.show(last)
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        done = fraction_done(scenario.stop, progress)
+        last = bar_html(done, f"{scenario.name}  {progress_text(progress)}")
+        output.show(last)
+
+    try:
+        yield show
+    finally:
+        output.show(last, is_last=True)
+
+
+def bar_html(done_fraction: float, *lines: str) -> str:
+    """Return a bar with text beside and below it, as HTML.
+
+    >>> bar_html(0.25, "a < b")
+    '<div style="font-family: monospace"><progress value="0.250"></progress> a &lt; b</div>'
+    """
+    said = "<br>".join(html.escape(line).replace("  ", "&nbsp; ") for line in lines)
+    bar = f'<progress value="{done_fraction:.3f}"></progress>'
+    return f'<div style="font-family: monospace">{bar} {said}</div>'
 
 
 def logged(

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pydoc
+import subprocess
+import sys
+
 import pytest
 
 import fleetsim
@@ -14,3 +18,39 @@ def test_the_public_names_are_sorted_and_all_there():
 def test_a_name_that_is_not_public_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = fleetsim.nonsense
+
+
+def test_dir_and_help_show_the_public_names():
+    shown = pydoc.plain(pydoc.render_doc(fleetsim))
+
+    assert dir(fleetsim) == sorted(fleetsim.__all__)
+    for line in (
+        "run(scenario: 'str | Path | Mapping[str, Any] | Scenario', overrides",
+        "load(path: 'str | Path | Mapping[str, Any] | Scenario', overrides",
+        "study(path: 'str | Path | Mapping[str, Any]', overrides_",
+        "open_run(folder: 'str | Path') -> 'Run'",
+        "class Run(builtins.object)",
+        "class StudyResult(builtins.object)",
+        "class Scenario(fleetsim.settings.Settings)",
+        "class ScenarioError(FaultsError)",
+    ):
+        assert line in shown
+
+
+def test_import_dir_and_help_do_not_wait_for_torch():
+    program = """
+import sys
+import fleetsim
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"numpy", "pydantic", "torch"}))
+dir(fleetsim)
+print("pydantic" in sys.modules)
+import pydoc
+pydoc.render_doc(fleetsim)
+print("torch" in sys.modules, "matplotlib" in sys.modules)
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "\nFalse\nFalse False\n"

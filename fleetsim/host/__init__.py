@@ -6,5 +6,6 @@
 - `memory`: memory that this process may use.
 - `numerics`: numerical modes: fastest, or equal on all processors.
 - `termination`: SIGTERM as an exception.
+- `notebook`: notebook in which this process computes.
 - `crash_file`: file with the traceback of an unexpected exception.
 """

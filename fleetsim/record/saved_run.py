@@ -25,9 +25,10 @@ from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One run; each table is read at first use, and then kept.
 
@@ -312,6 +313,30 @@ class Run:
             DataError: as for `ledger`.
         """
         return ledger.energy_by(self.ledger(), *keys)
+
+    def figure(self, name: str) -> Figure:
+        """Return a figure of the report by its stem, such as `accuracy-time`; a notebook shows it.
+
+        docs/reports.md lists the stems.
+
+        Raises:
+            DataError: the run has no such figure, or a table is missing or damaged.
+        """
+        from fleetsim.report.pages import run_card  # noqa: PLC0415  # draws with matplotlib
+
+        return run_card.figure(self, name)
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        return (
+            f"<Run {manifest.name} in {self.folder}: {manifest.status}, {manifest.rounds} rounds>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the summary that a notebook shows."""
+        from fleetsim.report.pages import run_card  # noqa: PLC0415  # draws with matplotlib
+
+        return run_card.html(self)
 
     @cached_property
     def _saved(self) -> SavedTables:

@@ -1,4 +1,4 @@
-"""HTML pages: one file that opens offline, runs no script, and loads nothing.
+"""HTML pages: one file that opens offline, runs no script, and loads nothing; and small cards.
 
 All text from a run is escaped. Figures are embedded as SVG images, in which no script runs. A
 Content-Security-Policy forbids everything but them and the page's own style.
@@ -83,3 +83,36 @@ def write(path: Path, template: str, **content: object) -> None:
         page.encode("utf-8", "replace"),
         way_out="make the folder writable, then ask for the page again",
     )
+
+
+def card(
+    heading: str,
+    words: str,
+    table: Table,
+    *,
+    notices: Iterable[str] = (),
+    png: bytes | None = None,
+    width: int = 640,
+    description: str = "",
+) -> str:
+    """Return a summary with a table and a picture as HTML for the output of a cell.
+
+    The picture has a width in pixels of the page.
+
+    >>> card("a<b", "done", Table(("what", "value"), [("rounds", "5")]))[:30]
+    '<div><b>a&lt;b</b> done<table>'
+    """
+    parts = [Markup("<div><b>{}</b> {}").format(heading, words)]
+    parts += [Markup("<div>{}</div>").format(line) for line in notices]
+    head = Markup().join(Markup("<th>{}</th>").format(column) for column in table.columns)
+    parts.append(Markup("<table><thead><tr>{}</tr></thead><tbody>").format(head))
+    for first, *others in table.rows:
+        cells = Markup().join(Markup("<td>{}</td>").format(cell) for cell in others)
+        parts.append(Markup("<tr><th>{}</th>{}</tr>").format(first, cells))
+    parts.append(Markup("</tbody></table>"))
+    if png is not None:
+        address = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+        image = '<img alt="{}" style="max-width: 100%; width: {}px" src="{}">'
+        parts.append(Markup(image).format(description, width, address))
+    parts.append(Markup("</div>"))
+    return str(Markup().join(parts))

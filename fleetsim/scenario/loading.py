@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,40 +20,53 @@ from fleetsim.scenario.inert_keys import Inert, inert_keys
 from fleetsim.scenario.least_memory import require_memory
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
-from fleetsim.schema import faults, overrides, strict_yaml
-from fleetsim.schema.overrides import Override
+from fleetsim.schema import faults, strict_yaml
+from fleetsim.schema import overrides as overriding
+from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.selectors import build_selector, requirements
 
 
 def load(
-    path: str | Path,
-    overrides_: Iterable[str | Override] = (),
+    path: str | Path | Mapping[str, Any] | Scenario,
+    overrides: Overrides = (),
     *,
     seed: int | None = None,
     plugin: str | None = None,
+    **keys: Any,
 ) -> Scenario:
     """Read and check a scenario.
 
     Args:
-        path: a file, or the name of a bundled scenario.
-        overrides_: `KEY.PATH=VALUE` each, as of `--set`, applied in order.
+        path: a file, the name of a bundled scenario, a mapping with its keys, or a scenario to
+            change.
+        overrides: `"KEY.PATH=VALUE"` or a list of them, as of `--set`, or values by key path. They
+            are applied in order.
         seed: replaces the scenario's seed.
         plugin: `MODULE:CLASS` of a selector of your own, see `fleetsim.plugin`. It is imported.
+        keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
 
     Raises:
         ScenarioError: one line per fault: place, key, value, what is allowed.
         DataError: a device, radio or trace file that it names is wrong.
+        TypeError: a keyword is no argument and names no key.
     """
-    changes = list(overrides_)
+    changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=load)
     if seed is not None:
         changes.append(f"seed={seed}")
     own = None if plugin is None else load_plugin(plugin)
+    if isinstance(path, Scenario):
+        if not changes and own is None:
+            return path
+        document = document_of(path.data(), f"scenario {path.name}")
+        return from_document(overriding.apply(document, changes), own or path.plugin)
+    if isinstance(path, Mapping):
+        return from_document(overriding.apply(document_of(path, "scenario"), changes), own)
     name = str(path)
     file = named_files.find("scenarios", name, None)
     if file is None:
         raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
-    return from_document(overrides.apply(strict_yaml.read(file), changes), own)
+    return from_document(overriding.apply(strict_yaml.read(file), changes), own)
 
 
 def from_document(document: Document, own: Plugin | None) -> Scenario:

@@ -4,6 +4,7 @@
 - `yaml_scalar`: values of unquoted scalars.
 - `yaml_text`: plain data as YAML text.
 - `overrides`: changes by `--set KEY.PATH=VALUE`, and the hash of data.
+- `python_data`: documents and overrides given as Python values.
 - `faults`: messages about faults in a file.
 - `fault_location`: key and settings class that a pydantic error refers to.
 - `spelling`: names that a misspelt word was meant to be.

@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleetsim.errors import ScenarioError
@@ -62,7 +62,7 @@ def apply(document: Document, changes: Iterable[str | Override]) -> Document:
             faults.extend(error.faults)
     if faults:
         raise ScenarioError(*listed(faults))
-    return Document(target.data, document.source, document.folder, target.places)
+    return replace(document, data=target.data, places=target.places)
 
 
 def content_hash(data: Any) -> str:

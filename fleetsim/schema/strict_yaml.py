@@ -61,6 +61,8 @@ class Document:
     """Folder of the file; None for other text."""
     places: Mapping[KeyPath, int | str] = field(default_factory=dict)
     """Place of each value: a line of `source` (from 1), or words such as `--set a.b=1`."""
+    has_lines: bool = True
+    """False: `source` is no text with lines, but data from Python."""
 
     def line(self, key_path: KeyPath) -> int:
         """Return the line of a key, or of its nearest parent; 0 if no line of the file set it."""
@@ -70,7 +72,9 @@ class Document:
     def where(self, key_path: KeyPath) -> str:
         """Return the place of a key or of its nearest parent: `a.yaml:12` or `--set a.b=0`."""
         place = self._place(key_path)
-        return f"{self.source}:{place}" if isinstance(place, int) else place
+        if not isinstance(place, int):
+            return place
+        return f"{self.source}:{place}" if self.has_lines else self.source
 
     def _place(self, key_path: KeyPath) -> int | str:
         for length in range(len(key_path), -1, -1):

@@ -1,4 +1,4 @@
-"""Progress of a study: a live display on a terminal, else a line every 30 s."""
+"""Progress of a study: a live display on a terminal or in a notebook, else a line every 30 s."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from fleetsim.progress import duration_text
+from fleetsim.host import notebook
+from fleetsim.host.notebook import CellOutput
+from fleetsim.progress import bar_html, duration_text
 from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.execution import Watcher
 from fleetsim.studies.run_store import SetAside
@@ -232,6 +234,43 @@ class LiveDisplay:
         )
 
 
+class NotebookDisplay(Lines):
+    """Progress in the output of a cell: a bar, a line for every run under way, and messages."""
+
+    def __init__(self, output: CellOutput, clock: Callable[[], float] = time.monotonic) -> None:
+        self._messages: list[str] = []
+        self._output = output
+        super().__init__(self._messages.append, clock)
+
+    def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
+        """Show the bar."""
+        self._state.begin(num_done, missing)
+        self._show()
+
+    def progress(self, found: Sequence[RunProgress]) -> None:
+        """Show the state of the runs under way."""
+        self._state.under_way |= {each.key: each for each in found}
+        self._show()
+
+    def finished(self, planned: PlannedRun) -> None:
+        """Count a complete run."""
+        self._state.end(planned, is_done=True)
+        self._show()
+
+    def close(self) -> None:
+        """Show the last state."""
+        self._show(is_last=True)
+
+    def _show(self, *, is_last: bool = False) -> None:
+        state = self._state
+        ended = state.num_done + state.num_failed
+        now = [f"{state.names[key]}: {state.run_line(key)}" for key in state.under_way]
+        more = [f"and {len(now) - _MOST_NAMED} more"] if len(now) > _MOST_NAMED else []
+        lines = [state.line(), *now[:_MOST_NAMED], *more, *self._messages[-_MOST_NAMED:]]
+        bar = bar_html(ended / state.num_runs if state.num_runs else 1.0, *lines)
+        self._output.show(bar, is_last=is_last)
+
+
 def _failure_line(planned: PlannedRun, reason: str, *, is_final: bool) -> str:
     again = "failed" if is_final else "failed, and is repeated"
     return f"{planned.name} {again}: {reason}"
@@ -261,3 +300,23 @@ def watch(console: Console) -> Iterator[Watcher]:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
     with Bar(*columns, console=console, transient=True) as bar:
         yield LiveDisplay(bar, console)
+
+
+@contextmanager
+def watch_from_python(*, is_forced: bool, is_shown: bool) -> Iterator[Watcher]:
+    """Show a study that was started from Python: in the notebook, or live on stderr.
+
+    A display that is not forced is left out where stderr is no terminal.
+    """
+    console = Console(stderr=True, emoji=False)
+    if is_shown and notebook.is_active():
+        display = NotebookDisplay(CellOutput())
+        try:
+            yield display
+        finally:
+            display.close()
+    elif is_shown and (is_forced or console.is_terminal):
+        with watch(console) as watcher:
+            yield watcher
+    else:
+        yield Lines(lambda line: None)

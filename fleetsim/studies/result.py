@@ -8,24 +8,25 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
+from fleetsim.schema.python_data import Overrides, changes_of
 from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
-from fleetsim.studies.display import Lines
+from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
-from fleetsim.studies.settings import WHOLE_RUN
+from fleetsim.studies.settings import WHOLE_RUN, StudySettings
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
@@ -36,7 +37,7 @@ _CSV = ("runs", "costs", "accuracies", "summaries", "verdicts", "differences")
 """Tables that are written as files."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyResult:
     """Runs of a study that are complete, and the evidence in them; docs/studies.md has the columns.
 
@@ -118,7 +119,25 @@ class StudyResult:
         target = RunStore(self.home).study_folder(self.study.settings.name)
         if folder is not None:
             target = Path(folder)
-        tables = StudyTables(
+        page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
+        for name in _CSV:
+            frame: pd.DataFrame = getattr(self, name)
+            text = frame.to_csv(index=False, lineterminator="\n")
+            atomic_files.write(target / f"{name}.csv", text.encode("utf-8", "replace"))
+        return page
+
+    def __repr__(self) -> str:
+        return f"<StudyResult {self.study.settings.name} in {self.home}>"
+
+    def _repr_html_(self) -> str:
+        """Return the summary that a notebook shows."""
+        # Imported here: it needs matplotlib, which runs do not.
+        from fleetsim.studies.page import study_card  # noqa: PLC0415
+
+        return study_card.html(self._page_tables(), self._header())
+
+    def _page_tables(self) -> StudyTables:
+        return StudyTables(
             runs=self.runs,
             costs=self.costs,
             curves=self.curves,
@@ -126,12 +145,6 @@ class StudyResult:
             summaries=self.summaries,
             verdicts=self.verdicts,
         )
-        page = write_page(tables, self._header(), target, formats=formats, latex=latex)
-        for name in _CSV:
-            frame: pd.DataFrame = getattr(self, name)
-            text = frame.to_csv(index=False, lineterminator="\n")
-            atomic_files.write(target / f"{name}.csv", text.encode("utf-8", "replace"))
-        return page
 
     def _header(self) -> StudyHeader:
         study = self.study
@@ -187,39 +200,52 @@ class StudyResult:
 
 
 def study(
-    path: str | Path,
-    overrides_: Iterable[str] = (),
+    path: str | Path | Mapping[str, Any],
+    overrides_: Overrides = (),
     *,
     plugin: str | None = None,
     home: str | Path = HOME,
     jobs: int | None = None,
     executor: Executor | None = None,
+    progress: bool | None = None,
     watcher: Watcher | None = None,
-    on_line: Callable[[str], None] = lambda line: None,
+    on_line: Callable[[str], None] | None = None,
+    **keys: Any,
 ) -> StudyResult:
     """Carry out the runs of a study that are missing, and return the result.
 
     Args:
-        path: study file, or the name of a bundled study.
-        overrides_: `KEY.PATH=VALUE` each, which override keys of the study file.
+        path: study file, the name of a bundled study, or a mapping with the keys of one.
+        overrides_: `"KEY.PATH=VALUE"` or a list of them, or values by key path, which override keys
+            of the study file.
         plugin: `MODULE:CLASS` of a selector of your own, which arms name by its kind.
         home: folder of the runs, which all studies share.
         jobs: runs at a time on this machine, one process each; None: as many as cores.
         executor: any executor that carries out the runs instead, such as that of a Dask cluster; it
             shares nothing with this process.
+        progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
+            a notebook or on a terminal, unless `watcher` or `on_line` is given.
         watcher: display of the progress.
         on_line: callback with lines of progress, if there is no watcher.
+        keys: further overrides of keys of the study file, such as `seeds=[1, 2]`.
 
     Raises:
         ScenarioError: the study file or one of its scenarios is wrong.
         DataError: a file is missing or wrong, or a folder cannot be written.
         KeyboardInterrupt: interrupted; complete runs are kept.
+        TypeError: a keyword is no argument and names no key of a study file.
     """
-    loaded = load_study(path, overrides_, plugin=plugin)
+    changes = changes_of(overrides_, keys, keys=StudySettings.model_fields, call=study)
+    loaded = load_study(path, changes, plugin=plugin)
     backend: Backend
     if executor is None:
         backend = LocalProcesses(jobs or os.cpu_count() or 1)
     else:
         backend = RemoteTasks(executor)
-    execute(loaded, RunStore(Path(home)), backend, watcher or Lines(on_line))
+    store = RunStore(Path(home))
+    if watcher is None and on_line is not None:
+        watcher = Lines(on_line)
+    is_shown = watcher is None if progress is None else progress
+    with watch_from_python(is_forced=progress is True, is_shown=is_shown) as display:
+        execute(loaded, store, backend, watcher or display)
     return StudyResult(loaded, Path(home))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from fleetsim.report.pages.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
+from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.inputs import digests
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
@@ -137,27 +138,25 @@ def run_key(scenario: Scenario, *, train: bool) -> str:
 
 
 def load_study(
-    path: str | Path,
-    overrides_: Iterable[str] = (),
+    path: str | Path | Mapping[str, Any],
+    overrides_: Overrides = (),
     *,
     plugin: str | None = None,
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
     Args:
-        path: a file, or the name of a bundled study.
-        overrides_: `KEY.PATH=VALUE` each, which override keys of the study file.
+        path: a file, the name of a bundled study, or a mapping with the keys of one.
+        overrides_: `"KEY.PATH=VALUE"` or a list of them, or values by key path, which override keys
+            of the study file.
         plugin: `MODULE:CLASS` of a selector of your own, which arms name by its kind.
 
     Raises:
         ScenarioError: one line per fault: place, key, value, what is allowed.
         DataError: a file that a scenario names is wrong.
     """
-    name = str(path)
-    file = bundled.find("studies", name) if name else None
-    if file is None:
-        raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
-    document = overrides.apply(strict_yaml.read(file), overrides_)
+    changes = changes_of(overrides_, {}, keys=(), call=load_study)
+    document = overrides.apply(_read(path), changes)
     _refuse_keys_without_quotes(document)
     settings = faults.check(StudySettings, document)
     conditions = tuple(_conditions(settings, document))
@@ -187,6 +186,21 @@ def load_study(
         conditions=conditions,
         cells=cells,
     )
+
+
+def _read(path: str | Path | Mapping[str, Any]) -> Document:
+    """Return a study as a document.
+
+    Raises:
+        ScenarioError: there is no such file, or it cannot be read.
+    """
+    if isinstance(path, Mapping):
+        return document_of(path, "study")
+    name = str(path)
+    file = bundled.find("studies", name) if name else None
+    if file is None:
+        raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
+    return strict_yaml.read(file)
 
 
 def _refuse_keys_without_quotes(document: Document) -> None:

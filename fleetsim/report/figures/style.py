@@ -107,6 +107,8 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.facecolor": "white",
 }
+_SHOWN_PIXELS_PER_IN = 75
+"""Half the resolution of the PNG, so that it is sharp on screens of twice the density."""
 FORMATS: dict[str, dict[str, Any]] = {
     "png": {"dpi": 150},
     "svg": {"metadata": {"Date": None}},
@@ -121,9 +123,21 @@ def house_style() -> Iterator[None]:
         yield
 
 
+class ShownFigure(Figure):
+    """Figure that a notebook shows, once, where it is the value of a cell.
+
+    It is made without pyplot, which would show it a second time at the end of the cell.
+    """
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return the figure for IPython: PNG, and its width in pixels of the page."""
+        width = round(_SHOWN_PIXELS_PER_IN * self.get_figwidth())
+        return encode(self, ["png"])["png"], {"width": width}
+
+
 def new_figure(width_in: float, height_in: float, *, title: str | None = None) -> Figure:
     """Return an empty figure of its own, with its title at the left."""
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    figure = ShownFigure(figsize=(width_in, height_in), layout="constrained")
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left")
     return figure

@@ -2,6 +2,7 @@
 
 - `run_page`: the page of one run.
 - `run_figures`: figures of that page, with captions.
+- `run_card`: summary of a run in a notebook, and its figures by name.
 - `comparison`: the page of runs side by side.
 - `comparison_tables`: the tables of that page.
 - `scenario_differences`: differences between scenarios, and labels of runs.

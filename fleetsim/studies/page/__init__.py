@@ -1,6 +1,7 @@
 """The page of a study, its static figures and its LaTeX tables, from the study's tables alone.
 
 - `study_page`: the page, and what is written beside it.
+- `study_card`: summary of a study in a notebook.
 - `findings`: verdicts, notices and descriptions in sentences.
 - `drawings`: contents of charts and of their static twins.
 - `accuracy_curves`: accuracy over time, energy or rounds on a common grid.

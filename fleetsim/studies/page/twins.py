@@ -82,7 +82,7 @@ def stem_of(drawing: Drawing) -> str:
 @style.house_style()
 def draw(drawing: Drawing, looks: Mapping[str, ArmStyle]) -> Figure:
     """Draw a figure of one column."""
-    figure = Figure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
+    figure = style.ShownFigure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
     match drawing:

@@ -1,0 +1,38 @@
+"""Notebook in which this process computes, if it does, and an output of a cell that changes.
+
+IPython is not imported unless a notebook has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+_PERIOD_S = 0.2
+"""Least host time between two changes, which the browser must draw."""
+
+
+def is_active() -> bool:
+    """Return whether a Jupyter kernel runs this process; false for IPython in a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")
+
+
+class CellOutput:
+    """HTML in the output of the cell that runs, changed in place."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        from IPython.display import HTML, display  # noqa: PLC0415  # there, in a notebook only
+
+        self._html, self._clock = HTML, clock
+        self._handle = display(HTML(""), display_id=True)
+        self._shown_s = -_PERIOD_S
+
+    def show(self, html: str, *, is_last: bool = False) -> None:
+        """Show other HTML, at most five times a second but for the last."""
+        now_s = self._clock()
+        if is_last or now_s - self._shown_s >= _PERIOD_S:
+            self._shown_s = now_s
+            self._handle.update(self._html(html))

@@ -1,0 +1,115 @@
+"""Function `run` for scripts and notebooks: scenarios in any form, progress, runs that exist.
+
+    run = fleetsim.run("quickstart")
+    run = fleetsim.run("quickstart", {"server.selector.kind": "oort"}, stop__rounds=20)
+    run = fleetsim.run(scenario, out="runs/mine", exist_ok=True)
+
+`fleetsim.simulate.run` is the plain function behind it, which takes a `Scenario` and shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleetsim.scenario import Scenario, load
+from fleetsim.schema.python_data import Overrides, changes_of
+
+if TYPE_CHECKING:
+    from fleetsim.contracts import Progress, Selector
+    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.record.saved_run import Run
+
+
+def run(
+    scenario: str | Path | Mapping[str, Any] | Scenario,
+    overrides: Overrides = (),
+    *,
+    out: str | Path | None = None,
+    exist_ok: bool = False,
+    seed: int | None = None,
+    plugin: str | None = None,
+    train: bool = True,
+    torch_device: str = "cpu",
+    workers: int | None = None,
+    resume: bool = False,
+    allow_other_platform: bool = False,
+    selector: Selector | None = None,
+    progress: bool | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+    reading: Prefetch | None = None,
+    **keys: Any,
+) -> Run:
+    """Run a scenario into a folder.
+
+    Args:
+        scenario: scenario to run: as loaded, a file, a bundled name, or a mapping with its keys.
+        overrides: `"KEY.PATH=VALUE"` or a list of them, as of `--set`, or values by key path.
+        out: run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
+        exist_ok: if the run is there already, in `out` or in `runs/`, it is returned if it is
+            complete, and continued if not. A run of another scenario in `out` is refused.
+        seed: replaces the scenario's seed.
+        plugin: `MODULE:CLASS` of a selector of your own. It is imported.
+        train: if true, models are trained. If false, there is no accuracy; times and joules are the
+            same for every selector that does not use losses.
+        torch_device: device of the training, `cpu` or `cuda`.
+        workers: number of processes that train, this one included; changes the time alone. None:
+            one for every core.
+        resume: as `exist_ok`; `on_note` is told if there was no run, or a complete one.
+        allow_other_platform: resume even on another numerical platform; the run folder then names
+            both.
+        selector: selector object that replaces the scenario's selector. The resolved scenario names
+            its class as `server.selector.kind`; the object's arguments are not recorded.
+        progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
+            a notebook or on a terminal, unless there is a callback.
+        on_progress: callback after every round.
+        on_note: callback with a line of text if `resume` found no run, or a complete one.
+        reading: the scenario's data set, if reading has begun; None: it is read now.
+        keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
+
+    Raises:
+        ScenarioError: the scenario is wrong, or cannot be run with these arguments.
+        DataError: a file is missing or wrong, or the folder is taken or cannot be written.
+        SimulationError: an invariant was broken; all that was recorded is in the folder.
+        TrainingError: a training process failed or was killed; the run can be resumed.
+        KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
+        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
+        TypeError: a keyword is no argument and names no key of a scenario.
+    """
+    changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=run)
+    loaded = load(scenario, changes, seed=seed, plugin=plugin)
+    # Imported here: `help(fleetsim)` and a faulty scenario must not wait for torch.
+    from fleetsim import simulate  # noqa: PLC0415
+    from fleetsim.progress import watch_from_python  # noqa: PLC0415
+    from fleetsim.record.run_folder import RunExistsError  # noqa: PLC0415
+
+    is_shown = on_progress is None if progress is None else progress
+    with watch_from_python(loaded, is_forced=progress is True, is_shown=is_shown) as show:
+
+        def tell(state: Progress) -> None:
+            show(state)
+            if on_progress is not None:
+                on_progress(state)
+
+        try:
+            return simulate.run(
+                loaded,
+                out=out,
+                train=train,
+                torch_device=torch_device,
+                workers=workers,
+                resume=resume or exist_ok,
+                allow_other_platform=allow_other_platform,
+                selector=selector,
+                on_progress=tell,
+                on_note=on_note if resume else None,
+                reading=reading,
+            )
+        except RunExistsError as fault:
+            says = str(fault).partition("; ")[0]
+            raise RunExistsError(
+                f"{says}; exist_ok=True returns it, or continues it; or delete it, or give another"
+                " out"
+            ) from None

@@ -1,0 +1,89 @@
+"""Summary of a run in the output of a notebook's cell, and single figures of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.figure import Figure
+
+from fleetsim.errors import DataError
+from fleetsim.quoting import quoted
+from fleetsim.record.saved_run import Run
+from fleetsim.report import markup
+from fleetsim.report.figures import selection, style
+from fleetsim.report.markup import Table
+from fleetsim.report.pages import run_figures, summary
+from fleetsim.report.pages.run_figures import Drawn
+from fleetsim.schema.spelling import did_you_mean
+
+_FIRST = ("accuracy-time", "joules-by-device")
+"""Figures of the card; the first that the run has."""
+_LEFT_OUT = "host time"
+
+
+def html(run: Run) -> str:
+    """Return key numbers and a figure of a run; of one that cannot be read, the reason."""
+    try:
+        return _card(run)
+    except DataError as fault:
+        says = Table(("what", "value"), [("folder", str(run.folder))])
+        return markup.card(run.manifest.name, run.manifest.status, says, notices=fault.faults)
+
+
+def figure(run: Run, name: str) -> Figure:
+    """Return a figure of the report by its stem.
+
+    Raises:
+        DataError: the run has no such figure, or a table is missing or damaged.
+    """
+    stems = []
+    for stem, drawn, _, _ in _every(run):
+        if stem == name:
+            return drawn
+        stems.append(stem)
+    hint = did_you_mean(name, stems) or f"; it has {', '.join(stems)}"
+    raise DataError(f"{run.folder}: has no figure {quoted(name)}{hint}")
+
+
+def _card(run: Run) -> str:
+    png, description = None, ""
+    is_trained = summary.is_trained(run)
+    if not run.rounds.empty:
+        found = _FIRST[0] if is_trained else _FIRST[1]
+        drawn, description = next(
+            (each, words) for stem, each, words, _ in _every(run) if stem == found
+        )
+        png = style.encode(drawn, ["png"])["png"]
+    rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
+    for target in summary.reached_targets([run.rounds])[-1:] if is_trained else ():
+        ((accuracy, number, time, energy),) = summary.targets_table(run.rounds, [target]).rows
+        rows.append((f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"))
+    return markup.card(
+        run.manifest.name,
+        f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",
+        Table(("", "value", ""), rows),
+        notices=_notices(run),
+        png=png,
+        description=description,
+    )
+
+
+def _notices(run: Run) -> Iterator[str]:
+    for failure in run.manifest.failures:
+        yield f"FAILED: {failure.what} {failure.cause}"
+    for line in run.manifest.warnings:
+        yield f"warning: {line}"
+
+
+def _every(run: Run) -> Drawn:
+    """Draw the figures of the report, one at a time, in its order."""
+    rounds, tasks = run.rounds, run.recorded_tasks
+    is_done = run.manifest.status == "done"
+    clients = run.clients if is_done else selection.counts_from_tasks(tasks)
+    targets = summary.reached_targets([rounds])
+    deadline_s = run.scenario["server"].get("deadline_s")
+    yield from run_figures.accuracy_figures(rounds, targets)
+    yield from run_figures.cost_figures(tasks, run.manifest.device_kinds)
+    yield from run_figures.selection_figures(run, clients)
+    yield from run_figures.availability_figures(run, tasks, deadline_s=deadline_s)
+    yield from run_figures.ledger_figures(run.ledger(), clients, is_whole_fleet=is_done)
