@@ -13,10 +13,12 @@ and `fleetsim list` do not wait for them.
 - `run_study`: the verbs `study run`, `study status` and `study report`.
 - `write_timeline`: the verb `timeline`.
 - `list_names`: the verbs `list` and `schema`.
+- `bundled_files`: the verbs `show` and `copy`.
 - `train_selector`: the verbs `selector train`, `selector show` and `selector break-even`.
 - `fetch_data`: the verb `data fetch`.
 - `import_trace`: the verb `trace import`.
 - `scenario_options`: scenario argument and its options, shared by verbs.
+- `completion`: names that the shell completes.
 - `terminal`: consoles, messages on stderr, exit codes of an interrupt.
 """
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
+from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import validate
 from fleetsim.cli.fetch_data import fetch
 from fleetsim.cli.import_trace import import_
@@ -47,8 +48,8 @@ app = typer.Typer(
     help="Simulate edge fleets that train models together, on one virtual clock.",
     epilog="Start with: fleetsim run quickstart",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 _data = typer.Typer(help="Data sets.", no_args_is_help=True)
 _trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
@@ -91,6 +92,8 @@ app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7
 app.command(epilog="Example: fleetsim timeline runs/oort --rounds 1:20")(timeline)
 app.command("list", epilog="Example: fleetsim list devices")(list_)
 app.command(epilog="Example: fleetsim schema study > fleetsim-study.schema.json")(schema)
+app.command(epilog="Example: fleetsim show device pixel-6")(show)
+app.command(epilog="Example: fleetsim copy scenario quickstart my-scenario.yaml")(copy)
 _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)
 _trace.command(
     "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"

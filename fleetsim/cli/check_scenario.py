@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from fleetsim.cli.scenario_options import (
@@ -18,8 +20,12 @@ def validate(
     seed: SeedOption = None,
     set_: SetOption = None,
     plugin: PluginOption = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Print the whole scenario as YAML, with every default."),
+    ] = False,
 ) -> None:
-    """Check a scenario without running it, and show it resolved."""
+    """Check a scenario without running it, and say in five lines what it asks for."""
     loaded = load(scenario, set_, seed, plugin)
     loaded.build_selector()
     import numpy as np
@@ -27,7 +33,8 @@ def validate(
     from fleetsim.fleet.usage.loading import load_trace
     from fleetsim.learning.data.blank import BlankSettings
     from fleetsim.learning.data.loading import load_dataset
-    from fleetsim.scenario import samples_of
+    from fleetsim.quoting import one_line
+    from fleetsim.scenario import outline, samples_of
 
     dataset = loaded.task.dataset
     # Other data sets have checksums; the user's own files are read and split.
@@ -36,4 +43,9 @@ def validate(
         samples_of(loaded, read)
     load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
     loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
-    typer.echo(loaded.to_yaml(), nl=False)
+    if full:
+        typer.echo(loaded.to_yaml(), nl=False)
+        return
+    typer.echo(f"valid: {loaded.name}")
+    for line in outline(loaded):
+        typer.echo(one_line(line))

@@ -7,13 +7,10 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import console
-
-_PIPE_WIDTH = 240
+from fleetsim.cli.terminal import wide
 
 
 class Catalogue(StrEnum):
@@ -38,11 +35,10 @@ def list_(
     table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
         table.add_row(*row)
-    # A pipe has no width to fit into.
-    wide = console if console.is_terminal else Console(width=_PIPE_WIDTH)
-    wide.print(table)
+    shown = wide()
+    shown.print(table)
     if listing.note:
-        wide.print(f"\n{listing.note}", markup=False)
+        shown.print(f"\n{listing.note}", markup=False)
 
 
 class FileKind(StrEnum):

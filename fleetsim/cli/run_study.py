@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import PluginOption
 from fleetsim.cli.terminal import console, ended, note, say
 
@@ -34,7 +35,12 @@ _MAX_JOBS = 1024
 _FAILED = 1
 
 StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A YAML file or the name of a bundled study.")
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A YAML file or the name of a bundled study.",
+        autocompletion=completion.studies,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetsim.cli import completion
 from fleetsim.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 _MAX_SEED = 2**63 - 1
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A YAML file or the name of a bundled scenario.")
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A YAML file or the name of a bundled scenario.",
+        autocompletion=completion.scenarios,
+    ),
 ]
 SeedOption = Annotated[
     int | None, typer.Option(help="Replaces the scenario's seed.", min=0, max=_MAX_SEED)

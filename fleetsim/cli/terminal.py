@@ -13,8 +13,15 @@ from fleetsim.quoting import one_line
 INTERRUPTED = 130
 TERMINATED = 143
 
+_PIPE_WIDTH = 240
+
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
+
+
+def wide() -> Console:
+    """Return the console for tables: a pipe has no width to fit into."""
+    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
 
 
 def say(line: str) -> None:

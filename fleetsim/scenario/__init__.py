@@ -9,11 +9,13 @@
 - `inert_keys`: keys and entries that cannot change the run.
 - `facts`: facts of a scenario, on which the effect of keys depends.
 - `warning_lines`: warnings about a scenario.
+- `outline`: a scenario in five lines.
 """
 
 from fleetsim.scenario.contradictions import never_ends
 from fleetsim.scenario.least_memory import LEAST_BYTE_PER_CLIENT
 from fleetsim.scenario.loading import from_document, load, schema
+from fleetsim.scenario.outline import outline
 from fleetsim.scenario.samples import samples_of
 from fleetsim.scenario.settings import (
     WORLD,
@@ -32,6 +34,7 @@ __all__ = [
     "from_document",
     "load",
     "never_ends",
+    "outline",
     "reproductions",
     "samples_of",
     "scenario_warnings",

@@ -17,7 +17,7 @@ COMMANDS = {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
         *("--no-report", "--no-train", "--resume", "--numerics", "--allow-other-platform"),
     },
-    ("validate",): {"--seed", "--set", "--plugin"},
+    ("validate",): {"--seed", "--set", "--plugin", "--full"},
     ("validate-world",): {"--out"},
     ("report",): {"--format", "--prices", "--target"},
     ("compare",): {
@@ -32,7 +32,9 @@ COMMANDS = {
     ("timeline",): {"--out", "--clients", "--rounds"},
     ("list",): set(),
     ("schema",): {"--plugin"},
-    ("data", "fetch"): set(),
+    ("show",): set(),
+    ("copy",): {"--force"},
+    ("data", "fetch"): {"--list"},
     ("study", "run"): {"--set", "--home", "--jobs", "--dask", "--plugin", "--run-reports"},
     ("study", "report"): {"--set", "--home", "--out", "--format", "--latex", "--plugin"},
     ("study", "status"): {"--set", "--home", "--plugin"},
@@ -106,8 +108,9 @@ def test_everything_that_a_scenario_can_name_is_listed(what, names):
     assert [name for name in names if f"\n{name} " not in listed] == []
 
 
-def test_validate_shows_the_scenario_with_every_default_written_out(tmp_path):
-    shown = called("validate", "quickstart", "--set", "server.cohort=5", "--seed", "9").stdout
+def test_validate_shows_the_whole_scenario_with_every_default_if_asked(tmp_path):
+    changes = ("--set", "server.cohort=5", "--seed", "9")
+    shown = called("validate", "quickstart", *changes, "--full").stdout
     path = tmp_path / "resolved.yaml"
     path.write_text(shown, encoding="utf-8")
 
@@ -116,6 +119,72 @@ def test_validate_shows_the_scenario_with_every_default_written_out(tmp_path):
     assert isinstance(resolved.server, SynchronousServerSettings)
     assert (resolved.server.cohort, resolved.seed) == (5, 9)
     assert "give_up_s:" in shown
+
+
+def test_validate_says_that_it_is_valid_and_five_lines():
+    shown = called("validate", "quickstart", "--set", "server.deadline_s=7").stdout.splitlines()
+
+    # Of quickstart.yaml: 0.25 * 50 pixel-6 and 0.15 * 50 of others; 12.5 and 7.5 are rounded.
+    assert shown[0] == "valid: quickstart"
+    assert [line.split()[0] for line in shown[1:]] == ["task", "fleet", "server", "stop", "run"]
+    for number, words in (
+        (1, "data digits, partition dirichlet, model 2nn, 5 epochs in batches of 8"),
+        (2, "50 clients (13 pixel-6, 10 redmi-note-10, "),
+        (2, "channel fading, people of people-week"),
+        (3, "synchronous, cohort 8, over-commitment 1.25, selector random, aggregator fedavg"),
+        (3, ", deadline 7 s"),
+        (4, "80 rounds or 365 days of virtual time"),
+        (5, "seed 1, folder runs/quickstart-"),
+    ):
+        assert words in shown[number]
+
+
+@pytest.mark.parametrize("path", [(), ("study",), *COMMANDS], ids=" ".join)
+def test_the_help_has_a_short_option_everywhere(path):
+    assert called(*path, "-h").stdout == called(*path, "--help").stdout
+
+
+def test_the_shell_can_be_given_completion():
+    assert "--install-completion" in called("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("run quickstart-f", ["quickstart-fedbuff"]),
+        ("study run selectors-on", ["selectors-on-phones"]),
+        ("show radio lte", ["lte", "lte-2012"]),
+        ("copy device pixel-6", ["pixel-6"]),
+        ("data fetch fashion", ["fashion-mnist"]),
+        ("run no-such", []),
+    ],
+)
+def test_the_shell_completes_bundled_names(words, found):
+    given = {
+        "_FLEETSIM_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"fleetsim {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+
+    ended = CliRunner().invoke(app, [], prog_name="fleetsim", env=given)
+
+    assert ended.stdout.split() == found
+
+
+def test_data_sets_are_listed_with_their_sizes_and_places(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FLEETSIM_DATA", raising=False)
+    home = tmp_path / "fleetsim" / "mnist"
+    home.mkdir(parents=True)
+    for name in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+        (home / f"{name}-ubyte").write_bytes(b"")  # found, and not verified
+
+    rows = {line.split()[0]: line for line in called("data", "fetch", "--list").stdout.splitlines()}
+
+    assert rows["mnist"].endswith("by fetch  " + str(home))
+    assert " by hand " in rows["celeba"]
+    assert rows["cifar10"].split()[-1] == "-"
+    assert " 170.1 " in rows["cifar10"]  # 170,498,071 bytes, as its page says
 
 
 def test_the_schema_knows_every_key_with_a_description():

@@ -170,6 +170,15 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
     return folder
 
 
+def folder_with(known: RemoteSet) -> Path | None:
+    """Return the first folder that has the files of a set without extras, not verified."""
+    wanted = [file for file in known.files if not file.is_extra]
+    for home in search_folders(known.name, None):
+        if all(_present(home, file) for file in wanted):
+            return home
+    return None
+
+
 @dataclass(slots=True)
 class _Bar:
     """Progress bar for pooch (total, update, reset, close), drawn by rich."""

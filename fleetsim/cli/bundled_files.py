@@ -1,0 +1,140 @@
+"""The verbs `show` and `copy`: bundled files for people who installed a wheel."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetsim import bundled
+from fleetsim.cli import completion
+from fleetsim.cli.terminal import note
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
+
+
+class BundledKind(StrEnum):
+    """Kind of a bundled file."""
+
+    SCENARIO = "scenario"
+    STUDY = "study"
+    DEVICE = "device"
+    RADIO = "radio"
+    TRACE = "trace"
+    PRICES = "prices"
+
+
+_NEXT: dict[str, str] = {
+    BundledKind.SCENARIO: "fleetsim run {path}",
+    BundledKind.STUDY: "fleetsim study run {path}",
+    BundledKind.DEVICE: "fleetsim run quickstart --set {devices}",
+    BundledKind.RADIO: "fleetsim run quickstart --set {radio}",
+    BundledKind.PRICES: "fleetsim report RUN --prices {path}",
+}
+"""Next command after a copy."""
+_WAY_OUT = "choose another DEST"
+
+KindArgument = Annotated[
+    BundledKind,
+    typer.Argument(metavar="KIND", help="scenario, study, device, radio, trace or prices."),
+]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Bundled name, as `fleetsim list` prints it.",
+        autocompletion=completion.files,
+    ),
+]
+
+
+def show(kind: KindArgument, name: NameArgument) -> None:
+    """Print a bundled file; of a trace, its README and the names of its files."""
+    path = _found(kind, name)
+    if kind is not BundledKind.TRACE:
+        typer.echo(path.read_text("utf-8"), nl=False)
+        return
+    typer.echo((path / "README.md").read_text("utf-8"), nl=False)
+    typer.echo("\nFiles:")
+    for file in sorted(path.iterdir()):
+        typer.echo(f"  {file.name}  {file.stat().st_size:,} B")
+
+
+def copy(
+    kind: KindArgument,
+    name: NameArgument,
+    dest: Annotated[
+        Path, typer.Argument(metavar="DEST", help="New file, or a folder to copy it into.")
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a file that is there already.")
+    ] = False,
+) -> None:
+    """Copy a bundled file, to change it; of a trace, its folder."""
+    from fleetsim.host import paths
+
+    source = _found(kind, name)
+    target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
+    found, wanted = paths.kind_of(target, ScenarioError), paths.kind_of(source)
+    if found is not None and (not force or found != wanted):
+        way_out = "choose another DEST" if force else "choose another DEST, or give --force"
+        raise ScenarioError(f"{target}: this {found} exists already; {way_out}")
+    if kind is BundledKind.TRACE:
+        _copy_folder(source, target)
+    else:
+        from fleetsim.record import atomic_files
+
+        atomic_files.make_folder(target.parent, way_out=_WAY_OUT)
+        atomic_files.write(target, source.read_bytes(), way_out=_WAY_OUT)
+    typer.echo(f"{kind.value}: {target}")
+    note(f"use it with: {_next(kind, source, target)}")
+
+
+def _found(kind: BundledKind, name: str) -> Path:
+    """Return the bundled file or folder of a name.
+
+    Raises:
+        ScenarioError: there is none.
+    """
+    of = completion.FILE_KINDS[kind]
+    if name in bundled.names(of):
+        path = bundled.find(of, name)
+        assert path is not None
+        return path
+    says = bundled.not_found(of, name).replace(" or path", "")
+    raise ScenarioError(f"{kind.value} {quoted(name)}: {says}")
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Make a folder with the files of another; in one that is there, replace them one by one."""
+    from fleetsim.fleet.traces.folder import new_folder, write_files
+
+    files = {file.name: file.read_bytes() for file in source.iterdir()}
+    if target.exists():
+        write_files(target, files)
+        return
+    with new_folder(target) as folder:
+        write_files(folder, files)
+
+
+def _next(kind: BundledKind, source: Path, target: Path) -> str:
+    """Return the command that uses a copy."""
+    # A bundled name has priority over a file.
+    is_bundled = str(target) in bundled.names(completion.FILE_KINDS[kind])
+    path = f"./{target}" if is_bundled else str(target)
+    if kind is BundledKind.TRACE:
+        from fleetsim.fleet.traces.network.files import is_net_trace
+
+        is_network = is_net_trace(source)
+        value = f"fleet.channel={{kind: trace, trace: {path}}}"
+        if not is_network:
+            value = f"fleet.usage.trace={path}"
+        return f"fleetsim run quickstart --set {shlex.quote(value)}"
+    return _NEXT[kind].format(
+        path=shlex.quote(path),
+        devices=shlex.quote(f"fleet.devices={{{path}: 1}}"),
+        radio=shlex.quote(f"fleet.channel.metered_radio={path}"),
+    )

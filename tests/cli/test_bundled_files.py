@@ -1,0 +1,149 @@
+"""The verbs `show` and `copy`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.scenario import load
+from fleetsim.studies.study import load_study
+
+FILES = [
+    ("scenario", "papers/fedgcs-mnist-dir", "scenarios/papers/fedgcs-mnist-dir.yaml"),
+    ("study", "quick", "studies/quick.yaml"),
+    ("device", "t2.small", "devices/t2.small.yaml"),
+    ("radio", "lte", "radios/lte.yaml"),
+    ("prices", "aws-us-east-1", "prices/aws-us-east-1.yaml"),
+]
+ROOT = bundled.folder("scenarios").parent
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("kind", "name", "file"), FILES)
+def test_a_file_is_shown_and_copied_as_it_is(kind, name, file, command):
+    content = (ROOT / file).read_text("utf-8")
+
+    assert command("show", kind, name).out == content
+    assert command("copy", kind, name, "sub/mine").out == f"{kind}: sub/mine\n"
+    assert Path("sub/mine").read_text("utf-8") == content
+    assert command("copy", kind, name, ".").out == f"{kind}: {Path(file).name}\n"
+
+
+def test_a_trace_is_shown_by_its_readme_and_copied_with_all_files(command):
+    source = bundled.folder("traces") / "commute-5g"
+    shown = command("show", "trace", "commute-5g").out
+
+    assert shown.startswith((source / "README.md").read_text("utf-8"))
+    assert "  rates.csv.gz  " in shown
+    assert command("copy", "trace", "commute-5g", "mine").code == 0
+    assert {path.name: path.read_bytes() for path in Path("mine").iterdir()} == {
+        path.name: path.read_bytes() for path in source.iterdir()
+    }
+    assert [path.name for path in Path().iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("scenario", "quickstart"), ("trace", "commute-5g"), ("device", "pixel-6")]
+)
+def test_nothing_is_overwritten_without_force(kind, name, command):
+    assert command("copy", kind, name, "mine").code == 0
+    taken = Path("mine/README.md" if kind == "trace" else "mine")
+    taken.write_text("own")
+    # A folder as DEST is a place to copy into, so the trace's own name is given.
+    dest = "." if kind == "trace" else "mine"
+    if kind == "trace":
+        Path("mine").rename(name)
+        taken = Path(name, "README.md")
+
+    refused = command("copy", kind, name, dest)
+
+    assert refused.code == 2
+    assert "exists already; choose another DEST, or give --force" in refused.err
+    assert taken.read_text("utf-8") == "own"
+    assert command("copy", kind, name, dest, "--force").code == 0
+    assert taken.read_text("utf-8") != "own"
+
+
+def test_force_replaces_the_files_of_a_trace_and_leaves_others(command):
+    Path("people-week").mkdir()
+    Path("people-week/notes.txt").write_text("own")
+
+    assert command("copy", "trace", "people-week", ".", "--force").code == 0
+    assert {path.name for path in Path("people-week").iterdir()} == {
+        *("README.md", "make.py", "states.csv.gz", "users.csv.gz", "notes.txt"),
+    }
+
+
+def test_force_does_not_put_a_file_in_the_place_of_a_folder(command):
+    Path("my", "quickstart.yaml").mkdir(parents=True)
+
+    refused = command("copy", "scenario", "quickstart", "my", "--force")
+
+    assert refused.code == 2
+    assert refused.err == (
+        "error: my/quickstart.yaml: this folder exists already; choose another DEST\n"
+    )
+
+
+def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
+    command("copy", "scenario", "quickstart", "mine.yaml")
+    command("copy", "study", "quick", "my-study.yaml")
+
+    assert load("mine.yaml").content_hash == load("quickstart").content_hash
+    assert [run.key for run in load_study("my-study.yaml").runs] == [
+        run.key for run in load_study("quick").runs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "dest"),
+    [
+        ("scenario", "stragglers", "mine.yaml"),
+        ("scenario", "stragglers", "quickstart"),  # a bundled name
+        ("device", "pixel-6", "mine.yaml"),
+        ("device", "t2.small", "."),
+        ("radio", "lte", "."),
+        ("trace", "people-week", "."),  # the bundled name of the same
+        ("trace", "commute-5g", "mine"),
+    ],
+)
+def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
+    said = command("copy", kind, name, dest)
+    note, _, words = said.err.strip().partition("fleetsim run ")
+
+    checked = command("validate", *shlex.split(words), "--full")
+
+    assert note == "note: use it with: "
+    assert checked.code == 0
+    if kind == "scenario":
+        assert checked.out.startswith("name: stragglers\n")
+    else:
+        assert str(Path(dest if dest != "." else said.out.split(": ")[1].strip())) in checked.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("show device pixel6", "error: device 'pixel6': no such bundled device; did you mean"),
+        ("copy scenario quickstrat x", "did you mean 'quickstart'?"),
+        ("show study nothing-near", "no such bundled study; bundled are charging-habits, "),
+        ("show selector oort", "'selector' is not one of 'scenario', 'study', 'device', "),
+        ("copy scenario quickstart /dev/null/x", "/dev/null: "),
+        ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
+    ],
+)
+def test_a_wrong_name_or_place_is_one_line(words, says, command):
+    ended = command(*words.split())
+
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert list(Path().iterdir()) == []
