@@ -82,11 +82,13 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fleetsim' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # or type checkers would take any name for one of this module
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'fleetsim' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

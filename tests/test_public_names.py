@@ -17,7 +17,7 @@ def test_the_public_names_are_sorted_and_all_there():
 
 def test_a_name_that_is_not_public_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = fleetsim.nonsense
+        _ = fleetsim.nonsense  # type: ignore[attr-defined]
 
 
 def test_dir_and_help_show_the_public_names():

@@ -1,0 +1,117 @@
+"""docs/notebooks/first-steps.ipynb, executed as a reader does, and its outputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs" / "notebooks" / "first-steps.ipynb"
+PNG = "image/png"
+
+
+def test_the_notebook_is_stored_without_outputs():
+    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+
+    assert len(cells) > 10
+    assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """Outputs by the first line of their cell; the last cells show figures beside pyplot's."""
+    nbformat = pytest.importorskip("nbformat", reason="no nbformat; pip install '.[dev]'")
+    nbclient = pytest.importorskip("nbclient", reason="no nbclient; pip install '.[dev]'")
+    pytest.importorskip("ipykernel", reason="no ipykernel; pip install '.[dev]'")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook.cells += [
+        nbformat.v4.new_code_cell(source)
+        for source in (
+            "# with pyplot\n%matplotlib inline\nimport matplotlib.pyplot\n"
+            'run.figure("accuracy-time")',
+            '# not the value\nfigure = run.figure("accuracy-time")',
+            "# the last value\nfigure",
+        )
+    ]
+    home = tmp_path_factory.mktemp("notebook")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("IPYTHONDIR", str(home / "ipython"))
+        nbclient.NotebookClient(
+            notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": home}}
+        ).execute()
+    return {
+        cell.source.splitlines()[0]: cell.outputs
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
+
+
+def of(executed: dict[str, list[dict[str, Any]]], beginning: str) -> list[dict[str, Any]]:
+    (found,) = (outputs for line, outputs in executed.items() if line.startswith(beginning))
+    return found
+
+
+@pytest.mark.slow
+def test_only_the_mistake_is_an_error_and_it_is_one_line(executed):
+    faults = [output for outputs in executed.values() for output in outputs if "ename" in output]
+
+    (fault,) = faults
+    assert fault["ename"] == "ScenarioError"
+    assert fault["traceback"] == [
+        "ScenarioError: keyword server__cohrot=5: server.cohrot = 5: unknown key; did you mean"
+        " 'cohort'?"
+    ]
+
+
+@pytest.mark.slow
+def test_no_cell_writes_warnings(executed):
+    streams = [
+        output["text"]
+        for outputs in executed.values()
+        for output in outputs
+        if output["output_type"] == "stream"
+    ]
+
+    assert len(streams) == 1  # the one with print
+    assert "J to 80 %" in streams[0]
+
+
+@pytest.mark.slow
+def test_a_run_shows_its_progress_then_its_card(executed):
+    outputs = of(executed, "import fleetsim")
+
+    assert [output["output_type"] for output in outputs] == ["display_data", "execute_result"]
+    assert '<progress value="1.000">' in outputs[0]["data"]["text/html"]
+    assert "round 40&nbsp; " in outputs[0]["data"]["text/html"]
+    assert outputs[1]["data"]["text/html"].count("<img ") == 1
+    assert outputs[1]["data"]["text/plain"].startswith("<Run quickstart in runs/quickstart-")
+
+
+@pytest.mark.slow
+def test_a_study_shows_its_progress_then_its_card(executed):
+    outputs = of(executed, "result = ")
+
+    assert [output["output_type"] for output in outputs] == ["display_data", "execute_result"]
+    assert "6 of 6 runs done" in outputs[0]["data"]["text/html"]
+    assert outputs[1]["data"]["text/html"].count("<img ") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("beginning", "pictures"),
+    [
+        ('run.figure("joules', 1),
+        ("# with pyplot", 1),
+        ("# not the value", 0),
+        ("# the last value", 1),
+    ],
+)
+def test_a_figure_displays_once_where_it_is_the_value(beginning, pictures, executed):
+    outputs = of(executed, beginning)
+
+    assert sum(PNG in output["data"] for output in outputs) == pictures
+    assert len(outputs) == pictures
