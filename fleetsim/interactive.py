@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fleetsim.host.notebook import interruptible
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
 
@@ -86,7 +87,10 @@ def run(
     from fleetsim.record.run_folder import RunExistsError  # noqa: PLC0415
 
     is_shown = on_progress is None if progress is None else progress
-    with watch_from_python(loaded, is_forced=progress is True, is_shown=is_shown) as show:
+    with (
+        interruptible("exist_ok=True continues it"),
+        watch_from_python(loaded, is_forced=progress is True, is_shown=is_shown) as show,
+    ):
 
         def tell(state: Progress) -> None:
             show(state)
@@ -109,7 +113,7 @@ def run(
             )
         except RunExistsError as fault:
             says = str(fault).partition("; ")[0]
+            does = "continues" if says.endswith("unfinished run") else "returns"
             raise RunExistsError(
-                f"{says}; exist_ok=True returns it, or continues it; or delete it, or give another"
-                " out"
+                f"{says}; exist_ok=True {does} it; or delete it, or give another out"
             ) from None

@@ -10,6 +10,7 @@ import pytest
 import fleetsim
 from fleetsim import simulate
 from fleetsim.host import notebook
+from fleetsim.host.termination import Terminated
 from fleetsim.record.run_folder import RunExistsError
 from fleetsim.schema import strict_yaml
 from tests.studies.small_studies import STUDY, AtOnce
@@ -134,7 +135,7 @@ def test_a_run_that_exists_is_returned_if_asked_and_refused_if_not(here):
     again = fleetsim.run("quickstart", SMALL, out=out, train=False, exist_ok=True)
 
     assert again.manifest == first.manifest
-    with pytest.raises(RunExistsError, match=r"holds a complete run; exist_ok=True returns it"):
+    with pytest.raises(RunExistsError, match=r"holds a complete run; exist_ok=True returns it; or"):
         fleetsim.run("quickstart", SMALL, out=out, train=False)
     with pytest.raises(fleetsim.ScenarioError, match="another scenario"):
         fleetsim.run("quickstart", SMALL, seed=2, out=out, train=False, exist_ok=True)
@@ -154,10 +155,36 @@ def test_a_run_that_was_interrupted_goes_on_if_it_may_exist(here):
 
     with pytest.raises(KeyboardInterrupt):
         fleetsim.run("quickstart", SMALL, out=here / "run", train=False, on_progress=stop)
+    with pytest.raises(RunExistsError, match="an unfinished run; exist_ok=True continues it; or"):
+        fleetsim.run("quickstart", SMALL, out=here / "run", train=False)
 
     done = fleetsim.run("quickstart", SMALL, out=here / "run", train=False, exist_ok=True)
     whole = fleetsim.run("quickstart", SMALL, out=here / "whole", train=False)
     assert done.manifest.digest == whole.manifest.digest
+
+
+@pytest.mark.usefixtures("cell")
+def test_an_interrupt_is_one_line_in_a_notebook(here):
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(notebook.Interrupted) as raised:
+        fleetsim.run("quickstart", SMALL, out=here / "run", train=False, on_progress=stop)
+
+    assert raised.value._render_traceback_() == [
+        f"interrupted: 1 round(s) are recorded in {here / 'run'}; exist_ok=True continues it"
+    ]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, Terminated])
+def test_an_interrupt_elsewhere_and_a_termination_are_as_they_were(fault, request):
+    if fault is Terminated:
+        request.getfixturevalue("cell")
+
+    with pytest.raises(fault) as raised, notebook.interruptible("way out"):
+        raise fault
+
+    assert type(raised.value) is fault
 
 
 def test_notes_are_those_of_resume_alone(here):

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fleetsim.host.termination import Terminated
 
 _PERIOD_S = 0.2
 """Least host time between two changes, which the browser must draw."""
@@ -18,6 +21,30 @@ def is_active() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Interrupt of a cell that a notebook shows as one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the line that IPython shows instead of a traceback."""
+        return [str(self)]
+
+
+@contextmanager
+def interruptible(way_out: str) -> Iterator[None]:
+    """Let a notebook show an interrupt of the block as a line, with its notes and the way out.
+
+    Raises:
+        Interrupted: the block was interrupted in a notebook; elsewhere its own exception is raised.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Terminated) or not is_active():
+            raise
+        notes = "; ".join([*getattr(interrupt, "__notes__", []), way_out])
+        raise Interrupted(f"interrupted: {notes}") from None
 
 
 class CellOutput:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
+from fleetsim.host.notebook import interruptible
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.schema.python_data import Overrides, changes_of
@@ -246,6 +247,9 @@ def study(
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)
     is_shown = watcher is None if progress is None else progress
-    with watch_from_python(is_forced=progress is True, is_shown=is_shown) as display:
+    with (
+        interruptible("complete runs are kept; call it again for the others"),
+        watch_from_python(is_forced=progress is True, is_shown=is_shown) as display,
+    ):
         execute(loaded, store, backend, watcher or display)
     return StudyResult(loaded, Path(home))
