@@ -229,7 +229,7 @@ def test_a_notebook_shows_nothing_if_asked_or_if_the_caller_does(arguments, cell
 def test_a_notebook_shows_the_runs_of_a_study(cell):
     fleetsim.study(STUDY, seeds=[1], executor=AtOnce())
 
-    assert '<progress value="1.000"></progress> 2 of 2 runs done' in cell.shown[-1]
+    assert '<progress value="1.000"></progress> 2 of 2 runs done</div>' in cell.shown[-1]
 
 
 def test_output_of_a_cell_changes_five_times_a_second_at_most_and_at_the_end(cell):

@@ -68,7 +68,7 @@ class Reckoning:
 
     def line(self) -> str:
         """Return the state in one line."""
-        left = "" if self.left_s is None else f", about {duration_text(self.left_s)} left"
+        left = f", about {duration_text(self.left_s)} left" if self.left_s else ""
         failed = f", {self.num_failed} failed" if self.num_failed else ""
         others = f", {len(self.elsewhere)} made by another process" if self.elsewhere else ""
         return f"{self.num_done} of {self.num_runs} runs done{failed}{others}{left}"
