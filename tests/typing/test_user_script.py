@@ -46,7 +46,7 @@ def lines_that_mypy_refuses(script: str, folder: Path) -> set[int]:
 def lines_that_pyright_refuses(script: str, folder: Path) -> set[int]:
     pyright = Path(sys.executable).with_name("basedpyright")
     if not pyright.is_file():
-        pytest.skip("no basedpyright beside this python; pip install '.[dev]'")
+        pytest.skip("no basedpyright beside this python; pip install '.[pyright]'")
     (folder / "script.py").write_text(script, encoding="utf-8")
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)], "include": ["."]}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
