@@ -5,6 +5,7 @@
 - `unpacking`: limit of the size of unpacked files.
 - `memory`: memory that this process may use.
 - `numerics`: numerical modes: fastest, or equal on all processors.
+- `spawning`: processes that do not import the program that started them.
 - `termination`: SIGTERM as an exception.
 - `notebook`: notebook in which this process computes.
 - `crash_file`: file with the traceback of an unexpected exception.

@@ -7,7 +7,6 @@ only orders and finished tables travel.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from fleetsim.contracts import Progress
+from fleetsim.host.spawning import FreshContext
 from fleetsim.progress import fraction_done
 from fleetsim.scenario import Scenario
 from fleetsim.studies.run_order import RunOrder, carry_out, carry_out_and_return
@@ -104,7 +104,7 @@ class LocalProcesses:
 
     def __init__(self, jobs: int) -> None:
         # Spawned, not forked: torch has threads.
-        self._context = multiprocessing.get_context("spawn")
+        self._context = FreshContext()
         self._jobs = jobs
         self._idle: list[_Child] = []
         self._busy: dict[Future[Files | None], _Child] = {}

@@ -164,3 +164,21 @@ def test_a_study_that_is_ended_continues_with_the_same_bytes(
     after = complete()
     assert {key: after[key] for key in before} == before
     assert tables(study, store) == expected
+
+
+def test_processes_of_a_script_do_not_carry_the_script_out_again(tmp_path):
+    file = written(tmp_path)
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import fleetsim\n"
+        "print('begun')\n"
+        f"result = fleetsim.study({str(file)!r}, home={str(tmp_path / 'home')!r}, jobs=2)\n"
+        "print(len(result.runs), 'runs')\n",
+        encoding="utf-8",
+    )
+
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=MOST_S
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "begun\n4 runs\n"), ended.stderr
