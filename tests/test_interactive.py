@@ -81,18 +81,18 @@ def test_a_scenario_that_is_there_can_be_changed():
 
 
 def test_a_selector_of_ones_own_stays_where_other_keys_change(monkeypatch, here):
-    (here / "least.py").write_text(
+    (here / "own_uniform.py").write_text(
         "from fleetsim.selectors.baselines.uniform import RandomSettings\n"
         "def __getattr__(name): raise AttributeError(name)\n"
         "class Mine(type(RandomSettings().build())):\n"
         "    def __init__(self): super().__init__(RandomSettings())\n"
     )
     monkeypatch.syspath_prepend(here)
-    loaded = fleetsim.load("quickstart", SMALL, plugin="least:Mine")
+    loaded = fleetsim.load("quickstart", SMALL, plugin="own_uniform:Mine")
 
     changed = fleetsim.load(loaded, server__deadline_s=9)
 
-    assert changed.data()["server"]["selector"] == {"kind": "least:Mine"}
+    assert changed.data()["server"]["selector"] == {"kind": "own_uniform:Mine"}
     assert changed.plugin is not None
 
 

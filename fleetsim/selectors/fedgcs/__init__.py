@@ -15,6 +15,7 @@ from fleetsim.selectors.fedgcs.equations import (
     ascended,
     joint_loss,
     min_max,
+    scaled,
     scores,
     sequence_loss,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "ascended",
     "joint_loss",
     "min_max",
+    "scaled",
     "scores",
     "sequence_loss",
     "surrogate_records",

@@ -80,12 +80,8 @@ def min_max(values: FloatArray) -> FloatArray:
 
     Source: the scores of zhiyuan-ning/GenerativeFL@785773b.
     """
-    return scaled(values, *range_of(values))
-
-
-def range_of(values: FloatArray) -> tuple[float, float]:
-    """Return the smallest and the largest value; 0 and 0 without values."""
-    return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    return scaled(values, float(low), float(high))
 
 
 def scaled(values: FloatArray, low: float, high: float) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fleetsim.selectors.fedgcs.equations import range_of, scaled, scores
+from fleetsim.selectors.fedgcs.equations import scaled, scores
 from fleetsim.selectors.fedgcs.records import Records, Scoring
 
 
@@ -27,10 +27,13 @@ class ScoreScale(NamedTuple):
     @classmethod
     def of(cls, records: Records, scoring: Scoring) -> ScoreScale:
         """Return the scale of a fit to these records, at least one."""
+        performance, found = records.performance, records.scores(scoring)
         return cls(
             *records.budgets(scoring),
-            *range_of(records.performance),
-            *range_of(records.scores(scoring)),
+            worst_performance=float(performance.min()),
+            best_performance=float(performance.max()),
+            worst_score=float(found.min()),
+            best_score=float(found.max()),
         )
 
     def score(self, record: Records, scoring: Scoring, target: Literal["min_max", "raw"]) -> float:
