@@ -9,6 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from fleetsim.schema.effects import ActsIf, AllOf, EntryActsIf
 
+DEFAULTS_VERSION = 1
+"""Version of the defaults of all settings: raised by one when an existing default changes. It
+enters hashes of `stated`, in which a default value cannot be told from a key that is not there."""
+
+_TELLS_KIND = frozenset({"kind", "mode"})
+"""Keys that choose a settings class, so that their value is stated even if it is the default."""
+
 
 class Settings(BaseModel):
     """Base of all scenario settings.
@@ -45,6 +52,27 @@ class Settings(BaseModel):
         """Return `entries_act_if` of this class and of its parents."""
         return cls._joined("entries_act_if")
 
+    def stated(self) -> dict[str, Any]:
+        """Return the settings as plain data without those that have their default.
+
+        A key that a later version adds is missing as long as it has its default, so hashes of this
+        data with `DEFAULTS_VERSION` stay the same. Kinds are always part of it.
+
+        >>> from fleetsim.learning.local.settings import LocalSettings
+        >>> sgd = {"learning_rate": 0.1, "momentum": 0.0}
+        >>> LocalSettings.model_validate({"epochs": 1, "batch_size": 8, "optimizer": sgd}).stated()
+        {'epochs': 1, 'batch_size': 8, 'optimizer': {'kind': 'sgd', 'learning_rate': 0.1}}
+        """
+        plain = self.model_dump(mode="json")
+        return {
+            name: stated_value(value, plain[name])
+            for name, info in type(self).model_fields.items()
+            for value in [getattr(self, name)]
+            if name in _TELLS_KIND
+            or info.is_required()
+            or value != info.get_default(call_default_factory=True)
+        }
+
     @classmethod
     def _joined(cls, attribute: str) -> dict[str, Any]:
         """Return a mapping of this class and of its parents; the class itself has priority."""
@@ -52,3 +80,16 @@ class Settings(BaseModel):
         for parent in reversed(cls.__mro__):
             found |= parent.__dict__.get(attribute, {})
         return found
+
+
+def stated_value(value: Any, plain: Any) -> Any:
+    """Return a value as plain data, with the stated keys alone of settings in it."""
+    match value:
+        case Settings():
+            return value.stated()
+        case tuple() | list():
+            return [stated_value(one, of) for one, of in zip(value, plain, strict=True)]
+        case dict():
+            return {key: stated_value(one, plain[str(key)]) for key, one in value.items()}
+        case _:
+            return plain

@@ -43,7 +43,8 @@ class Origin:
     """Changes to the scenario, `KEY=VALUE` each."""
     seed: int
     content_hash: str
-    """Hash of the scenario with these changes; lines with another hash are not used."""
+    """`definition_hash` of the scenario with these changes; lines with another hash are not
+    used."""
 
 
 def outcome_of(run: Run, targets: Sequence[float]) -> Outcome:

@@ -24,7 +24,7 @@ class KnownRuns(RunStore):
 
     def outcome(self, planned: PlannedRun) -> Outcome | None:
         """Return the outcome from the file or from the complete run, which is then added."""
-        known = self._outcomes.find(planned.scenario.content_hash, PRICE_TARGETS)
+        known = self._outcomes.find(planned.scenario.definition_hash, PRICE_TARGETS)
         if known is None and (run := self.open(planned)) is not None:
             known = outcome_of(run, PRICE_TARGETS)
             self._outcomes.add(self.origin(planned), known)
@@ -41,5 +41,5 @@ class KnownRuns(RunStore):
                 for key, value in changes.items()
             ),
             planned.seed,
-            planned.scenario.content_hash,
+            planned.scenario.definition_hash,
         )

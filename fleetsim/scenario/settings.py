@@ -2,7 +2,9 @@
 
 The settings of each part are beside their owner; `Scenario` joins them.
 
-- `content_hash` identifies the whole scenario.
+- `content_hash` identifies the whole scenario, every default included.
+- `definition_hash` does so without defaults: keys that later versions add do not change it.
+- `clients_hash` identifies the clients, without defaults too.
 - `world_hash` identifies what compared runs must share.
 """
 
@@ -32,7 +34,7 @@ from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
 from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.baselines.uniform import RandomSettings
-from fleetsim.settings import Settings
+from fleetsim.settings import DEFAULTS_VERSION, Settings
 
 WORLD: tuple[tuple[str, ...], ...] = (
     ("seed",),
@@ -148,11 +150,21 @@ class Scenario(Settings):
     @property
     def clients_hash(self) -> str:
         """SHA-256 of who the clients are: fleet, data and partition, with their seed."""
-        data = self.data()
-        task = {key: value for key, value in data["task"].items() if key not in _NOT_OF_CLIENTS}
-        held = data["evaluate"]["validation_fraction"]
-        fleet = {**data["fleet"], "seed": self.clients_seed}
-        return overrides.content_hash({"fleet": fleet, "task": task, "validation_fraction": held})
+        task = self.task.stated()
+        return overrides.content_hash(
+            {
+                "defaults": DEFAULTS_VERSION,
+                "fleet": {**self.fleet.stated(), "seed": self.clients_seed},
+                "task": {key: task[key] for key in task if key not in _NOT_OF_CLIENTS},
+                "validation_fraction": self.evaluate.validation_fraction,
+            }
+        )
+
+    @property
+    def definition_hash(self) -> str:
+        """SHA-256 of everything that can change the result, without values that are defaults."""
+        stated = {key: value for key, value in self.stated().items() if key != "checkpoint"}
+        return overrides.content_hash({"defaults": DEFAULTS_VERSION, "scenario": stated})
 
     @property
     def world_hash(self) -> str:

@@ -1,0 +1,83 @@
+"""Hashes of scenarios without defaults, which keys of later versions leave unchanged."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+import fleetsim
+from fleetsim.settings import DEFAULTS_VERSION, Settings
+from tests.scenario import defaults
+
+
+class Inner(Settings):
+    kind: str = "inner"
+    width: int = 3
+
+
+class Other(Settings):
+    kind: str = "other"
+    width: int = 3
+
+
+class Outer(Settings):
+    name: str
+    inner: Inner | Other = Inner()
+    parts: tuple[Inner | Other, ...] = ()
+    shares: dict[str, float] = Field(default_factory=dict)
+    limit: float | None = None
+
+
+def test_what_is_stated_is_what_differs_from_the_defaults():
+    assert Outer(name="a").stated() == {"name": "a"}
+    assert Outer(name="a", limit=2.0, shares={"b": 0.5}).stated() == {
+        "name": "a",
+        "limit": 2.0,
+        "shares": {"b": 0.5},
+    }
+
+
+def test_a_kind_is_stated_even_if_all_of_its_keys_have_their_defaults():
+    one, other = Outer(name="a", parts=(Inner(),)), Outer(name="a", inner=Other(), parts=(Other(),))
+
+    assert one.stated() == {"name": "a", "parts": [{"kind": "inner"}]}
+    assert other.stated() == {
+        "name": "a",
+        "inner": {"kind": "other"},
+        "parts": [{"kind": "other"}],
+    }
+
+
+def test_a_key_with_its_default_leaves_the_hashes_of_definition_and_clients():
+    plain = fleetsim.load("quickstart")
+    written = fleetsim.load("quickstart", ["task.local.proximal_mu=0.0", "fleet.seed=null"])
+
+    assert written.definition_hash == plain.definition_hash
+    assert written.clients_hash == plain.clients_hash
+
+
+def test_another_value_changes_the_hash_of_what_it_belongs_to():
+    plain = fleetsim.load("quickstart")
+    selector = fleetsim.load("quickstart", "server.selector.kind=oort")
+    alpha = fleetsim.load("quickstart", "task.partition.alpha=0.4")
+    model = fleetsim.load("quickstart", "task.model.kind=logistic")
+    held = fleetsim.load("quickstart", "evaluate.validation_fraction=0.1")
+
+    assert len({one.definition_hash for one in (plain, selector, alpha, model, held)}) == 5
+    assert len({one.clients_hash for one in (plain, alpha, held)}) == 3
+    assert selector.clients_hash == model.clients_hash == plain.clients_hash
+
+
+def test_the_saving_of_a_run_is_no_part_of_its_definition():
+    often = fleetsim.load("quickstart", "checkpoint.every_rounds=1")
+
+    assert often.definition_hash == fleetsim.load("quickstart").definition_hash
+
+
+def test_every_default_is_on_record_and_a_changed_one_has_a_new_version():
+    version, before = defaults.recorded()
+    now = defaults.present()
+    add = "run `python -m tests.scenario.defaults`"
+
+    assert defaults.changed(before, now) == [], f"raise DEFAULTS_VERSION and {add}"
+    assert version == DEFAULTS_VERSION, add
+    assert sorted(now) == sorted(before), add
