@@ -10,7 +10,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `scenario`: one YAML file that describes a run, and its checks.
 - `interactive`: `run` for scripts and notebooks.
 - `simulate`: one run from a scenario to its run folder.
-- `plugin`: selectors of the user's own.
+- `plugins`: parts of the user's own, of every kind.
 - `contracts`: types and protocols between packages.
 - `fleet`: clients and the world around them: devices, networks, batteries, people.
 - `engine`: servers and tasks on the virtual clock.

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.host.notebook import interruptible
+from fleetsim.plugins import PluginNames, given_plugin, load_plugins
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
 
 if TYPE_CHECKING:
-    from fleetsim.contracts import Progress, Selector
+    from fleetsim.contracts import Aggregator, Partition, Progress, Selector
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
 
@@ -30,13 +31,15 @@ def run(
     out: str | Path | None = None,
     exist_ok: bool = False,
     seed: int | None = None,
-    plugin: str | None = None,
+    plugin: PluginNames = None,
     train: bool = True,
     torch_device: str = "cpu",
     workers: int | None = None,
     resume: bool = False,
     allow_other_platform: bool = False,
     selector: Selector | None = None,
+    aggregator: Aggregator | type | None = None,
+    partition: Partition | type | Callable[..., Any] | None = None,
     progress: bool | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -52,7 +55,8 @@ def run(
         exist_ok: if the run is there already, in `out` or in `runs/`, it is returned if it is
             complete, and continued if not. A run of another scenario in `out` is refused.
         seed: replaces the scenario's seed.
-        plugin: `MODULE:CLASS` of a selector of your own. It is imported.
+        plugin: `MODULE:NAME` of a part of your own, or several, as of `--plugin`. They are
+            imported.
         train: if true, models are trained. If false, there is no accuracy; times and joules are the
             same for every selector that does not use losses.
         torch_device: device of the training, `cpu` or `cuda`.
@@ -63,6 +67,10 @@ def run(
             both.
         selector: selector object that replaces the scenario's selector. The resolved scenario names
             its class as `server.selector.kind`; the object's arguments are not recorded.
+        aggregator: class or object that replaces the scenario's aggregator. The run works on a copy
+            of an object. A class with `Settings` replaces nothing: it adds its `kind`.
+        partition: the same for the partition; or a function `split(labels, num_clients,
+            generator)`.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
         on_progress: callback after every round.
@@ -80,7 +88,10 @@ def run(
         TypeError: a keyword is no argument and names no key of a scenario.
     """
     changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=run)
-    loaded = load(scenario, changes, seed=seed, plugin=plugin)
+    given = {"selector": selector, "aggregator": aggregator, "partition": partition}
+    parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
+    plugins = [*load_plugins(plugin), *parts]
+    loaded = load(scenario, changes, seed=seed, plugin=plugins)
     # Imported here: `help(fleetsim)` and a faulty scenario must not wait for torch.
     from fleetsim import simulate  # noqa: PLC0415
     from fleetsim.progress import watch_from_python  # noqa: PLC0415
@@ -106,7 +117,6 @@ def run(
                 workers=workers,
                 resume=resume or exist_ok,
                 allow_other_platform=allow_other_platform,
-                selector=selector,
                 on_progress=tell,
                 on_note=on_note if resume else None,
                 reading=reading,

@@ -124,6 +124,8 @@ def run(
         request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
+    # Like the selector, before the folder is created: a plug-in may refuse to be made.
+    aggregator = scenario.server.aggregator.build(buffers=prepared.buffers)
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,
@@ -172,7 +174,7 @@ def run(
                 trainer=prepared.trainer,
                 uplink=Uplink(scenario.server.compression, seed=scenario.seed),
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
-                aggregator=scenario.server.aggregator.build(buffers=prepared.buffers),
+                aggregator=aggregator,
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
                 label_coverage=prepared.label_coverage,
@@ -304,7 +306,7 @@ def _manifest_of(
     drawn: tuple[DrawnFigure, ...],
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
-    trainer, labels, own = prepared.trainer_kind, prepared.test_labels, scenario.plugin
+    trainer, labels = prepared.trainer_kind, prepared.test_labels
     weights = weights_of(scenario.server.selector)
     profiles = [
         profile
@@ -316,9 +318,16 @@ def _manifest_of(
         status="running",
         seed=scenario.seed,
         trainer=trainer,
-        plugin=None
-        if own is None
-        else PluginRecord(name=own.name, source_sha256=own.source_sha256),
+        plugins=tuple(
+            PluginRecord(
+                kind=own.kind.name,
+                name=own.name,
+                source_sha256=own.source_sha256,
+                version=own.version,
+                affects_results=own.kind.key_path is not None,
+            )
+            for own in scenario.plugins
+        ),
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),

@@ -93,7 +93,7 @@ def test_a_selector_of_ones_own_stays_where_other_keys_change(monkeypatch, here)
     changed = fleetsim.load(loaded, server__deadline_s=9)
 
     assert changed.data()["server"]["selector"] == {"kind": "own_uniform:Mine"}
-    assert changed.plugin is not None
+    assert [own.name for own in changed.plugins] == ["own_uniform:Mine"]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def validate(
     """Check a scenario without running it, and say in five lines what it asks for."""
     loaded = load(scenario, set_, seed, plugin)
     loaded.build_selector()
+    loaded.check_plugins()
     import numpy as np
 
     from fleetsim.fleet.usage.loading import load_trace

@@ -58,9 +58,9 @@ def schema(
     if what is FileKind.STUDY:
         from fleetsim.studies import settings
 
-        if plugin is not None:
+        if plugin:
             raise typer.BadParameter(
-                "--plugin adds the keys of a selector to the schema of scenarios; leave it out"
+                "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
                 " with study"
             )
         found = settings.schema()

@@ -213,7 +213,7 @@ def _report(
     console.print(f"study: {page}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _load(study: str, overrides: list[str] | None, plugin: str | None) -> Study:
+def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:
     """Load a study, and print the warnings of its scenarios, each once."""
     from fleetsim.scenario import scenario_warnings
     from fleetsim.studies.study import load_study

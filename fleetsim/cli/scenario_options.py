@@ -30,8 +30,12 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
 ]
 PluginOption = Annotated[
-    str | None,
-    typer.Option(help="A selector of your own, importable from here.", metavar="MODULE:CLASS"),
+    list[str] | None,
+    typer.Option(
+        help="A part of your own, importable from here: a selector, an aggregator, ...; may be"
+        " given many times. KIND=MODULE:NAME where its class does not tell its kind.",
+        metavar="MODULE:NAME",
+    ),
 ]
 
 
@@ -39,7 +43,7 @@ def load(
     scenario: str,
     overrides: list[str] | None,
     seed: int | None,
-    plugin: str | None,
+    plugin: list[str] | None,
     *,
     train: bool = True,
 ) -> Scenario:

@@ -3,7 +3,7 @@
 - `work`: work of a client, its cost, and outcomes of tasks.
 - `reports`: reports of tasks, resources of clients and evaluations of models.
 - `selection`: views of a selector, its requests and answers, and its Protocol.
-- `learning`: jobs, and the Protocols of trainer, uplink and aggregator.
+- `learning`: jobs, and the Protocols of trainer, uplink, aggregator and partition.
 - `recording`: rows of a run's tables, and the Protocol of a recorder.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
@@ -13,7 +13,15 @@ numbered 0..N-1. Model parameters and updates are flat float32 vectors [P].
 
 from __future__ import annotations
 
-from fleetsim.contracts.learning import Aggregator, Job, JobResult, Screen, Trainer, Uplink
+from fleetsim.contracts.learning import (
+    Aggregator,
+    Job,
+    JobResult,
+    Partition,
+    Screen,
+    Trainer,
+    Uplink,
+)
 from fleetsim.contracts.recording import (
     ClientColumns,
     MemoryRecorder,
@@ -71,6 +79,7 @@ __all__ = [
     "ModelCost",
     "Outcome",
     "Parameters",
+    "Partition",
     "ProbeRequest",
     "Progress",
     "Purpose",

@@ -1,12 +1,14 @@
-"""Jobs of training and evaluation, and the Protocols of trainer, uplink and aggregator."""
+"""Jobs of training and evaluation; Protocols of trainer, uplink, aggregator and partition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from fleetsim.contracts.reports import Evaluation, Report
-from fleetsim.contracts.work import Parameters, State, Work
+from fleetsim.contracts.work import IntArray, Parameters, State, Work
 
 
 class Job(NamedTuple):
@@ -88,10 +90,21 @@ reason for which each is refused, or None."""
 
 
 class Aggregator(Protocol):
-    """Aggregation of updates into the next global model."""
+    """Aggregation of updates into the next global model. One object per run.
+
+    `aggregate` is called once for every new version of the model, in the main process. It draws
+    nothing, or from streams that its `state` continues; it changes neither `base` nor a report. An
+    aggregator that keeps nothing between calls leaves out both `state` and `restore`; for any other
+    they hold all that it keeps, so that a resumed run has the same results.
+    """
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model, a new array, from delivered reports with vectors.
+        """Return the next model, a new array of the shape of `base`.
+
+        Args:
+            base: current global model [P].
+            reports: answers of this version, in the order of the selection (of arrival in a
+                buffered server). Those that are delivered have a `vector`, the client's model [P].
 
         Raises:
             ValueError: no report, a vector that is not finite, or weights of different kinds.
@@ -103,3 +116,25 @@ class Aggregator(Protocol):
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
+
+
+class Partition(Protocol):
+    """Assignment of the training samples to clients. Called once per run, in the main process.
+
+    A class may set `splits_sequences = True`: samples are then also sequences, with labels [n, t].
+    """
+
+    def split(
+        self, labels: IntArray, num_clients: int, generator: np.random.Generator
+    ) -> Sequence[IntArray]:
+        """Return the indices of every client's samples: one array for each client, in order.
+
+        A client has at least one sample, and no sample belongs to two clients. Samples that no
+        client has are not used.
+
+        Args:
+            labels: label of every sample [n]; not to be changed.
+            num_clients: number of clients N, at most n.
+            generator: source of all random draws, seeded by the scenario. The same arguments and
+                draws give the same split.
+        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -36,12 +36,18 @@ class OtherPlatformError(ScenarioError):
 
 
 class PluginRecord(Settings):
-    """Plug-in that ran as the selector."""
+    """Plug-in of a run: a part of the user's own."""
 
+    kind: str
+    """Kind of the part, such as `selector`."""
     name: str
-    """`MODULE:CLASS`."""
+    """`MODULE:NAME`."""
     source_sha256: Hash | None
-    """SHA-256 of the file that defines the class; null where there was none."""
+    """SHA-256 of the file that defines it; null where there was none."""
+    version: str | None
+    """Version of its module or distribution; null if it has none, or if the run is older."""
+    affects_results: bool = True
+    """False: it watched the run, such as a tracker."""
 
 
 class WeightsRecord(Settings):
@@ -148,8 +154,8 @@ class Manifest(Settings):
     """Root of every random draw."""
     trainer: str
     """Name of the trainer."""
-    plugin: PluginRecord | None = None
-    """Plug-in that ran as the selector; null: the selector was one of fleetsim's."""
+    plugins: tuple[PluginRecord, ...] = ()
+    """Parts of the user's own; all others were fleetsim's."""
     selector_weights: WeightsRecord | None = None
     """Weight file of the selector; null without one."""
     not_slowed_by_heat: tuple[str, ...] = ()
@@ -226,29 +232,26 @@ def read_manifest(folder: Path) -> Manifest:
         if not path.exists():
             raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
     data = atomic_files.read_json(path, way_out="run the scenario again")
-    return faults.check(Manifest, Document(data, str(path)), DataError)
+    return faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
+
+
+def _with_plugins(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest in its present form, also if only a selector could be a plug-in then."""
+    one = data.get("plugin")
+    if "plugin" not in data or "plugins" in data or not isinstance(one, dict | None):
+        return data
+    others = {key: value for key, value in data.items() if key != "plugin"}
+    older = {"kind": "selector", "version": None}
+    return {**others, "plugins": [] if one is None else [older | one]}
 
 
 def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
-    """Check that a resumed run has the scenario, plugin, weights and trainer of its start.
+    """Check that a resumed run has the scenario, plug-ins, weights and trainer of its start.
 
     Raises:
         ScenarioError: one of them differs.
     """
-    old, new = before.plugin, now.plugin
-    if old != new:
-        if old is None:
-            raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
-        if new is None or new.name != old.name:
-            without = "" if new is None else f", not {new.name}"
-            raise ScenarioError(
-                f"{folder}: was run with the plug-in {old.name}{without}; give it again with"
-                f" --plugin {old.name}, or run afresh"
-            )
-        raise ScenarioError(
-            f"{folder}: the file of {old.name} is not as it was when the run began; restore it, or"
-            " run afresh"
-        )
+    _require_same_plugins(folder, before.plugins, now.plugins)
     if before.scenario_hash != now.scenario_hash:
         raise ScenarioError(
             f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
@@ -264,6 +267,43 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
             f"{folder}: was run with {before.trainer}, not with {now.trainer}; give or leave out"
             " --no-train as in that run"
         )
+
+
+def _require_same_plugins(
+    folder: Path, before: Sequence[PluginRecord], now: Sequence[PluginRecord]
+) -> None:
+    """Check that a resumed run has the plug-ins of its start, from the same files.
+
+    Raises:
+        ScenarioError: one differs.
+    """
+    then = {(own.kind, own.name): own for own in before if own.affects_results}
+    here = {(own.kind, own.name): own for own in now if own.affects_results}
+    for key, old in then.items():
+        kind, name = key
+        if key not in here:
+            others = [other for its_kind, other in here if its_kind == kind]
+            without = f", not {others[0]}" if others else ""
+            raise ScenarioError(
+                f"{folder}: was run with the plug-in {name}{without}; give it again with"
+                f" --plugin {name}, or run afresh"
+            )
+        new = here[key]
+        if old.source_sha256 != new.source_sha256:
+            raise ScenarioError(
+                f"{folder}: the file of {name} is not as it was when the run began; restore it, or"
+                " run afresh"
+            )
+        # Older runs have no version on record.
+        if old.version is not None and old.version != new.version:
+            raise ScenarioError(
+                f"{folder}: {name} is version {new.version or '-'}, and was {old.version} when the"
+                " run began; install that one, or run afresh"
+            )
+    added = [name for kind, name in here if (kind, name) not in then]
+    if added:
+        which = f"the plug-in {added[0]}" if then else "a plug-in"
+        raise ScenarioError(f"{folder}: was run without {which}; leave it out, or run afresh")
 
 
 def with_platform(

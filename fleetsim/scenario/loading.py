@@ -11,7 +11,8 @@ from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.learning.data.own_folder import FolderSettings
-from fleetsim.plugin import Plugin, load_plugin, refuse_missing_plugin
+from fleetsim.plugins import Plugin, PluginNames, load_plugins
+from fleetsim.plugins.loading import refuse_missing, refuse_two
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
@@ -32,7 +33,7 @@ def load(
     overrides: Overrides = (),
     *,
     seed: int | None = None,
-    plugin: str | None = None,
+    plugin: PluginNames = None,
     **keys: Any,
 ) -> Scenario:
     """Read and check a scenario.
@@ -43,7 +44,8 @@ def load(
         overrides: `"KEY.PATH=VALUE"` or a list of them, as of `--set`, or values by key path. They
             are applied in order.
         seed: replaces the scenario's seed.
-        plugin: `MODULE:CLASS` of a selector of your own, see `fleetsim.plugin`. It is imported.
+        plugin: `MODULE:NAME` of a part of your own, or several, see `fleetsim.plugins`. They are
+            imported.
         keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
 
     Raises:
@@ -54,12 +56,12 @@ def load(
     changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=load)
     if seed is not None:
         changes.append(f"seed={seed}")
-    own = None if plugin is None else load_plugin(plugin)
+    own = load_plugins(plugin)
     if isinstance(path, Scenario):
-        if not changes and own is None:
+        if not changes and not own:
             return path
         document = document_of(path.data(), f"scenario {path.name}")
-        return from_document(overriding.apply(document, changes), own or path.plugin)
+        return from_document(overriding.apply(document, changes), path.plugins_with(own))
     if isinstance(path, Mapping):
         return from_document(overriding.apply(document_of(path, "scenario"), changes), own)
     name = str(path)
@@ -69,12 +71,12 @@ def load(
     return from_document(overriding.apply(strict_yaml.read(file), changes), own)
 
 
-def from_document(document: Document, own: Plugin | None) -> Scenario:
-    """Check a scenario that has been read, with its plug-in if it has one; raises as `load`."""
-    if own is None:
-        refuse_missing_plugin(document)
-    else:
-        document = own.placed(document)
+def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
+    """Check a scenario that has been read, with its plug-ins if it has any; raises as `load`."""
+    refuse_two(own)
+    for plugin in own:
+        document = plugin.placed(document)
+    refuse_missing(document, own)
     scenario = faults.check(class_with(own), _synchronous_unless_said(document))
     files = HardwareFiles()
     found = contradictions(scenario)
@@ -125,14 +127,13 @@ def _lines(document: Document, found: Sequence[Inert]) -> list[str]:
     return listed(lines, num_unsaid=len(found) - len(lines))
 
 
-def schema(plugin: str | None = None) -> dict[str, Any]:
-    """Return the JSON Schema of a scenario, for editors; with the kind of a plug-in.
+def schema(plugin: PluginNames = None) -> dict[str, Any]:
+    """Return the JSON Schema of a scenario, for editors; with the kinds of plug-ins.
 
     Raises:
-        ScenarioError: the selector cannot be imported or used.
+        ScenarioError: a plug-in cannot be imported or used.
     """
-    own = None if plugin is None else load_plugin(plugin)
-    schema = class_with(own).model_json_schema()
+    schema = class_with(load_plugins(plugin)).model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "fleetsim scenario"
     return schema
@@ -155,7 +156,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
     Raises:
         ScenarioError: it does not.
     """
-    if scenario.plugin is not None:
+    if scenario.selector_plugin is not None:
         return
     server, local = scenario.server, scenario.task.local
     cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort

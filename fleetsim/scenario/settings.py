@@ -10,10 +10,10 @@ The settings of each part are beside their owner; `Scenario` joins them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, create_model
+from pydantic import Field, PrivateAttr
 
 from fleetsim.contracts import Selector
 from fleetsim.engine.servers.buffered import BufferedSettings
@@ -27,11 +27,13 @@ from fleetsim.learning.aggregation.compression import CompressionSettings, Uncom
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
-from fleetsim.plugin import Plugin, plugin_of
+from fleetsim.plugins import Plugin, given_plugin
+from fleetsim.plugins.extension import extended
 from fleetsim.record.manifest import scenario_hash
 from fleetsim.schema import overrides, strict_yaml
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
+from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.settings import DEFAULTS_VERSION, Settings
@@ -112,8 +114,8 @@ class CheckpointSettings(Settings):
 class Scenario(Settings):
     """All settings of a run."""
 
-    plugin: ClassVar[Plugin | None] = None
-    """Plug-in that `server.selector` names; None: it is a selector of fleetsim."""
+    plugins: ClassVar[tuple[Plugin, ...]] = ()
+    """Parts of the user's own that stand in it; all others are fleetsim's."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     """Letters, digits, dot, dash and underscore; run folders are named after it."""
@@ -151,20 +153,21 @@ class Scenario(Settings):
     def clients_hash(self) -> str:
         """SHA-256 of who the clients are: fleet, data and partition, with their seed."""
         task = self.task.stated()
-        return overrides.content_hash(
-            {
-                "defaults": DEFAULTS_VERSION,
-                "fleet": {**self.fleet.stated(), "seed": self.clients_seed},
-                "task": {key: task[key] for key in task if key not in _NOT_OF_CLIENTS},
-                "validation_fraction": self.evaluate.validation_fraction,
-            }
-        )
+        parts = [key for key in task if key not in _NOT_OF_CLIENTS]
+        who = {
+            "defaults": DEFAULTS_VERSION,
+            "fleet": {**self.fleet.stated(), "seed": self.clients_seed},
+            "task": {key: task[key] for key in parts},
+            "validation_fraction": self.evaluate.validation_fraction,
+        }
+        return overrides.content_hash(who | self._sources([("task", key) for key in parts]))
 
     @property
     def definition_hash(self) -> str:
         """SHA-256 of everything that can change the result, without values that are defaults."""
         stated = {key: value for key, value in self.stated().items() if key != "checkpoint"}
-        return overrides.content_hash({"defaults": DEFAULTS_VERSION, "scenario": stated})
+        what = {"defaults": DEFAULTS_VERSION, "scenario": stated}
+        return overrides.content_hash(what | self._sources([()]))
 
     @property
     def world_hash(self) -> str:
@@ -175,7 +178,19 @@ class Scenario(Settings):
             for key in path:
                 part = part[key]
             world[strict_yaml.spelled(path)] = part
-        return overrides.content_hash(world)
+        return overrides.content_hash(world | self._sources(WORLD))
+
+    def _sources(self, parts: Sequence[KeyPath]) -> dict[str, Any]:
+        """Return the files of the plug-ins in some parts, as another item of a hash; none if none.
+
+        What a plug-in does follows from its file, which the scenario does not name.
+        """
+        found = [
+            [own.kind.name, own.name, own.source_sha256]
+            for own in self.plugins
+            if any((own.kind.key_path or ())[: len(part)] == part for part in parts)
+        ]
+        return {"plugins": sorted(found)} if found else {}
 
     def data(self) -> dict[str, Any]:
         """Return the resolved scenario as plain data, with every default."""
@@ -191,16 +206,50 @@ class Scenario(Settings):
         Raises:
             ScenarioError: it is a plug-in that cannot be made or is no selector.
         """
-        if self.plugin is None:
+        own = self.selector_plugin
+        if own is None:
             return build_selector(self.server.selector)
-        return self.plugin.build(self.server.selector)
+        selector: Selector = own.build(self.server.selector)
+        return selector
+
+    @property
+    def selector_plugin(self) -> Plugin | None:
+        """Plug-in that `server.selector` names; None: it is a selector of fleetsim."""
+        return next((own for own in self.plugins if own.kind.name == "selector"), None)
+
+    def check_plugins(self) -> None:
+        """Build every plug-in once, to check that it can be.
+
+        Raises:
+            ScenarioError: one cannot.
+        """
+        for own in self.plugins:
+            settings: Any = self
+            for key in own.kind.key_path or ():
+                settings = getattr(settings, str(key))
+            own.build(settings)
+
+    def plugins_with(self, others: Sequence[Plugin]) -> tuple[Plugin, ...]:
+        """Return the plug-ins of this scenario and others, which take the place of theirs."""
+        places = [other.kind.key_path for other in others]
+        kept = [own for own in self.plugins if own.kind.key_path not in places]
+        return (*kept, *others)
+
+    def with_plugins(self, others: Sequence[Plugin]) -> Scenario:
+        """Return this scenario with other parts, which have no settings."""
+        data = self.data()
+        for own in others:
+            if own.kind.key_path is not None:
+                *above, key = own.kind.key_path
+                parent: Any = data
+                for name in above:
+                    parent = parent[name]
+                parent[key] = {"kind": own.word}
+        return self._replaced(class_with(self.plugins_with(others)), data)
 
     def with_selector(self, selector: Selector) -> Scenario:
         """Return this scenario with another selector, which exists already."""
-        own = plugin_of(selector)
-        data = self.data()
-        data["server"]["selector"] = {"kind": own.kind}
-        return self._replaced(class_with(own), data)
+        return self.with_plugins([given_plugin("selector", selector)])
 
     def with_seed(self, seed: int) -> Scenario:
         """Return this scenario with another seed."""
@@ -229,18 +278,14 @@ class Scenario(Settings):
         return made
 
 
-def class_with(own: Plugin | None) -> type[Scenario]:
-    """Return the scenario's class, with the kind of a plug-in if there is one."""
-    if own is None:
+def class_with(plugins: Sequence[Plugin]) -> type[Scenario]:
+    """Return the scenario's class, with the kinds of plug-ins if there are any."""
+    if not plugins:
         return Scenario
-    union: Any = Union  # of types that are known only now
-    selector = union[(*get_args(get_args(SelectorSettings)[0]), own.settings)]
-    of_kind: Any = Field(RandomSettings(), discriminator="kind")
-    modes = tuple(
-        create_model(mode.__name__, __base__=mode, selector=(selector, of_kind))
-        for mode in (SynchronousServerSettings, BufferedServerSettings)
-    )
-    of_mode: Any = Field(discriminator="mode")
-    made = create_model("Scenario", __base__=Scenario, server=(union[modes], of_mode))
-    made.plugin = own
+    added: dict[KeyPath, list[type[Settings]]] = {}
+    for own in plugins:
+        if own.kind.key_path is not None:
+            added.setdefault(own.kind.key_path, []).append(own.settings)
+    made = extended(Scenario, added)
+    made.plugins = tuple(plugins)
     return made

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
 from fleetsim.host.notebook import interruptible
+from fleetsim.plugins import PluginNames
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.schema.python_data import Overrides, changes_of
@@ -204,7 +205,7 @@ def study(
     path: str | Path | Mapping[str, Any],
     overrides_: Overrides = (),
     *,
-    plugin: str | None = None,
+    plugin: PluginNames = None,
     home: str | Path = HOME,
     jobs: int | None = None,
     executor: Executor | None = None,
@@ -219,7 +220,7 @@ def study(
         path: study file, the name of a bundled study, or a mapping with the keys of one.
         overrides_: `"KEY.PATH=VALUE"` or a list of them, or values by key path, which override keys
             of the study file.
-        plugin: `MODULE:CLASS` of a selector of your own, which arms name by its kind.
+        plugin: `MODULE:NAME` of a part of your own, or several, which arms name by their kinds.
         home: folder of the runs, which all studies share.
         jobs: runs at a time on this machine, one process each; None: as many as cores.
         executor: any executor that carries out the runs instead, such as that of a Dask cluster; it

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.plugin import load_plugin
+from fleetsim.plugins import Plugin, load_plugins
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
     MANIFEST,
@@ -47,9 +47,14 @@ class PluginSource:
     """Module that defines a plug-in."""
 
     name: str
-    """`MODULE:CLASS`."""
+    """`KIND=MODULE:NAME`, or without the kind."""
     source: str | None
     """Text of its file; None: it has none."""
+
+    @property
+    def module(self) -> str:
+        """Name of the module."""
+        return self.name.rpartition("=")[2].partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class RunOrder:
     scenario: str
     """Resolved scenario as YAML."""
     train: bool
-    plugin: PluginSource | None
+    plugins: tuple[PluginSource, ...] = ()
     inputs: tuple[Input, ...] = ()
     """The user's own files; empty for a process on the same machine."""
 
@@ -78,15 +83,15 @@ def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
         name=planned.name,
         scenario=scenario.to_yaml(),
         train=planned.train,
-        plugin=None if scenario.plugin is None else _source_of(scenario.plugin.name),
+        plugins=tuple(_source_of(plugin) for plugin in scenario.plugins),
         inputs=inputs(scenario.data()) if travels else (),
     )
 
 
-def _source_of(plugin: str) -> PluginSource:
-    file = getattr(sys.modules.get(plugin.partition(":")[0]), "__file__", None)
+def _source_of(plugin: Plugin) -> PluginSource:
+    file = getattr(sys.modules.get(plugin.name.partition(":")[0]), "__file__", None)
     source = None if file is None else Path(file).read_text(encoding="utf-8")
-    return PluginSource(plugin, source)
+    return PluginSource(f"{plugin.kind.name}={plugin.name}", source)
 
 
 def carry_out(
@@ -193,10 +198,10 @@ def _scenario(order: RunOrder, home: Path) -> Scenario:
     document = strict_yaml.parse(order.scenario, f"scenario of {order.name}")
     data = placed(document.data, order.inputs, home) if order.inputs else document.data
     document = strict_yaml.Document(data, document.source)
-    if order.plugin is None:
-        return from_document(document, None)
-    place_plugin(order.plugin)
-    return from_document(document, load_plugin(order.plugin.name))
+    by_module = {plugin.module: plugin for plugin in order.plugins}
+    for plugin in by_module.values():
+        place_plugin(plugin)
+    return from_document(document, load_plugins([plugin.name for plugin in order.plugins]))
 
 
 def place_plugin(plugin: PluginSource) -> None:
@@ -207,7 +212,7 @@ def place_plugin(plugin: PluginSource) -> None:
     Raises:
         ScenarioError: another module of this name is importable here.
     """
-    module = plugin.name.partition(":")[0]
+    module = plugin.module
     before = _PLACED.pop(module, None)
     if before is not None:
         sys.path.remove(before)

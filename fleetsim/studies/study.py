@@ -11,7 +11,7 @@ from typing import Any
 
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.plugin import Plugin, load_plugin
+from fleetsim.plugins import Plugin, PluginNames, load_plugins
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
@@ -62,7 +62,7 @@ class Study:
     settings: StudySettings
     source: str
     """Study file as the user named it."""
-    plugin: Plugin | None
+    plugins: tuple[Plugin, ...]
     prices: Prices | None
     conditions: tuple[Condition, ...]
     cells: Mapping[tuple[str, str], Scenario]
@@ -122,16 +122,20 @@ class Study:
 def run_key(scenario: Scenario, *, train: bool) -> str:
     """Return the SHA-256 of everything that determines the tables of a run.
 
-    That is the scenario without its name, whether it trains, the source of its plug-in, and the
+    That is the scenario without its name, whether it trains, the sources of its plug-ins, and the
     content of the user's own files that it names.
     """
     data = scenario.data()
-    own = scenario.plugin
+    own = sorted(
+        [plugin.kind.name, plugin.name, plugin.source_sha256, plugin.version]
+        for plugin in scenario.plugins
+        if plugin.kind.key_path is not None
+    )
     return overrides.content_hash(
         {
             "scenario": {key: data[key] for key in data if key not in ("name", "checkpoint")},
             "train": train,
-            "plugin": None if own is None else [own.name, own.source_sha256],
+            "plugin": own or None,
             "files": digests(data),
         }
     )
@@ -141,7 +145,7 @@ def load_study(
     path: str | Path | Mapping[str, Any],
     overrides_: Overrides = (),
     *,
-    plugin: str | None = None,
+    plugin: PluginNames = None,
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
@@ -149,7 +153,7 @@ def load_study(
         path: a file, the name of a bundled study, or a mapping with the keys of one.
         overrides_: `"KEY.PATH=VALUE"` or a list of them, or values by key path, which override keys
             of the study file.
-        plugin: `MODULE:CLASS` of a selector of your own, which arms name by its kind.
+        plugin: `MODULE:NAME` of a part of your own, or several, which arms name by their kinds.
 
     Raises:
         ScenarioError: one line per fault: place, key, value, what is allowed.
@@ -176,12 +180,13 @@ def load_study(
     if bundled.find("scenarios", base) is None:
         says = bundled.not_found("scenarios", settings.scenario)
         raise ScenarioError(faults.line(document, ("scenario",), says))
-    cells = _cells(settings, document, conditions, base, plugin)
+    plugins = load_plugins(plugin)
+    cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, conditions, cells)
     return Study(
         settings=settings,
         source=document.source,
-        plugin=None if plugin is None else load_plugin(plugin),
+        plugins=plugins,
         prices=priced,
         conditions=conditions,
         cells=cells,
@@ -277,7 +282,7 @@ def _cells(
     document: Document,
     conditions: Sequence[Condition],
     base: str,
-    plugin: str | None,
+    plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
     """Load the scenario of every arm in every condition.
 
@@ -288,27 +293,28 @@ def _cells(
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     found: dict[str, None] = {}
-    names_plugin = False
+    unnamed = {plugin.said: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
             own = _overrides(data["arms"][arm], ("arms", arm), document)
             changes = [*shared, *own, *condition.overrides]
             try:
-                is_named = plugin is not None and _names_plugin(plugin, base, changes)
-                names_plugin |= is_named
+                own_plugins = _named(plugins, base, changes)
+                for plugin in own_plugins:
+                    unnamed.pop(plugin.said, None)
                 cells[condition.label, arm] = load(
                     base,
                     changes,
                     seed=settings.seeds[0],
-                    plugin=plugin if is_named else None,
+                    plugin=own_plugins,
                 )
             except ScenarioError as fault:
                 found |= dict.fromkeys(fault.faults)
-    if plugin is not None and not names_plugin:
-        kind = load_plugin(plugin).kind
+    for plugin in unnamed.values():
+        key = spelled((*(plugin.kind.key_path or ()), "kind"))
         raise ScenarioError(
-            f"--plugin {plugin}: no arm has it; set server.selector.kind: {kind} in one, or leave"
-            " the plug-in out",
+            f"{plugin.said}: no arm has it; set {key}: {plugin.word} in one, or leave the plug-in"
+            " out",
             *list(found)[: MAX_LINES - 1],
         )
     if found:
@@ -316,14 +322,17 @@ def _cells(
     return cells
 
 
-def _names_plugin(plugin: str, base: str, changes: Sequence[Override]) -> bool:
-    """Return whether a scenario with these overrides names the kind of a plug-in."""
+def _named(plugins: Sequence[Plugin], base: str, changes: Sequence[Override]) -> list[Plugin]:
+    """Return the plug-ins whose kinds a scenario with these overrides names.
+
+    Those that stand nowhere in a scenario, such as trackers, watch every run.
+    """
     file = bundled.find("scenarios", base)
     assert file is not None
-    server = overrides.apply(strict_yaml.read(file), changes).data.get("server")
-    selector = server.get("selector") if isinstance(server, dict) else None
-    named = selector.get("kind") if isinstance(selector, dict) else None
-    return bool(named == load_plugin(plugin).kind)
+    document = overrides.apply(strict_yaml.read(file), changes)
+    return [
+        plugin for plugin in plugins if plugin.kind.key_path is None or plugin.is_named_in(document)
+    ]
 
 
 def _check_cells(

@@ -25,7 +25,7 @@ HERE = {"Python": "3.11", "fleetsim": "0.1.0", "torch": "2.13.0", "distributed":
 
 
 def order(key: str) -> RunOrder:
-    return RunOrder(key, key, scenario="", train=False, plugin=None)
+    return RunOrder(key, key, scenario="", train=False)
 
 
 class FakeClient:

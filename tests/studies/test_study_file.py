@@ -215,7 +215,7 @@ BY_CONDITION = {"server.selector.kind": ["first", "random"]}
 def test_cells_that_name_the_kind_of_a_plug_in_have_it(tmp_path, plugin, changes, num_named):
     study = load_study(written(tmp_path, **changes), plugin=plugin)
 
-    named = [scenario for scenario in study.cells.values() if scenario.plugin is not None]
+    named = [scenario for scenario in study.cells.values() if scenario.plugins]
     assert len(named) == num_named
     assert {scenario.data()["server"]["selector"]["kind"] for scenario in named} == {"first"}
 

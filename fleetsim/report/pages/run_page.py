@@ -194,8 +194,9 @@ def _versions(run: Run) -> Table:
     }
     if manifest.platforms:
         own["numerical platform"] = ", ".join(platform.id for platform in manifest.platforms)
-    if manifest.plugin is not None:
-        own["plug-in"] = manifest.plugin.name
-        own["plug-in's file"] = manifest.plugin.source_sha256 or NOTHING
+    for plugin in manifest.plugins:
+        version = "" if plugin.version is None else f", version {plugin.version}"
+        own[f"{plugin.kind} plug-in"] = f"{plugin.name}{version}"
+        own[f"{plugin.kind} plug-in's file"] = plugin.source_sha256 or NOTHING
     rows = [(str(key), str(value)) for key, value in {**own, **manifest.versions}.items()]
     return Table(("what", "value"), rows, is_text=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fleetsim.plugins import KINDS
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import WORLD
 from fleetsim.schema.strict_yaml import KeyPath, shown, spelled
@@ -106,14 +107,29 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
 
 
 def _compared_data(run: Run) -> dict[str, Any]:
-    """Return the compared data of a run: its scenario, trainer, and the file of a plug-in."""
+    """Return the compared data of a run: its scenario, trainer, and the files of plug-ins."""
     data = {key: value for key, value in run.scenario.items() if key not in _IGNORED}
     data["trainer"] = run.manifest.trainer
-    if run.manifest.plugin is not None and run.manifest.plugin.source_sha256 is not None:
-        server = data["server"]
-        source = {"source_sha256": run.manifest.plugin.source_sha256[:_HASH_LENGTH]}
-        data["server"] = {**server, "selector": {**server["selector"], **source}}
+    for plugin in run.manifest.plugins:
+        kind = KINDS.get(plugin.kind)
+        identity = {
+            "source_sha256": plugin.source_sha256 and plugin.source_sha256[:_HASH_LENGTH],
+            "version": plugin.version,
+        }
+        known = {key: value for key, value in identity.items() if value is not None}
+        if kind is not None and kind.key_path is not None:
+            data = _with(data, kind.key_path, known)
     return data
+
+
+def _with(data: Any, path: KeyPath, more: dict[str, Any]) -> Any:
+    """Return data with more keys in the mapping at a path, if one is there."""
+    if not isinstance(data, dict):
+        return data
+    if not path:
+        return {**data, **more}
+    key, *below = path
+    return {**data, str(key): _with(data.get(str(key)), tuple(below), more)}
 
 
 def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:

@@ -13,21 +13,15 @@ import pytest
 
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
-from fleetsim.plugin import load_plugin
+from fleetsim.plugins import load_plugin
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
 from fleetsim.schema import strict_yaml
-from tests.scenario.small import BASE
+from tests.plugins.small import SMALL
 
-PAGE = Path(__file__).parents[1] / "docs" / "selectors.md"
-SMALL = (
-    BASE.replace("size: 6", "size: 12")
-    .replace("{pixel-6: 0.5, t2.small: 0.5}", "{t2.small: 1.0}")
-    .replace("{cohort: 2}", "{cohort: 3, selector: {kind: fixed, clients: [0, 1, 2]}}")
-    .replace("{rounds: 2}", "{rounds: 4}")
-)
+PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
 
 
@@ -36,28 +30,6 @@ def page_classes() -> str:
     section = PAGE.read_text().split("## A selector of your own")[1]
     examples = doctest.DocTestParser().get_examples(section)
     return "".join(e.source for e in examples if e.source.startswith(("import", "from", "class")))
-
-
-@pytest.fixture
-def own_module(tmp_path, monkeypatch):
-    """Put a module into the current folder; nothing of it outlives the test."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    before = set(sys.modules)
-    (tmp_path / "small.yaml").write_text(SMALL)
-
-    def put(text, name="least"):
-        for key in set(sys.modules) - before:
-            if key.partition(".")[0] == name:
-                del sys.modules[key]
-        (tmp_path / f"{name}.py").write_text(text)
-        return tmp_path / f"{name}.py"
-
-    yield put
-    for key in set(sys.modules) - before:
-        if str(getattr(sys.modules[key], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[key]
 
 
 @pytest.fixture
@@ -88,8 +60,13 @@ def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, com
     assert ended.code == 0
     assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert run.scenario["server"]["selector"] == {"kind": "least:LeastAsked"}
-    assert run.manifest.plugin == PluginRecord(
-        name="least:LeastAsked", source_sha256=hashlib.sha256(least.read_bytes()).hexdigest()
+    assert run.manifest.plugins == (
+        PluginRecord(
+            kind="selector",
+            name="least:LeastAsked",
+            source_sha256=hashlib.sha256(least.read_bytes()).hexdigest(),
+            version=None,
+        ),
     )
     assert "least:LeastAsked" in Path("out/report.html").read_text()
 
@@ -100,7 +77,7 @@ def test_an_object_given_from_python_is_the_same_run(least):
     by_object = simulate.run(load("small.yaml"), out="o", train=False, selector=given)
 
     assert by_object.manifest.digest == by_name.manifest.digest
-    assert by_object.manifest.plugin == by_name.manifest.plugin
+    assert by_object.manifest.plugins == by_name.manifest.plugins
     assert by_object.scenario == by_name.scenario
 
 
@@ -241,6 +218,7 @@ class Mine:
     class Settings({base}):
         {kind}
     def __init__(self, settings): pass
+    def select(self, view): pass
 """
 REFUSED = {
     "no class named": ("mine", "", "must be MODULE:CLASS, such as mine:Mine"),
@@ -257,10 +235,12 @@ REFUSED = {
     "module that fails": ("mine:Mine", "\n1 / 0", "ZeroDivisionError: division by zero", "line 2"),
     "module that ends": ("mine:Mine", "import sys\nsys.exit(0)", "fails: SystemExit: 0"),
     "__init__ with arguments": (
-        "mine:Mine", "class Mine:\n    def __init__(self, x): pass", "Mine() fails: TypeError: "
+        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self, x): pass",
+        "Mine() fails: TypeError: ",
     ),
     "__init__ that fails": (
-        "mine:Mine", "class Mine:\n    def __init__(self): {}['a']", "Mine() fails: KeyError: 'a'"
+        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
+        "Mine() fails: KeyError: 'a'",
     ),
     **{
         f"no {name}": (

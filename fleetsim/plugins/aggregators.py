@@ -1,0 +1,126 @@
+"""Aggregators of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report, State
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.plugins.plugin import PluginSettings
+from fleetsim.plugins.plugin_kind import PluginKind
+from fleetsim.quoting import quoted
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+
+
+class AggregatorPluginSettings(PluginSettings):
+    """Settings of an aggregator of the user's own."""
+
+    kind: str
+
+    def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
+        """Return a new aggregator; `buffers` [P] are aggregated like parameters."""
+        return CheckedAggregator(self.part(), self.plugin.said)
+
+
+class AggregatorPlugins(PluginKind):
+    """Kind of the aggregators, at `server.aggregator`."""
+
+    name: ClassVar[str] = "aggregator"
+    noun: ClassVar[str] = "an aggregator"
+    key_path: ClassVar[KeyPath | None] = ("server", "aggregator")
+    protocol: ClassVar[type] = Aggregator
+    optional: ClassVar[frozenset[str]] = frozenset({"state", "restore"})
+    marks: ClassVar[frozenset[str]] = frozenset({"aggregate"})
+    bundled = frozenset(
+        str(member.model_fields["kind"].default)
+        for member in get_args(get_args(AggregatorSettings)[0])
+    )
+    settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+
+
+class CheckedAggregator:
+    """Aggregator of the user's own whose arguments cannot be changed and whose answers are checked.
+
+    Its own exceptions pass.
+    """
+
+    def __init__(self, own: Any, said: str) -> None:
+        """Wrap an aggregator that satisfies `AggregatorPlugins`; `said` names it in messages."""
+        self._own = own
+        self._said = said
+        self._keeps_state = AggregatorPlugins.has(own, "state")
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P], a new array.
+
+        Raises:
+            ScenarioError: the answer is no array of numbers of the model's shape.
+        """
+        answer = self._own.aggregate(read_only(base), [_read_only_report(one) for one in reports])
+        says = model_fault(answer, base)
+        if says is not None:
+            raise ScenarioError(f"{self._said}: aggregate returned {says}")
+        with np.errstate(over="ignore"):  # what is not finite is refused by the server
+            return np.array(answer, dtype=np.float32)
+
+    def state(self) -> State:
+        """Return its state, copied; empty if it keeps none.
+
+        Raises:
+            ScenarioError: it is no mapping of arrays by name.
+        """
+        if not self._keeps_state:
+            return {}
+        state = self._own.state()
+        says = state_fault(state)
+        if says is not None:
+            raise ScenarioError(f"{self._said}: state returned {says}")
+        return {name: np.array(value) for name, value in state.items()}
+
+    def restore(self, state: State) -> None:
+        """Restore a result of `state`."""
+        if self._keeps_state:
+            self._own.restore(state)
+
+
+def model_fault(answer: Any, base: Parameters) -> str | None:
+    """Return what an answer of `aggregate` is instead of a model of the shape of `base`."""
+    if not isinstance(answer, np.ndarray):
+        return f"{quoted(type(answer).__name__)}, not a numpy array"
+    if answer.shape != base.shape:
+        return f"an array of shape {answer.shape} for a model of {base.shape}"
+    if not np.issubdtype(answer.dtype, np.floating):
+        return f"an array of {answer.dtype}, not of float32 or float64"
+    return None
+
+
+def state_fault(state: Any) -> str | None:
+    """Return what a state is instead of a mapping from names to arrays of numbers or text."""
+    if not isinstance(state, Mapping):
+        return f"{quoted(type(state).__name__)}, not a dict of arrays by name"
+    for name, value in state.items():
+        if not isinstance(name, str) or not name:
+            return f"a dict with the key {quoted(name)}, not a name"
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
+            return f"{quoted(type(value).__name__)} as {quoted(name)}, not an array of numbers"
+    return None
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _read_only_report(report: Report) -> Report:
+    """Return a report with arrays that cannot be written to."""
+    return report._replace(
+        vector=None if report.vector is None else read_only(report.vector),
+        base=None if report.base is None else read_only(report.base),
+    )

@@ -1,0 +1,50 @@
+"""Identity of a plug-in: its name, the SHA-256 of its file, and its version."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fleetsim.errors import ScenarioError
+from fleetsim.host import paths
+
+
+def name_of(found: Any) -> str:
+    """Return `MODULE:NAME` of a class or function.
+
+    >>> name_of(Path)
+    'pathlib:Path'
+    """
+    return f"{found.__module__}:{found.__qualname__}"
+
+
+def source_sha256(found: Any) -> str | None:
+    """Return the SHA-256 of the file that defines a class or function; None without such a file."""
+    try:
+        path = inspect.getsourcefile(found)
+    except (TypeError, OSError):
+        # Raised for a class written in a notebook, at a prompt, or in C.
+        return None
+    if path is None or not paths.is_file(Path(path), ScenarioError):
+        return None
+    return hashlib.sha256(paths.read(Path(path), ScenarioError)).hexdigest()
+
+
+def version(found: Any) -> str | None:
+    """Return the version of the module of a class or function, None if it has none.
+
+    That is `__version__` of the module or of its package, or the version of the distribution that
+    installed it.
+    """
+    parts = str(found.__module__).split(".")
+    for length in range(len(parts), 0, -1):
+        module = sys.modules.get(".".join(parts[:length]))
+        said = vars(module).get("__version__") if module is not None else None
+        if isinstance(said, str):
+            return said
+    owners = sorted(set(metadata.packages_distributions().get(parts[0], [])))
+    return metadata.version(owners[0]) if len(owners) == 1 else None

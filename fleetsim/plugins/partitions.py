@@ -1,0 +1,112 @@
+"""Partitions of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from fleetsim.contracts import IntArray, Partition
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.partition_kind import PartitionKind
+from fleetsim.learning.partition.split import PartitionSettings
+from fleetsim.plugins.plugin import PluginSettings, told
+from fleetsim.plugins.plugin_kind import PluginKind, refused
+from fleetsim.quoting import quoted
+from fleetsim.rng import stream
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+
+_PURPOSE = "partition/plug-in"
+
+
+class PartitionPluginSettings(PluginSettings, PartitionKind):
+    """Settings of a partition of the user's own."""
+
+    # Asked of the user's object once it is made.
+    splits_sequences: ClassVar[bool] = True
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of every client; not all samples need to be there.
+
+        Raises:
+            ScenarioError: it fails, or what it returns is no partition.
+        """
+        part, said = self.part(), self.plugin.said
+        if labels.ndim > 1 and getattr(part, "splits_sequences", False) is not True:
+            raise ScenarioError(
+                f"{said}: splits by one label, but every sample of this data set is a sequence with"
+                f" {labels.shape[1]}; choose iid or natural, or set splits_sequences = True in it"
+            )
+        given = labels.view()
+        given.flags.writeable = False
+        try:
+            answer = part.split(given, num_clients, stream(seed, _PURPOSE))
+        except ScenarioError:
+            raise
+        except Exception as fault:
+            raise refused(said, f"split fails: {told(fault)}") from fault
+        says = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
+        if says is not None:
+            raise refused(said, f"split returned {says}")
+        return tuple(np.sort(np.asarray(each)).astype(np.int64) for each in answer)
+
+
+class PartitionPlugins(PluginKind):
+    """Kind of the partitions, at `task.partition`."""
+
+    name: ClassVar[str] = "partition"
+    noun: ClassVar[str] = "a partition"
+    key_path: ClassVar[KeyPath | None] = ("task", "partition")
+    protocol: ClassVar[type] = Partition
+    marks: ClassVar[frozenset[str]] = frozenset({"split"})
+    bundled = frozenset(
+        str(member.model_fields["kind"].default)
+        for member in get_args(get_args(PartitionSettings)[0])
+    )
+    settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
+    takes_functions: ClassVar[bool] = True
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a partition that a function `split(labels, num_clients, generator)` makes."""
+        return _OfFunction(function)
+
+
+class _OfFunction:
+    """Partition whose split is a function of the user's own."""
+
+    def __init__(self, split: Callable[..., Any]) -> None:
+        self.split = split
+
+
+def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | None:
+    """Return what an answer of `split` is instead of a partition of samples 0..n-1."""
+    if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
+        return f"{quoted(type(answer).__name__)}, not a list of arrays, one for each client"
+    if len(answer) != num_clients:
+        return f"{len(answer)} arrays for {num_clients} clients"
+    owner = np.full(num_samples, -1, dtype=np.int64)
+    for client, each in enumerate(answer):
+        try:
+            own = np.asarray(each)
+        except ValueError:
+            return f"no array of indices for client {client}"
+        if own.size == 0:
+            return f"no sample for client {client}; every client needs one"
+        if own.ndim != 1 or not np.issubdtype(own.dtype, np.integer):
+            return f"{own.dtype} of shape {own.shape} for client {client}, not indices [n]"
+        wrong = own[(own < 0) | (own >= num_samples)]
+        if wrong.size:
+            return f"sample {wrong[0]} for client {client}; there are 0 to {num_samples - 1}"
+        if np.unique(own).size < own.size:
+            return f"a sample twice for client {client}"
+        shared = owner[own]
+        if (shared >= 0).any():
+            sample = own[shared >= 0][0]
+            return f"sample {sample} for clients {owner[sample]} and {client}"
+        owner[own] = client
+    return None

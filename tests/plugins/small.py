@@ -1,0 +1,12 @@
+"""Small scenario of the tests of plug-ins: twelve clients, four rounds of three."""
+
+from __future__ import annotations
+
+from tests.scenario.small import BASE
+
+SMALL = (
+    BASE.replace("size: 6", "size: 12")
+    .replace("{pixel-6: 0.5, t2.small: 0.5}", "{t2.small: 1.0}")
+    .replace("{cohort: 2}", "{cohort: 3, selector: {kind: fixed, clients: [0, 1, 2]}}")
+    .replace("{rounds: 2}", "{rounds: 4}")
+)
