@@ -126,6 +126,14 @@ class ClientColumns:
     battery_final_j: FloatArray | None = None
     energy_enlisted_idle_j: FloatArray | None = None
     """Joules of waiting, enlisted; None where they are not charged."""
+    usage_record: tuple[str | None, ...] | None = None
+    """Record of the usage trace that a client follows; None, in it or as a whole: none."""
+    usage_shift_s: FloatArray | None = None
+    """Seconds by which a client is ahead of that record; NaN, null in the table: none."""
+    network_record: tuple[str | None, ...] | None = None
+    """Record of the network trace that a client follows, as `usage_record`."""
+    network_shift_s: FloatArray | None = None
+    """Seconds by which a client is ahead of that record, as `usage_shift_s`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,7 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
             "battery_loss_j": found.loss_j,
             "battery_final_j": found.left_j,
         }
+    of_usage, of_network = fleet.usage.followed, fleet.channel.followed
     return ClientColumns(
         client=np.arange(fleet.size, dtype=np.int64),
         device=tuple(names[index] for index in fleet.device.tolist()),
@@ -312,4 +313,8 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
         battery_fraction=battery_fraction,
         **balance,
         energy_enlisted_idle_j=world.enlisted_idle_j if charges_enlisted else None,
+        usage_record=None if of_usage is None else of_usage.names_of_clients(),
+        usage_shift_s=None if of_usage is None else of_usage.shifts_of_clients_s(),
+        network_record=None if of_network is None else of_network.names_of_clients(),
+        network_shift_s=None if of_network is None else of_network.shifts_of_clients_s(),
     )

@@ -32,6 +32,7 @@ from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
 from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.traces.followed_records import FollowedRecords
 
 _MAX_TIME_S: Final = 1e12
 """30,000 years; up to here the shortest block, 1 ms, is far wider than the spacing of floats."""
@@ -56,6 +57,8 @@ class Channel:
     ever on Wi-Fi."""
     multiple: FloatArray | None = None
     """Factor on all these rates of every client, both ways [N]; None: 1 for all clients."""
+    followed: FollowedRecords | None = None
+    """Records of a network trace that the clients follow; None without a trace."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Return the mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -265,4 +268,5 @@ def build_channel(
         arrivals=arrivals,
         wifi_bit_per_s=wifi_bit_per_s,
         multiple=multiple,
+        followed=links.followed,
     )

@@ -11,6 +11,7 @@ from fleetsim.fleet.network.sharing.flows import RateSteps
 from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.traces.followed_records import FollowedRecords
 
 
 class ChangingRates(Protocol):
@@ -51,3 +52,5 @@ class CellularLinks:
     """Source of the other rates; None where there are none."""
     cell: Cell | None = None
     """Radio cell of the clients; None where the channel has no band and no signal."""
+    followed: FollowedRecords | None = None
+    """Records of a network trace that the clients follow; None without a trace."""

@@ -22,6 +22,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile_files import DeviceKind
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
+from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule, freeze
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
@@ -145,6 +146,8 @@ class Usage:
     load_steps_of: PeriodicSteps
     load: FloatArray
     """Load of each step of `load_steps_of`, in which only the load changes."""
+    user_ids: tuple[str, ...] = ()
+    """Name of every user of the trace [U]; none without a trace."""
 
     def __post_init__(self) -> None:
         freeze(self.user, self.load)
@@ -153,6 +156,13 @@ class Usage:
     def shift_s(self) -> IntArray:
         """Seconds by which each client is ahead of its user's record [N]."""
         return self.steps.shift_s
+
+    @property
+    def followed(self) -> FollowedRecords | None:
+        """Record and shift of every client; None without a trace."""
+        if not self.user_ids:
+            return None
+        return FollowedRecords(self.user_ids, self.user, self.shift_s.astype(np.float64))
 
     def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
         """Return the states of clients [n] at `t_s` (a time for all, or one each [n]).
@@ -247,7 +257,14 @@ def build_usage(
         )
     steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, states.columns)
     loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, (states.load,))
-    return Usage(user, steps, states.take(kept), loads, states.load[kept_loads])
+    return Usage(
+        user,
+        steps,
+        states.take(kept),
+        loads,
+        states.load[kept_loads],
+        () if trace is None else trace.user_ids,
+    )
 
 
 def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:

@@ -3,7 +3,8 @@
 The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in their order:
 
 - int is int64, float is float64, bool is bool, text is string;
-- a column may hold null only where its field may be None, or is of a battery (null on mains);
+- a column may hold null only where its field may be None, or is of a battery (null on mains) or of
+  a record (null for a client that follows none);
 - an `OPTIONAL` column is left out of a table that has no value for it.
 
 docs/outputs.md defines each column.
@@ -37,7 +38,9 @@ _CLIENT_BATTERIES = (
     "battery_final_j",
 )
 _ENLISTED = "energy_enlisted_idle_j"
-NULL_WHEN_NAN = frozenset({"battery_fraction", *_CLIENT_BATTERIES})
+_SHIFTS = ("usage_shift_s", "network_shift_s")
+_FOLLOWED = ("usage_record", "network_record", *_SHIFTS)
+NULL_WHEN_NAN = frozenset({"battery_fraction", *_CLIENT_BATTERIES, *_SHIFTS})
 """Columns of the clients table in which NaN means null."""
 OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
     {
@@ -53,7 +56,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
             }
         ),
         "tasks": frozenset({"opinion", "belief", _ENLISTED}),
-        "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED}),
+        "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED, *_FOLLOWED}),
     }
 )
 """Columns that a table has only if one of its rows has a value."""
@@ -72,6 +75,7 @@ _ARROW_TYPES: Mapping[Any, pa.DataType] = {
     Purpose: pa.string(),
     Outcome: pa.string(),
     tuple[str, ...]: pa.string(),
+    tuple[str | None, ...] | None: pa.string(),
 }
 
 

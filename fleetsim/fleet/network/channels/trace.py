@@ -12,8 +12,10 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.links import CellularLinks
 from fleetsim.fleet.network.measured_links import NetShift, build_net_links
+from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.network.files import load_net_trace
 from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.units import MS_PER_S
 
 
 class TraceSettings(TransferSettings):
@@ -39,8 +41,9 @@ class TraceSettings(TransferSettings):
         self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
     ) -> CellularLinks:
         """Read the trace and assign its records to the clients; see `TransferSettings.build`."""
+        trace = load_net_trace(self.trace)
         net = build_net_links(
-            load_net_trace(self.trace),
+            trace,
             seed=seed,
             size=is_wired.size,
             shift=self.shift,
@@ -48,4 +51,7 @@ class TraceSettings(TransferSettings):
             up_over_down=self.up_over_down,
             give_up_s=self.give_up_s,
         )
-        return CellularLinks(np.full((2, is_wired.size), np.nan), changing=net)
+        followed = FollowedRecords(
+            trace.record_ids, np.where(is_wired, -1, net.record), net.shift_ms / MS_PER_S
+        )
+        return CellularLinks(np.full((2, is_wired.size), np.nan), changing=net, followed=followed)

@@ -1,0 +1,120 @@
+"""clients.parquet names the record and the shift that every client got, of usage and of network."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fleetsim
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.record.saved_run import Run
+
+DAY_S = 86_400
+COLUMNS = ["usage_record", "usage_shift_s", "network_record", "network_shift_s"]
+SIZE = 8
+
+
+def state(user: str, second: int) -> int:
+    """1 where a user of the trace below is online: in other hours for every user and day."""
+    return (second // 3600 * 7 + second // DAY_S * 3 + ord(user)) % 2
+
+
+def rate(record: str, second: float) -> float:
+    """Rate of a record of the trace below: another one in every second."""
+    return 1e6 * (ord(record) - ord("a") + 1) + 1e3 * (int(second) % 60)
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory) -> fleetsim.Scenario:
+    home = tmp_path_factory.mktemp("traces")
+    for name in ("people", "links"):
+        (home / name).mkdir()
+    rows = [
+        (user, second, state(user, second), 1, 1, 0)
+        for user in "xyz"
+        for second in range(0, 3 * DAY_S, 3600)
+    ]
+    write(home / "people" / "users.csv", ("user", "span_s"), [(u, 3 * DAY_S) for u in "xyz"])
+    header = ("user", "t_s", "online", "charging", "unmetered", "load")
+    write(home / "people" / "states.csv", header, rows)
+    samples = [(name, s, rate(name, s)) for name in "abc" for s in range(60)]
+    write(home / "links" / "rates.csv", ("trace", "t_s", "down_bit_per_s"), samples)
+    channel = {"kind": "trace", "trace": str(home / "links"), "up_over_down": 0.5}
+    return fleetsim.load(
+        "quickstart",
+        {
+            "seed": 5,
+            "fleet.size": SIZE,
+            "fleet.devices": {"pixel-6": 0.75, "t2.small": 0.25},
+            "fleet.network": {"kind": "cellular"},
+            "fleet.usage": {"trace": str(home / "people"), "starts_at_s": 7200},
+            "fleet.channel": channel,
+            "server.cohort": 2,
+            "stop": {"rounds": 1},
+        },
+    )
+
+
+def write(path: Path, header: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+
+
+@pytest.fixture(scope="module")
+def run(scenario, tmp_path_factory) -> Run:
+    return fleetsim.run(scenario, out=tmp_path_factory.mktemp("run") / "run", train=False)
+
+
+@pytest.fixture(scope="module")
+def fleet(scenario) -> Fleet:
+    sizes = np.full(SIZE, 10)
+    return build_fleet(scenario.fleet, seed=scenario.clients_seed, num_samples=sizes)
+
+
+@pytest.mark.parametrize("t_s", [0, 3600, 100_000, 1_234_567])
+def test_the_state_of_a_client_is_that_of_its_record_so_much_later(run, fleet, t_s):
+    clients = run.clients[run.clients["device"] == "pixel-6"]
+    online = fleet.usage.state_at(clients["client"].to_numpy(), t_s).online
+
+    assert len(clients) == 6
+    assert [int(is_on) for is_on in online] == [
+        state(user, int(t_s + shift_s) % (3 * DAY_S))
+        for user, shift_s in zip(clients["usage_record"], clients["usage_shift_s"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("t_s", [0.0, 17.25, 99.5, 5000.125])
+def test_the_rate_of_a_client_is_that_of_its_record_so_much_later(run, fleet, t_s):
+    clients = run.clients[run.clients["device"] == "pixel-6"]
+
+    assert [fleet.rate_at(client, Direction.DOWN, t_s) for client in clients["client"]] == [
+        rate(name, (t_s + shift_s) % 60)
+        for name, shift_s in zip(clients["network_record"], clients["network_shift_s"], strict=True)
+    ]
+
+
+def test_shifts_are_days_after_the_start_and_differ_while_records_are_used_equally_often(run):
+    phones = run.clients[run.clients["device"] == "pixel-6"]
+
+    assert set((phones["usage_shift_s"] - 7200) % DAY_S) == {0.0}
+    assert phones["network_shift_s"].nunique() == 6
+    assert set(run.clients["network_record"].dropna()) == {"a", "b", "c"}
+
+
+def test_an_instance_with_a_cable_and_without_an_owner_follows_no_record(run):
+    others = run.clients[run.clients["device"] == "t2.small"]
+
+    assert len(others) == 2
+    assert others[COLUMNS].isna().all(axis=None)
+
+
+def test_without_traces_the_columns_do_not_exist(tmp_path):
+    scenario = fleetsim.load("quickstart", {"fleet.usage": {}, "stop": {"rounds": 1}})
+    plain = fleetsim.run(scenario, out=tmp_path / "run", train=False)
+
+    assert not set(COLUMNS) & set(plain.clients.columns)
