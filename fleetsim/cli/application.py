@@ -96,7 +96,9 @@ app.command(epilog="Example: fleetsim show device pixel-6")(show)
 app.command(epilog="Example: fleetsim copy scenario quickstart my-scenario.yaml")(copy)
 _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)
 _trace.command(
-    "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"
+    "import",
+    epilog="Example: fleetsim trace import table drive.csv traces/mine --time t --rate"
+    " 'DL[kbit/s]' --who phone",
 )(import_)
 _study.command("run", epilog="Example: fleetsim study run selectors-on-phones --jobs 4")(
     run_study.run

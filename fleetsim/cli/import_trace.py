@@ -1,4 +1,4 @@
-"""The verb `trace import`: convert a published trace into fleetsim's own form."""
+"""The verb `trace import`: convert a published or an own trace into fleetsim's own form."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def import_(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="Usage: states, intervals, flhetbench, extrasensory, flash or fedscale."
-            " Network: irish-5g, norway-3g or rates.",
+            help="table: any CSV of yours, with --time and --rate, --state or --until."
+            " Usage: states, intervals, flhetbench, extrasensory, flash, flash-ready or fedscale."
+            " Network: irish-5g, norway-3g, lumos5g or rates.",
         ),
     ],
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
@@ -55,9 +56,67 @@ def import_(
             "--app", help="irish-5g: application whose logs to take; Download unless given."
         ),
     ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[UNIT]",
+            help="table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
+            " 8601, or as [%d.%m.%Y %H:%M:%S].",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[UNIT]",
+            help="table: rate to the client, such as 'DL_bitrate[kbit/s]'; units bit/s kbit/s"
+            " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...).",
+        ),
+    ] = None,
+    up_rate: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN[UNIT]", help="table: rate from the client, as --rate."),
+    ] = None,
+    who: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="table: whose record a row is; may be given several times. Without it all rows are"
+            " one record.",
+        ),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STATE=COLUMN",
+            help="table: column of online, charging, unmetered, load (load=cpu[%]) or ram_byte"
+            " (ram_byte=used[MiB]); STATE=COLUMN=WORD,WORD names the words that mean it. May be"
+            " given several times.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[UNIT]",
+            help="table: end of an interval that begins at --time, in which a user is available.",
+        ),
+    ] = None,
+    by_second: Annotated[
+        bool,
+        typer.Option(
+            "--by-second", help="table: join the rates of every whole second to their mean."
+        ),
+    ] = False,
+    split_gap_s: Annotated[
+        float | None,
+        typer.Option(help="table: a longer pause between two rates ends a record."),
+    ] = None,
 ) -> None:
-    """Convert a trace of usage or of a network into fleetsim's own form."""
+    """Convert a trace of usage or of a network into fleetsim's own form.
+
+    What was joined or left out is counted, here and in the README.md of DEST.
+    """
     from fleetsim.fleet.traces.formats import import_any
+    from fleetsim.fleet.traces.table_import import TableOptions
     from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
@@ -66,6 +125,16 @@ def import_(
         utc_offset_h=utc_offset_h,
         whole_days=whole_days,
     )
-    for line in import_any(format_, source, dest, options, app=app_name):
+    columns = TableOptions(
+        time=time,
+        rate=rate,
+        up_rate=up_rate,
+        until=until,
+        who=tuple(who or ()),
+        state=tuple(state or ()),
+        by_second=by_second,
+        split_gap_s=split_gap_s,
+    )
+    for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
         typer.echo(line)
     typer.echo(dest)

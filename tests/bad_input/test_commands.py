@@ -56,7 +56,7 @@ COMMANDS = {
         "data fetch fashion_mnist", "'fashion_mnist'", "did you mean 'fashion-mnist'?"
     ),
     "unknown form of a trace": (
-        "trace import flush folder new", "'flush'", "flhetbench, extrasensory, flash, fedscale"
+        "trace import flush folder new", "'flush'", "flhetbench, extrasensory, flash, flash-ready, fedscale"
     ),
     "trace that is not there": ("trace import states nowhere new", "nowhere: no such file"),
     "trace of another form": (
@@ -69,6 +69,8 @@ COMMANDS = {
     "import option of another format": (
         "trace import states trace new --online always", "--online", "flash"
     ),
+    "table without a time": ("trace import table taken new --rate r[bit/s]", "--time", "name the"),
+    "table without a unit": ("trace import table taken new --time t --rate r", "--rate r", "bit/s"),
     "time zone beyond the globe": ("trace import flash taken new --utc-offset-h 20", "14 h"),
     "trace in the way": (
         "trace import states trace folder", "folder: exists already", "new folder"

@@ -44,7 +44,21 @@ COMMANDS = {
     },
     ("selector", "show"): set(),
     ("selector", "break-even"): {"--study", "--arm", "--baseline", "--server-w", "--home"},
-    ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
+    ("trace", "import"): {
+        "--app",
+        "--by-second",
+        "--online",
+        "--rate",
+        "--split-gap-s",
+        "--state",
+        "--time",
+        "--unknown",
+        "--until",
+        "--up-rate",
+        "--utc-offset-h",
+        "--who",
+        "--whole-days",
+    },
 }
 
 

@@ -8,6 +8,7 @@ folder, or any file that is named by its path.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeGuard, get_args
 
@@ -18,13 +19,14 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.folder import check_new, csv_gz, is_unfit, new_folder, write_files
+from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
 from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_5g, read_norway_3g
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.units import MS_PER_S
 
-NetFormat = Literal["irish-5g", "norway-3g", "rates"]
+NetFormat = Literal["irish-5g", "norway-3g", "lumos5g", "rates"]
 
 RATES_HEADER = ("trace", "t_s", "down_bit_per_s")
 UP_COLUMN = "up_bit_per_s"
@@ -202,30 +204,50 @@ def _shortest(rate_bit_per_s: float) -> str:
     return f"{rate_bit_per_s:.0f}" if rate_bit_per_s.is_integer() else repr(rate_bit_per_s)
 
 
-def import_net_trace(format_: NetFormat, source: Path, dest: Path, *, app: str | None) -> None:
+def import_net_trace(
+    format_: NetFormat, source: Path, dest: Path, *, app: str | None
+) -> tuple[str, ...]:
     """Convert a network trace; see `fleetsim.fleet.traces.formats.import_any`."""
     if app is not None and format_ != "irish-5g":
         raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
     check_new(dest)
+    notes: tuple[str, ...] = ()
     match format_:
         case "irish-5g":
             trace = read_irish_5g(source, app=IRISH_APP if app is None else app)
         case "norway-3g":
             trace = read_norway_3g(source)
+        case "lumos5g":
+            read = read_lumos5g(source)
+            trace, notes = read.trace, read.notes
         case "rates":
             trace = read_net_trace(source)
+    write_imported(trace, dest, format_, notes)
+    return notes
+
+
+def write_imported(
+    trace: NetTrace, dest: Path, format_: str, notes: Sequence[str], rules: str = ""
+) -> None:
+    """Write an imported trace into a new folder, with a README that has the notes and rules.
+
+    Raises:
+        DataError: the folder exists or cannot be made, or a record's name does not fit.
+    """
+    check_new(dest)
     with new_folder(dest) as folder:
-        write_net_trace(trace, folder, readme=_readme(trace, format_))
+        write_net_trace(trace, folder, readme=_readme(trace, format_, notes, rules))
 
 
-def _readme(trace: NetTrace, format_: str) -> str:
+def _readme(trace: NetTrace, format_: str, notes: Sequence[str], rules: str) -> str:
     source = "/".join(Path(trace.name).parts[-2:])
     has_up = trace.up_bit_per_s is not None
     up = "\n| up_bit_per_s | bit/s | rate from the client |" if has_up else ""
+    said = "".join(f"\n- {note}" for note in notes)
     return f"""# Network trace
 
 {trace.num_records} traces, {trace.times_ms.size} samples, converted from `{source}` ({format_}).
-
+{said and said + chr(10)}{rules and chr(10) + rules + chr(10)}
 `rates.csv.gz`: one row per sample, which holds until the next row of the trace.
 
 | column | unit | meaning |

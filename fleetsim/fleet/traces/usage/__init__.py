@@ -6,6 +6,9 @@
 - `records`: records of a source, rotated into days from local midnight.
 - `importing`: import of published formats.
 - `flash`: event logs of FLASH.
+- `flash_ready`: intervals in which phones of FLASH are ready.
+- `features_labels`: phone state in the published files of ExtraSensory.
+- `table`: any table of usage, in columns that its owner names.
 - `fedscale`: behaviour file of FedScale.
 - `plain_pickle`: pickles of plain values, read without execution.
 - `app_sessions`: load and memory of app sessions, drawn for any trace.

@@ -12,6 +12,7 @@ import numpy as np
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_choice import counted
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
@@ -140,7 +141,8 @@ def read_intervals(main: Path) -> Records:
         raise table.fault(
             int(kept[i + 1]),
             f"starts at {start_s[i + 1]} but the user's interval before ends at {stop_s[i]}: they"
-            " overlap; merge them",
+            " overlap; merge them, or import the file with `fleetsim trace import table`, which"
+            " joins them",
         )
     trace = trace_of_intervals(
         str(main),
@@ -176,11 +178,50 @@ def read_samples(main: Path, unknown: Unknown) -> Records:
     same = user[1:] == user[:-1]
     for i in np.flatnonzero(same & (unix_s[1:] <= unix_s[:-1]))[:1]:
         way_out = "drop one" if unix_s[i + 1] == unix_s[i] else "sort the user's rows"
-        raise table.fault(int(row[i + 1]), f"t = {unix_s[i + 1]} after {unix_s[i]}; {way_out}")
+        raise table.fault(
+            int(row[i + 1]),
+            f"t = {unix_s[i + 1]} after {unix_s[i]}; {way_out}, or import the file with"
+            " `fleetsim trace import table`, which joins such rows",
+        )
+    return records_of_samples(str(main), ids, user, unix_s, charging[row], unmetered[row], unknown)
+
+
+def records_of_samples(
+    name: str,
+    ids: tuple[str, ...],
+    user: IntArray,
+    unix_s: IntArray,
+    charging: IntArray,
+    unmetered: IntArray,
+    unknown: Unknown,
+) -> Records:
+    """Return the records of samples of ExtraSensory's users; see `read_samples`.
+
+    Samples are sorted by time, and of several of one second the last one counts; both are counted
+    in the notes.
+
+    Args:
+        name: name for messages.
+        ids: name of every user [U]; each has a sample.
+        user: user of each sample, ascending [R].
+        unix_s: time of each sample [R].
+        charging: 1, 0, or -1 where it is not stated [R].
+        unmetered: as `charging` [R].
+        unknown: state at times without any sample.
+    """
+    num_unordered = int(np.count_nonzero((np.diff(user) == 0) & (np.diff(unix_s) < 0)))
+    order = np.lexsort((unix_s, user))
+    user, unix_s = user[order], unix_s[order]
+    first_row = np.searchsorted(user, np.arange(len(ids)))
+    is_charging = held(charging[order], first_row[user]) == 1
+    is_unmetered = held(unmetered[order], first_row[user]) == 1
+    is_last = np.append((np.diff(user) != 0) | (np.diff(unix_s) != 0), True)
+    num_repeated = int(np.count_nonzero(~is_last))
+    user, unix_s = user[is_last], unix_s[is_last]
+    is_charging, is_unmetered = is_charging[is_last], is_unmetered[is_last]
+    same = user[1:] == user[:-1]
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     last = np.append(first[1:], user.size) - 1
-    is_charging = held(charging[row], first[user]) == 1
-    is_unmetered = held(unmetered[row], first[user]) == 1
     silent = np.flatnonzero(same & (np.diff(unix_s) > _UNKNOWN_AFTER_S))
     if unknown == "hold":
         silent = silent[:0]
@@ -189,14 +230,18 @@ def read_samples(main: Path, unknown: Unknown) -> Records:
     online = np.repeat([True, False], [user.size, silent.size])
     begin_s = unix_s[first]
     trace = trace_of_changes(
-        str(main),
+        name,
         ids,
         unix_s[last] - begin_s + _SAMPLE_S,
         user[source],
         at_s - begin_s[user[source]],
         (online, is_charging[source], is_unmetered[source]),
     )
-    return Records(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S))
+    notes = (
+        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
+        *counted(num_repeated, "of the same second as a later one of their user, which counts"),
+    )
+    return Records(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S), notes)
 
 
 def _read_rows(main: Path) -> CsvTable:

@@ -119,12 +119,17 @@ def form_of(main: Path) -> CsvForm:
 
 
 def write_trace(
-    trace: Trace, folder: Path, *, readme: str | None = None, notes: Sequence[str] = ()
+    trace: Trace,
+    folder: Path,
+    *,
+    readme: str | None = None,
+    notes: Sequence[str] = (),
+    rules: str = "",
 ) -> None:
     """Write a trace in fleetsim's own form: states.csv.gz, users.csv.gz and README.md.
 
     The same trace gives the same bytes. Without a text for README.md, it explains the columns, with
-    the notes.
+    the notes and the rules of the import.
 
     Raises:
         DataError: the folder cannot be written to, or a user's name does not fit a CSV file.
@@ -149,18 +154,18 @@ def write_trace(
     files = {
         "users.csv.gz": csv_gz(forms.USERS_HEADER, users),
         "states.csv.gz": csv_gz(header, states),
-        "README.md": (_readme(trace, notes) if readme is None else readme).encode(),
+        "README.md": (_readme(trace, notes, rules) if readme is None else readme).encode(),
     }
     write_files(folder, files)
 
 
-def _readme(trace: Trace, notes: Sequence[str]) -> str:
+def _readme(trace: Trace, notes: Sequence[str], rules: str) -> str:
     source = "/".join(Path(trace.name).parts[-2:])
     said = "".join(f"\n- {note}" for note in notes)
     return f"""# Usage trace
 
 {trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
-{said and said + chr(10)}
+{said and said + chr(10)}{rules and chr(10) + rules + chr(10)}
 `users.csv.gz`: one row per user.
 
 | column | unit | meaning |

@@ -7,31 +7,26 @@ is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effec
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.json_object import read_json_object
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.records import DAY_S, Records, held, trace_of_changes
-from fleetsim.host import paths
-from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
 from fleetsim.quoting import quoted
 
 OnlineRule = Literal["locked", "always"]
 """Rule by which a phone of an event log is online: while its screen is locked, or always."""
 
-_MOST_BYTE = 1 << 30
-_MOST_OBJECTS = 4_000_000
 _EPOCH = datetime(1970, 1, 1)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
@@ -180,50 +175,13 @@ def _log(messages: str) -> _Log:
 
 def _phones(path: Path) -> dict[str, str]:
     """Return the messages of every phone."""
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = dict(pairs)
-        if len(names) < len(pairs):
-            raise DataError(f"{path}: a key stands twice in one object; rename or drop one")
-        return names
-
-    def refused(constant: str) -> NoReturn:
-        raise DataError(f"{path}: {constant} is no JSON; correct it")
-
-    try:
-        document = json.loads(_text(path), object_pairs_hook=distinct, parse_constant=refused)
-    except json.JSONDecodeError as fault:
-        raise DataError(
-            f"{path}, line {fault.lineno}: is not JSON ({fault.msg}, column {fault.colno}); fetch"
-            " the file again"
-        ) from fault
-    except (RecursionError, MemoryError, ValueError) as fault:
-        raise DataError(f"{path}: is not JSON of this form ({fault}); check the file") from fault
-    if not isinstance(document, dict) or not document:
-        raise DataError(f"{path}: must be a JSON object of phones, each with messages")
+    document = read_json_object(path, holds="phones, each with messages")
     for phone, fields in document.items():
         if not isinstance(fields, dict) or not isinstance(fields.get("messages"), str):
             raise DataError(
                 f"{path}: phone {quoted(phone)} has no text under messages; add or drop it"
             )
     return {phone: fields["messages"] for phone, fields in document.items()}
-
-
-def _text(path: Path) -> str:
-    try:
-        with paths.opened(path) as file:
-            if path.suffix == ".gz":
-                content = unpacked(file, os.fstat(file.fileno()).st_size, str(path)).read()
-            else:
-                content = file.read(_MOST_BYTE + 1)
-    except GZIP_FAULTS as fault:
-        raise DataError(f"{path}: cannot be read ({fault}); copy or fetch it again") from fault
-    if len(content) > _MOST_BYTE:
-        raise DataError(f"{path}: holds more than {_MOST_BYTE >> 20} MiB; split it")
-    # Each becomes a Python object of sixty bytes and more.
-    if content.count(b"{") + content.count(b"[") > _MOST_OBJECTS:
-        raise DataError(f"{path}: holds more than {_MOST_OBJECTS} objects and lists; split it")
-    return content.decode("utf-8-sig")
 
 
 def _listed(left_out: Counter[str]) -> str:

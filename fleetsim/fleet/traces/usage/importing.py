@@ -9,12 +9,21 @@ from typing import Literal
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.folder import check_new, new_folder
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.features_labels import (
+    SUFFIXES,
+    people_in,
+    read_features_labels,
+)
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
+from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
 from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, local_days
+from fleetsim.host import paths
 
-TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
+TraceFormat = Literal[
+    "states", "intervals", "flhetbench", "extrasensory", "flash", "flash-ready", "fedscale"
+]
 
 _WITH_UNKNOWN = ("extrasensory", "flash")
 _WITH_LOCKS = ("flash",)
@@ -45,13 +54,27 @@ def import_trace(
     """Convert a trace of one of `TraceFormat`; see `fleetsim.fleet.traces.formats.import_any`."""
     _check(format_, options)
     check_new(dest)
-    records = _read(format_, source, options)
+    return write_imported(_read(format_, source, options), dest, options)
+
+
+def write_imported(
+    records: Records, dest: Path, options: ImportOptions, *, rules: str = ""
+) -> tuple[str, ...]:
+    """Write imported records into a new folder, with a README that has the notes and rules.
+
+    Returns:
+        Notes on what was joined or left out, a line each.
+
+    Raises:
+        DataError: the folder exists or cannot be made, or no user has a whole day.
+    """
+    check_new(dest)
     trace = local_days(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
     notes = records.notes
     if dropped := records.trace.num_users - trace.num_users:
         notes += (f"left out: {dropped} with less than a whole day",)
     with new_folder(dest) as folder:
-        write_trace(trace, folder, notes=notes)
+        write_trace(trace, folder, notes=notes, rules=rules)
     return notes
 
 
@@ -59,13 +82,36 @@ def _read(format_: str, source: Path, options: ImportOptions) -> Records:
     unknown = options.unknown or "hold"
     if format_ == "flash":
         return read_flash(source, unknown, options.online or "locked")
+    if format_ == "flash-ready":
+        return read_flash_ready(source)
     if format_ == "fedscale":
         return read_fedscale(source)
+    if format_ == "extrasensory" and _is_published(source):
+        return read_features_labels(source, unknown)
     main = main_file(source)
     form: CsvForm = form_of(main)
     if form != format_:
         raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
     return read_records(main, form, unknown)
+
+
+def _is_published(source: Path) -> bool:
+    """Return True for files of ExtraSensory as published, or a folder of them."""
+    if paths.is_folder(source):
+        return bool(people_in(source))
+    return source.name.endswith(SUFFIXES)
+
+
+def check_offset(offset_h: float | None) -> None:
+    """Refuse an offset that no clock has.
+
+    Raises:
+        ScenarioError: it is beyond `MOST_UTC_OFFSET_H`.
+    """
+    if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:
+        raise ScenarioError(
+            f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
+        )
 
 
 def _check(format_: str, options: ImportOptions) -> None:
@@ -79,8 +125,4 @@ def _check(format_: str, options: ImportOptions) -> None:
             f"trace import: --online means nothing to {format_}, which knows no locks; it is for"
             f" {' and '.join(_WITH_LOCKS)}"
         )
-    offset_h = options.utc_offset_h
-    if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:
-        raise ScenarioError(
-            f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
-        )
+    check_offset(options.utc_offset_h)

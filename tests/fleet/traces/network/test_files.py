@@ -246,7 +246,9 @@ def test_an_import_writes_over_nothing_and_knows_its_formats(tmp_path: Path) -> 
         import_any("rates", tmp_path, tmp_path)
     with pytest.raises(DataError, match=r"nowhere: no such folder"):
         import_any("norway-3g", tmp_path / "nowhere", tmp_path / "mine")
-    with pytest.raises(ScenarioError, match=r"'4g' is not known; must be one of states, .*, irish"):
+    with pytest.raises(
+        ScenarioError, match=r"'4g' is not known; must be one of table, states, .*, irish"
+    ):
         import_any("4g", tmp_path, tmp_path / "mine")
     with pytest.raises(ScenarioError, match=r"format 'flush' is not known; .* did you mean 'flash"):
         import_any("flush", tmp_path, tmp_path / "mine")

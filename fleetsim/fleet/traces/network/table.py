@@ -1,0 +1,231 @@
+"""Import of any table of measured rates: one row per sample, in columns that its owner names.
+
+Rules, each counted in the notes of the import:
+
+- A row without a time, or without any rate, is left out.
+- Rows of a record are sorted by time; those that were earlier than the row above count.
+- Rows of the same millisecond of a record become one, with the mean of their rates (of each
+  direction, over the rows that have it). `by_second` does the same for rows of the same second.
+- A rate that is missing in one direction only is that of the sample before, or 0 at first.
+- A record whose rates are all 0 is left out.
+- A pause of more than `split_gap_s` between two samples ends a record, if given: what follows is
+  another record, NAME/2 and so on, and the sample before the pause lasts as long as the median
+  sample.
+
+The last sample of a record lasts as long as the median of its samples, or 1 s if it is the only
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_choice import (
+    ColumnChoice,
+    counted,
+    named_rows,
+    numbers_of,
+    refuse,
+    times_of,
+)
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
+from fleetsim.units import BIT_PER_S_OF, MS_PER_S
+
+_LONE_SAMPLE_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RateColumns:
+    """Columns of a table of rates, and how its rows become records."""
+
+    time: ColumnChoice
+    down: ColumnChoice
+    """Rate to the client."""
+    up: ColumnChoice | None = None
+    """Rate from the client; None: not measured."""
+    who: tuple[ColumnChoice, ...] = ()
+    """Columns whose values together name the record of a row; empty: all rows are one record."""
+    by_second: bool = False
+    """True to join the rows of every whole second of a record, and not only those of one
+    millisecond."""
+    split_gap_s: float | None = None
+    """Longest pause inside a record; None: any."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadRates:
+    """Records of a table, and notes on what was joined or left out."""
+
+    trace: NetTrace
+    notes: tuple[str, ...]
+
+
+def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
+    """Read a table of rates; the rules are those of the module.
+
+    Raises:
+        ScenarioError: a unit is missing or unknown.
+        DataError: the file cannot be read, lacks a column, or holds a value that is neither a
+            number nor missing, or no usable row.
+    """
+    factors = {
+        choice: choice.factor(BIT_PER_S_OF)
+        for choice in (columns.down, columns.up)
+        if choice is not None
+    }
+    table = read_csv_table(path)
+    if table.num_rows == 0:
+        raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
+    at_s = times_of(table, columns.time).at_s
+    rates = np.array([_rates(table, choice, factor) for choice, factor in factors.items()])
+    record, names = named_rows(table, columns.who)
+    has_time, has_rate = ~np.isnan(at_s), ~np.isnan(rates).all(axis=0)
+    kept = np.flatnonzero(has_time & has_rate)
+    if kept.size == 0:
+        raise DataError(
+            f"{path}: none of {table.num_rows} rows has a time and a rate; check the columns"
+        )
+    joined = _joined(record[kept], at_s[kept], rates[:, kept], by_second=columns.by_second)
+    notes = [
+        f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
+        *counted(np.count_nonzero(~has_time), "left out without a time"),
+        *counted(np.count_nonzero(has_time & ~has_rate), "left out without a rate"),
+        *counted(
+            joined.num_unordered, "earlier than the row above in their record; sorted by time"
+        ),
+        *counted(
+            joined.num_repeated,
+            f"of the same {'second' if columns.by_second else 'millisecond'} as another of their"
+            f" record, in {joined.num_records_with_repeats} of {len(names)} records; joined to"
+            f" {joined.num_joined} samples by their mean",
+        ),
+        *counted(joined.num_held, "without one of the two rates, which is that before it"),
+    ]
+    trace, more = _trace(path, names, joined, columns.split_gap_s)
+    return ReadRates(trace, (*notes, *more))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    """Samples of a table in order, one per record and moment."""
+
+    record: IntArray
+    """[S], ascending."""
+    time_ms: IntArray
+    """[S], ascending within a record."""
+    rates: FloatArray
+    """[1 or 2, S]"""
+    num_unordered: int
+    num_repeated: int
+    """Rows that share their moment with another one."""
+    num_joined: int
+    """Samples that come of more than one row."""
+    num_records_with_repeats: int
+    num_held: int
+
+
+def _joined(record: IntArray, at_s: FloatArray, rates: FloatArray, *, by_second: bool) -> _Joined:
+    time_ms = np.rint(at_s * MS_PER_S).astype(np.int64)
+    if by_second:
+        time_ms = time_ms // MS_PER_S * MS_PER_S
+    as_read = np.argsort(record, kind="stable")
+    same = np.diff(record[as_read]) == 0
+    num_unordered = int(np.count_nonzero(same & (np.diff(time_ms[as_read]) < 0)))
+    order = np.lexsort((time_ms, record))
+    record, time_ms, rates = record[order], time_ms[order], rates[:, order]
+    is_new = np.append(True, (np.diff(record) != 0) | (np.diff(time_ms) != 0))
+    first = np.flatnonzero(is_new)
+    num_rows = np.diff(np.append(first, record.size))
+    has = ~np.isnan(rates)
+    total = np.add.reduceat(np.where(has, rates, 0.0), first, axis=1)
+    count = np.add.reduceat(has.astype(np.int64), first, axis=1)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    record, time_ms = record[first], time_ms[first]
+    num_held = int(np.isnan(mean).sum())
+    return _Joined(
+        record=record,
+        time_ms=time_ms,
+        rates=np.array([_held(row, record) for row in mean]),
+        num_unordered=num_unordered,
+        num_repeated=int(num_rows[num_rows > 1].sum()),
+        num_joined=int(np.count_nonzero(num_rows > 1)),
+        num_records_with_repeats=int(np.unique(record[num_rows > 1]).size),
+        num_held=num_held,
+    )
+
+
+def _held(rates: FloatArray, record: IntArray) -> FloatArray:
+    """Replace NaN by the rate before it in the same record, or 0 at first [S]."""
+    at = np.maximum.accumulate(np.where(np.isnan(rates), -1, np.arange(rates.size)))
+    is_known = (at >= 0) & (record[np.maximum(at, 0)] == record)
+    return np.where(is_known, rates[np.maximum(at, 0)], 0.0)
+
+
+def _trace(
+    path: Path, names: tuple[str, ...], joined: _Joined, split_gap_s: float | None
+) -> tuple[NetTrace, list[str]]:
+    """Return the records, each from 0 on, and notes on pauses and on what was left out."""
+    step_ms = np.diff(joined.time_ms)
+    is_same = np.diff(joined.record) == 0
+    is_pause = np.zeros(step_ms.size, dtype=np.bool_)
+    if split_gap_s is not None:
+        is_pause = is_same & (step_ms > split_gap_s * MS_PER_S)
+    first = np.append(0, np.flatnonzero(~is_same | is_pause) + 1)
+    end = np.append(first[1:], joined.time_ms.size)
+    parts: dict[int, int] = {}
+    ids, spans_ms, kept, silent = [], [], np.zeros(joined.time_ms.size, dtype=np.bool_), 0
+    times_ms = joined.time_ms.copy()
+    for begin, stop in zip(first.tolist(), end.tolist(), strict=True):
+        record = int(joined.record[begin])
+        parts[record] = parts.get(record, 0) + 1
+        if not (joined.rates[:, begin:stop] > 0.0).any():
+            silent += 1
+            continue
+        times_ms[begin:stop] -= joined.time_ms[begin]
+        kept[begin:stop] = True
+        part = parts[record]
+        ids.append(names[record] if part == 1 else f"{names[record]}/{part}")
+        spans_ms.append(int(times_ms[stop - 1]) + _lasting_ms(times_ms[begin:stop]))
+    if not ids:
+        raise DataError(f"{path}: no record carries a bit; check the column of the rate")
+    rates = joined.rates[:, kept]
+    sizes = [int(stop - begin) for begin, stop in zip(first, end, strict=True) if kept[begin]]
+    trace = NetTrace(
+        name=str(path),
+        record_ids=tuple(ids),
+        span_ms=np.array(spans_ms, dtype=np.int64),
+        offsets=np.cumsum([0, *sizes]),
+        times_ms=times_ms[kept],
+        down_bit_per_s=rates[0].copy(),
+        up_bit_per_s=rates[1].copy() if len(rates) > 1 else None,
+    )
+    notes = [f"{len(ids)} records, {trace.span_ms.sum() / 3.6e6:.2f} h"]
+    if silent:
+        notes.append(f"{silent} records left out that never carry a bit")
+    if split_gap_s is not None:
+        notes.append(f"{int(is_pause.sum())} pauses of more than {split_gap_s:g} s end a record")
+    elif (is_same & kept[1:]).any():
+        longest_s = int(step_ms[is_same & kept[1:]].max()) / MS_PER_S
+        notes.append(f"longest time from a sample to the next: {longest_s:g} s")
+    return trace, notes
+
+
+def _lasting_ms(times_ms: IntArray) -> int:
+    """Return how long the last of these samples lasts: the median of the others, or 1 s."""
+    if times_ms.size < 2:
+        return _LONE_SAMPLE_MS
+    return max(1, int(np.median(np.diff(times_ms))))
+
+
+def _rates(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArray:
+    rates = numbers_of(table, choice, factor)
+    refuse(table, choice.column, rates < 0.0, "is below 0; correct it or leave it empty")
+    is_high: BoolArray = rates > MAX_BIT_PER_S
+    refuse(table, choice.column, is_high, f"is beyond {MAX_BIT_PER_S:g} bit/s; check the unit")
+    return rates

@@ -1,0 +1,142 @@
+"""Ready times of FLASH: intervals in which a phone may train, without the events behind them.
+
+Two published forms (Yang et al., WWW 2021; PKU-Chengxu/FLASH), times in seconds after a midnight:
+
+- `ready_strict.json`, `ready_loose.json`: {USER: [[start, end], ...]}, from the older logs: on the
+  charger (strict), or on the charger or with a battery that is okay (loose). No span is stated: a
+  record is the whole days around a user's intervals.
+- the cache of `models/timer.py` (FLASH@70e47eb), as FLHetBench publishes it in
+  `data/cached_timers.json`: {GUID: {"isSuccess", "trace_start", "trace_end", "ready_time"}},
+  locked, on the charger and on Wi-Fi, with the span of the log.
+
+A phone is online, charging and unmetered while it is ready, and none of them otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.json_object import read_json_object
+from fleetsim.fleet.traces.usage.records import DAY_S, Records, trace_of_intervals
+
+_MOST_S = 1e11
+_SPAN = ("trace_start", "trace_end")
+
+
+class _Phone(NamedTuple):
+    """Usable intervals of one phone, sorted and disjoint."""
+
+    pairs: list[tuple[int, int]]
+    begin_s: int
+    end_s: int
+
+
+class _UnusableError(ValueError):
+    """Reason why a phone is left out."""
+
+
+def read_flash_ready(path: Path) -> Records:
+    """Read ready times; phones without a usable interval are left out and counted in the notes.
+
+    Overlapping and touching intervals become their union, unordered ones are sorted, those that
+    last no second are dropped, and those that leave the span of the log are cut; all are counted.
+
+    Raises:
+        DataError: the file is missing, too large or of another form, or no phone can be read.
+    """
+    document = read_json_object(path, holds="phones, each with [start, end] intervals")
+    found: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    phones: dict[str, _Phone] = {}
+    for name, fields in document.items():
+        try:
+            phones[name] = _phone(path, name, fields, found)
+        except _UnusableError as fault:
+            left_out[str(fault)] += 1
+    listed = ", ".join(f"{num} {reason}" for reason, num in sorted(left_out.items()))
+    if not phones:
+        raise DataError(
+            f"{path}: none of {len(document)} phones can be read ({listed}); check the file"
+        )
+    begin_s, end_s = (
+        np.array([getattr(phone, key) for phone in phones.values()], dtype=np.int64)
+        for key in ("begin_s", "end_s")
+    )
+    user = np.repeat(np.arange(len(phones)), [len(phone.pairs) for phone in phones.values()])
+    pairs: IntArray = np.array([pair for phone in phones.values() for pair in phone.pairs])
+    trace = trace_of_intervals(
+        str(path),
+        tuple(phones),
+        end_s - begin_s,
+        user,
+        pairs[:, 0] - begin_s[user],
+        pairs[:, 1] - begin_s[user],
+    )
+    notes = [f"{len(phones)} of {len(document)} phones, {len(pairs)} intervals"]
+    notes += [f"left out: {listed}"] if left_out else []
+    notes += [f"{num} intervals {what}" for what, num in sorted(found.items())]
+    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), tuple(notes))
+
+
+def _phone(path: Path, name: str, fields: Any, found: Counter[str]) -> _Phone:
+    """Return a phone's intervals, and count in `found` what was joined or dropped."""
+    span: tuple[int, int] | None = None
+    listed = fields
+    if isinstance(fields, dict):
+        listed = fields.get("ready_time")
+        if fields.get("isSuccess") is False:
+            raise _UnusableError("without a readable log")
+        begin, end = (fields.get(key) for key in _SPAN)
+        if not _is_time(begin) or not _is_time(end) or not begin < end:
+            raise _UnusableError("without a span")
+        span = math.floor(begin), math.floor(end)
+    if not isinstance(listed, list):
+        raise DataError(
+            f"{path}: phone {name!a} has no list of [start, end] intervals; add or drop it"
+        )
+    pairs: list[tuple[int, int]] = []
+    for number, pair in enumerate(listed, start=1):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(map(_is_time, pair))):
+            raise DataError(
+                f"{path}: phone {name!a}, interval {number}: is not [start, end] in seconds;"
+                " correct or drop it"
+            )
+        pairs.append((math.floor(pair[0]), math.floor(pair[1])))
+    is_kept = [start < end for start, end in pairs]
+    found["dropped that last no second"] += is_kept.count(False)
+    kept = [pair for pair, is_one in zip(pairs, is_kept, strict=True) if is_one]
+    if span is not None:
+        cut = [(max(start, span[0]), min(end, span[1])) for start, end in kept]
+        found["cut to the span of their log"] += sum(a != b for a, b in zip(cut, kept, strict=True))
+        kept = [(start, end) for start, end in cut if start < end]
+    if not kept:
+        raise _UnusableError("never ready")
+    ordered = sorted(kept)
+    found["not in order of time; sorted"] += sum(
+        later < earlier for earlier, later in pairwise(kept)
+    )
+    united = [ordered[0]]
+    for start, end in ordered[1:]:
+        if start <= united[-1][1]:
+            found["overlap or touch the one before; joined to their union"] += 1
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    if span is None:
+        span = united[0][0] // DAY_S * DAY_S, -(-united[-1][1] // DAY_S) * DAY_S
+    for what in [what for what, num in found.items() if num == 0]:
+        del found[what]
+    return _Phone(united, *span)
+
+
+def _is_time(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < _MOST_S

@@ -1,0 +1,366 @@
+"""Import of any table of people's usage: states per sample, or intervals of availability.
+
+Rules for samples, each counted in the notes of the import:
+
+- A row without a time is left out; a state that is missing in a row is that of the row before it,
+  or 0 at first (online: 1).
+- Rows of a user are sorted by time; those that were earlier than the row above count.
+- Times are rounded down to whole seconds. Of several rows of one second of a user the last one
+  counts, as it stands in the file.
+- The last state of a user lasts as long as the median of the user's samples, at least 1 s.
+- A state that no column gives is the same throughout: online 1, charging 0, unmetered 0, load 0,
+  ram_byte 0.
+
+Rules for intervals, in which a user is online, charging and unmetered, and none of them outside:
+
+- A row without a begin or an end, or that ends when it begins, is left out.
+- Intervals of a user that overlap or touch become one, their union.
+- A record is the whole days from the midnight before the user's first interval to the midnight
+  after the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.column_choice import (
+    MISSING,
+    ColumnChoice,
+    column_choice,
+    counted,
+    named_rows,
+    numbers_of,
+    refuse,
+    texts_of,
+    times_of,
+)
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.records import DAY_S, Records, trace_of_intervals
+from fleetsim.fleet.traces.usage.trace import Trace, without_repeats
+from fleetsim.quoting import quoted
+from fleetsim.units import BYTE_OF, FRACTION_OF
+
+FLAGS: Final = ("online", "charging", "unmetered")
+STATES: Final = (*FLAGS, "load", "ram_byte")
+
+_TRUE = ("1", "1.0", "true", "t", "yes", "y", "on")
+_FALSE = ("0", "0.0", "false", "f", "no", "n", "off")
+_WORDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "online": (("online", "connected", "reachable"), ("offline", "disconnected", "unreachable")),
+    "charging": (
+        ("charging", "full", "plugged", "ac", "usb", "wireless"),
+        ("discharging", "not_charging", "not charging", "unplugged", "battery"),
+    ),
+    "unmetered": (
+        ("unmetered", "wifi", "wi-fi", "ethernet"),
+        ("metered", "cellular", "mobile", "wwan", "lte", "2g", "3g", "4g", "5g", "not_reachable"),
+    ),
+}
+"""Words of each state that mean true, and that mean false, in addition to `_TRUE` and `_FALSE`."""
+
+_UNKNOWN_AFTER_S = 600
+_MOST_LOAD = 0.999
+"""Load of a processor that a table calls fully used: the rest is what a trace's load leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """A column that gives a state, and the words in it that mean true."""
+
+    choice: ColumnChoice
+    words: frozenset[str] | None = None
+    """Words, in lower case, that mean true, and all others false; None: the usual words."""
+
+
+def state_column(text: str) -> tuple[str, StateColumn]:
+    """Return the state and the column of `STATE=COLUMN[unit]` or `STATE=COLUMN=WORD,WORD`.
+
+    Raises:
+        ScenarioError: it is of another form, or names no state.
+
+    >>> state_column("charging=plugged=ac,usb")[1].words == frozenset({"ac", "usb"})
+    True
+    """
+    state, equals, rest = text.partition("=")
+    if state not in STATES or not equals or not rest:
+        raise ScenarioError(
+            f"trace import table: --state {quoted(text)}: must be STATE=COLUMN or"
+            f" STATE=COLUMN=WORD,WORD with a STATE of {', '.join(STATES)}"
+        )
+    column, equals, words = rest.partition("=")
+    if equals and state not in FLAGS:
+        raise ScenarioError(
+            f"trace import table: --state {quoted(text)}: words are for {', '.join(FLAGS)}; drop"
+            " them"
+        )
+    means = frozenset(word.strip().lower() for word in words.split(",")) if equals else None
+    return state, StateColumn(column_choice("--state", column), means)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageColumns:
+    """Columns of a table of usage."""
+
+    time: ColumnChoice
+    """Time of a sample, or begin of an interval."""
+    until: ColumnChoice | None = None
+    """End of an interval; None: rows are samples."""
+    who: tuple[ColumnChoice, ...] = ()
+    """Columns whose values together name the user of a row; empty: all rows are one user's."""
+    states: Mapping[str, StateColumn] = field(default_factory=dict)
+    """Columns of the states; of samples only, which need at least one."""
+
+
+def read_usage_table(
+    path: Path, columns: UsageColumns, *, unknown: Unknown = "hold", utc_offset_h: float | None
+) -> Records:
+    """Read a table of samples or of intervals; the rules are those of the module.
+
+    Args:
+        path: .csv or .csv.gz file.
+        columns: its columns.
+        unknown: state more than 600 s after a sample without a next one: `hold`, or `offline`.
+        utc_offset_h: hours by which the users' clock is ahead of that of the table; None: what its
+            dates state, or 0.
+
+    Raises:
+        ScenarioError: the columns do not go together.
+        DataError: the file cannot be read, lacks a column, or holds an unusable value.
+    """
+    if columns.until is None and not columns.states:
+        raise ScenarioError(
+            "trace import table: no --state is given, and no --rate; name a column of"
+            f" {', '.join(STATES)}, such as --state charging=plugged, or --until for intervals"
+        )
+    if columns.until is not None and columns.states:
+        raise ScenarioError(
+            "trace import table: --until means that users are available in the rows' intervals, and"
+            " --state that rows are samples; leave one out"
+        )
+    table = read_csv_table(path)
+    if table.num_rows == 0:
+        raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
+    user, names = named_rows(table, columns.who)
+    if columns.until is None:
+        return _samples(table, columns, user, names, unknown)
+    return _intervals(table, columns.time, columns.until, user, names, utc_offset_h)
+
+
+def _samples(
+    table: CsvTable,
+    columns: UsageColumns,
+    user: IntArray,
+    names: tuple[str, ...],
+    unknown: Unknown,
+) -> Records:
+    times = times_of(table, columns.time)
+    values = {name: _values(table, name, column) for name, column in columns.states.items()}
+    kept = np.flatnonzero(~np.isnan(times.at_s))
+    if kept.size == 0:
+        raise DataError(f"{table.path}: none of {table.num_rows} rows has a time; check --time")
+    at_s = np.floor(times.at_s[kept]).astype(np.int64)
+    who, ids = _renumbered(user[kept], names)
+    by_user = np.argsort(who, kind="stable")
+    num_unordered = int(
+        np.count_nonzero((np.diff(who[by_user]) == 0) & (np.diff(at_s[by_user]) < 0))
+    )
+    order = np.lexsort((at_s, who))
+    who, at_s, rows = who[order], at_s[order], kept[order]
+    held = {name: _held(column[rows], who, name) for name, column in values.items()}
+    is_last = np.append((np.diff(who) != 0) | (np.diff(at_s) != 0), True)
+    num_repeated = int(np.count_nonzero(~is_last))
+    who, at_s = who[is_last], at_s[is_last]
+    held = {name: column[is_last] for name, column in held.items()}
+    first = np.searchsorted(who, np.arange(len(ids)))
+    end = np.append(first[1:], who.size)
+    step_s = np.diff(at_s)
+    last_s = [
+        max(1, int(np.median(step_s[begin : stop - 1]))) if stop - begin > 1 else 1
+        for begin, stop in zip(first.tolist(), end.tolist(), strict=True)
+    ]
+    begin_s = at_s[first]
+    span_s = at_s[end - 1] - begin_s + np.array(last_s)
+    silent = np.flatnonzero((np.diff(who) == 0) & (step_s > _UNKNOWN_AFTER_S))
+    trace = _trace_of_states(
+        str(table.path),
+        ids,
+        span_s,
+        who,
+        at_s - begin_s[who],
+        held,
+        silent if unknown == "offline" else silent[:0],
+    )
+    notes = [
+        f"{table.num_rows} rows of {len(ids)} users read",
+        *counted(table.num_rows - kept.size, "left out without a time"),
+        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
+        *counted(num_repeated, "of the same second as a later one of their user, which counts"),
+        *counted(silent.size, f"with no other within {_UNKNOWN_AFTER_S} s after them; {unknown}"),
+        *_given(columns.states),
+    ]
+    stated_s = np.nan_to_num(times.utc_offset_s[rows[is_last]], nan=0.0).astype(np.int64)
+    return Records(trace, begin_s, stated_s[first], tuple(notes))
+
+
+def _trace_of_states(
+    name: str,
+    ids: tuple[str, ...],
+    span_s: IntArray,
+    who: IntArray,
+    times_s: IntArray,
+    held: Mapping[str, FloatArray],
+    silent: IntArray,
+) -> Trace:
+    """Return the trace of samples in order, offline from 600 s after those in `silent` on."""
+    source = np.concatenate([np.arange(who.size), silent])
+    at_s = np.concatenate([times_s, times_s[silent] + _UNKNOWN_AFTER_S])
+    order = np.lexsort((at_s, who[source]))
+    source, at_s = source[order], at_s[order]
+    is_silent = np.concatenate([np.zeros(who.size, np.bool_), np.ones(silent.size, np.bool_)])[
+        order
+    ]
+
+    def column(state: str, default: float) -> FloatArray:
+        values = held.get(state)
+        return np.full(source.size, default) if values is None else values[source]
+
+    return without_repeats(
+        Trace(
+            name=name,
+            user_ids=ids,
+            span_s=span_s,
+            offsets=np.searchsorted(who[source], np.arange(len(ids) + 1)),
+            times_s=at_s,
+            online=(column("online", 1.0) == 1.0) & ~is_silent,
+            charging=column("charging", 0.0) == 1.0,
+            unmetered=column("unmetered", 0.0) == 1.0,
+            load=column("load", 0.0),
+            ram_byte=column("ram_byte", 0.0).astype(np.int64),
+        )
+    )
+
+
+def _intervals(
+    table: CsvTable,
+    time: ColumnChoice,
+    until: ColumnChoice,
+    user: IntArray,
+    names: tuple[str, ...],
+    utc_offset_h: float | None,
+) -> Records:
+    begin, end = times_of(table, time), times_of(table, until)
+    is_whole = ~(np.isnan(begin.at_s) | np.isnan(end.at_s))
+    refuse(
+        table,
+        until.column,
+        is_whole & (end.at_s < begin.at_s),
+        f"is before its begin in column {quoted(time.column)}; correct it or drop the row",
+    )
+    start_s = np.floor(np.nan_to_num(begin.at_s)).astype(np.int64)
+    stop_s = np.floor(np.nan_to_num(end.at_s)).astype(np.int64)
+    is_kept = is_whole & (stop_s > start_s)
+    kept = np.flatnonzero(is_kept)
+    if kept.size == 0:
+        raise DataError(
+            f"{table.path}: none of {table.num_rows} intervals lasts a second; check the columns"
+        )
+    who, ids = _renumbered(user[kept], names)
+    order = np.lexsort((start_s[kept], who))
+    by_user = np.argsort(who, kind="stable")
+    in_file = start_s[kept][by_user]
+    num_unordered = int(np.count_nonzero((np.diff(who[by_user]) == 0) & (np.diff(in_file) < 0)))
+    who, rows = who[order], kept[order]
+    start_s, stop_s = start_s[rows], stop_s[rows]
+    opens, reach_s = _union(who, start_s, stop_s)
+    first_row = np.searchsorted(who, np.arange(len(ids)))
+    stated_s = np.nan_to_num(begin.utc_offset_s[rows], nan=0.0).astype(np.int64)[first_row]
+    offset_s = stated_s if utc_offset_h is None else np.full(len(ids), round(utc_offset_h * 3600))
+    last_s = np.maximum.reduceat(stop_s, first_row)
+    origin_s = (start_s[first_row] + offset_s) // DAY_S * DAY_S - offset_s
+    span_s = -(-(last_s - origin_s) // DAY_S) * DAY_S
+    of = who[opens]
+    trace = trace_of_intervals(
+        str(table.path), ids, span_s, of, start_s[opens] - origin_s[of], reach_s - origin_s[of]
+    )
+    num_joined = rows.size - int(opens.size)
+    notes = (
+        f"{table.num_rows} intervals of {len(ids)} users read, {opens.size} kept",
+        *counted(int(np.count_nonzero(~is_whole)), "left out without a begin or an end"),
+        *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
+        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
+        *counted(num_joined, "overlap or touch one before them; joined to their union"),
+    )
+    return Records(trace, origin_s, offset_s, notes)
+
+
+def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows that open a united interval [J], and the end of each [J].
+
+    Rows are sorted by user and begin.
+    """
+    # Ends are made to rise with the user, so that one running maximum serves all users.
+    base = int(start_s.min())
+    width = int(stop_s.max()) - base + 1
+    reach = np.maximum.accumulate(stop_s - base + who * width)
+    is_open = np.append(True, (start_s[1:] - base + who[1:] * width) > reach[:-1])
+    opens = np.flatnonzero(is_open)
+    last = np.append(opens[1:], who.size) - 1
+    return opens, reach[last] - who[last] * width + base
+
+
+def _values(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
+    """Return a state of every row [num_rows]; NaN where it is missing."""
+    if state == "load":
+        load = numbers_of(
+            table, column.choice, column.choice.factor(FRACTION_OF, default="fraction")
+        )
+        says = "is outside 0 to 1 (0 to 100 %); name the unit, such as --state 'load=cpu[%]'"
+        refuse(table, column.choice.column, (load < 0.0) | (load > 1.0), says)
+        return np.minimum(load, _MOST_LOAD)
+    if state == "ram_byte":
+        byte = numbers_of(table, column.choice, column.choice.factor(BYTE_OF, default="byte"))
+        refuse(table, column.choice.column, byte < 0.0, "is below 0; correct it")
+        return np.rint(byte)
+    texts = [text.lower() for text in texts_of(table, column.choice)]
+    if column.words is not None:
+        return np.array(
+            [np.nan if text in MISSING else float(text in column.words) for text in texts]
+        )
+    true, false = _WORDS[state]
+    known = {**dict.fromkeys(_TRUE + true, 1.0), **dict.fromkeys(_FALSE + false, 0.0)}
+    values = np.array([known.get(text, np.nan) for text in texts])
+    is_wrong = np.isnan(values) & np.array([text not in MISSING for text in texts])
+    name = column.choice.column
+    says = (
+        f"is no word for {state} or its contrary; name the words that mean {state}, such as"
+        f" --state '{state}={name}=WORD,WORD'"
+    )
+    refuse(table, name, is_wrong, says)
+    return values
+
+
+def _held(values: FloatArray, who: IntArray, state: str) -> FloatArray:
+    """Replace NaN by the value of the user's row before, or the default at first [R]."""
+    at = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
+    is_known = (at >= 0) & (who[np.maximum(at, 0)] == who)
+    return np.where(is_known, values[np.maximum(at, 0)], 1.0 if state == "online" else 0.0)
+
+
+def _given(states: Mapping[str, StateColumn]) -> list[str]:
+    rest = [name for name in STATES if name not in states]
+    said = ", ".join(f"{name} {1 if name == 'online' else 0}" for name in rest)
+    return [f"no column, so the same throughout: {said}"] if rest else []
+
+
+def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
+    """Return users without those that have no row left, and the names of those that have."""
+    found, number = np.unique(user, return_inverse=True)
+    return number.astype(np.int64), tuple(names[index] for index in found.tolist())

@@ -1,0 +1,282 @@
+"""Any table of rates: units, times, and samples that repeat or are out of order, counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.column_choice import column_choice
+from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.network.files import read_net_trace
+from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
+from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.fleet.traces.table_import import TableOptions
+
+
+def read(
+    folder: Path,
+    text: str,
+    *,
+    time: str = "t",
+    rate: str = "r[bit/s]",
+    up: str | None = None,
+    who: tuple[str, ...] = (),
+    by_second: bool = False,
+    split_gap_s: float | None = None,
+) -> ReadRates:
+    path = folder / "own.csv"
+    path.write_text(text, encoding="utf-8")
+    columns = RateColumns(
+        column_choice("--time", time),
+        column_choice("--rate", rate),
+        None if up is None else column_choice("--up-rate", up),
+        tuple(column_choice("--who", name) for name in who),
+        by_second,
+        split_gap_s,
+    )
+    return read_rate_table(path, columns)
+
+
+def samples(trace: NetTrace) -> dict[str, list[tuple[int, float]]]:
+    """(ms, rate) of every record, and its end as (ms, -1)."""
+    found = {}
+    for at, name in enumerate(trace.record_ids):
+        rows = slice(int(trace.offsets[at]), int(trace.offsets[at + 1]))
+        pairs = zip(trace.times_ms[rows].tolist(), trace.down_bit_per_s[rows].tolist(), strict=True)
+        found[name] = [*pairs, (int(trace.span_ms[at]), -1.0)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("unit", "bit_per_s"),
+    [
+        ("bit/s", 2.0),
+        ("bps", 2.0),
+        ("kbit/s", 2e3),
+        ("kbps", 2e3),
+        ("Mbit/s", 2e6),
+        ("Mbps", 2e6),
+        ("Gbit/s", 2e9),
+        ("byte/s", 16.0),
+        ("B/s", 16.0),
+        ("kB/s", 16e3),
+        ("MB/s", 16e6),
+        ("KiB/s", 16384.0),
+        ("MiB/s", 16777216.0),
+    ],
+)
+def test_a_rate_has_the_unit_in_the_brackets(tmp_path, unit, bit_per_s):
+    assert read(tmp_path, "t,r\n0,2\n", rate=f"r[{unit}]").trace.down_bit_per_s[0] == bit_per_s
+
+
+@pytest.mark.parametrize(
+    ("time", "first", "second"),
+    [
+        ("t", "10", "12.5"),
+        ("t[s]", "1583020800", "1583020802.5"),
+        ("t[ms]", "1583020800000", "1583020802500"),
+        ("t[us]", "1583020800000000", "1583020802500000"),
+        ("t[ns]", "1583020800000000000", "1583020802500000000"),
+        ("t[min]", "1", "1.0416666666667"),
+        ("t", "2020-03-01 00:00:00", "2020-03-01T00:00:02.500"),
+        ("t", "2020-02-29T23:59:59.000+00:00", "2020-03-01T02:00:01.500+02:00"),
+        ("t[iso]", "2020-03-01 00:00:00Z", "2020-03-01 00:00:02.500Z"),
+        ("t[%d.%m.%Y %H:%M:%S.%f]", "31.12.2019 23:59:59.000", "01.01.2020 00:00:01.500"),
+    ],
+)
+def test_times_are_seconds_epochs_or_dates_and_a_record_begins_at_its_first(
+    tmp_path, time, first, second
+):
+    found = read(tmp_path, f"t,r\n{first},1\n{second},2\n", time=time).trace
+
+    assert samples(found) == {"all": [(0, 1.0), (2500, 2.0), (5000, -1.0)]}
+
+
+def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_path):
+    text = "x, t ,r,note\n1,0,5,a\n1,,6,b\n1,1,,c\n1,2,nan,d\n1,3,NA,e\n1,4,7,f\n"
+    found = read(tmp_path, text)
+
+    assert samples(found.trace) == {"all": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
+    assert "6 rows read, 2 samples kept" in found.notes
+    assert "1 rows left out without a time" in found.notes
+    assert "3 rows left out without a rate" in found.notes
+
+
+def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp_path):
+    text = "t,r,who\n0,10,a\n2,30,a\n1,20,a\n2,50,a\n2,40,a\n7,1,b\n"
+    found = read(tmp_path, text, who=("who",))
+
+    assert samples(found.trace) == {
+        "a": [(0, 10.0), (1000, 20.0), (2000, 40.0), (3000, -1.0)],
+        "b": [(0, 1.0), (1000, -1.0)],
+    }
+    assert found.notes == (
+        "6 rows read, 4 samples kept",
+        "1 rows earlier than the row above in their record; sorted by time",
+        "3 rows of the same millisecond as another of their record, in 1 of 2 records; joined to 1"
+        " samples by their mean",
+        "2 records, 0.00 h",
+        "longest time from a sample to the next: 1 s",
+    )
+
+
+def test_rows_of_a_second_are_joined_on_request(tmp_path):
+    found = read(tmp_path, "t,r\n0.1,10\n0.9,30\n1.5,8\n3.0,2\n", by_second=True)
+
+    assert samples(found.trace)["all"][:3] == [(0, 20.0), (1000, 8.0), (3000, 2.0)]
+
+
+def test_the_last_sample_lasts_as_long_as_the_median_one(tmp_path):
+    found = read(tmp_path, "t,r\n0,1\n2,1\n4,1\n100,1\n")
+
+    assert int(found.trace.span_ms[0]) == 102_000
+
+
+def test_a_pause_splits_a_record_on_request_and_is_said_otherwise(tmp_path):
+    text = "t,r,who\n0,1,a\n1,2,a\n61,3,a\n62,4,a\n0,9,b\n"
+    whole = read(tmp_path, text, who=("who",))
+    split = read(tmp_path, text, who=("who",), split_gap_s=30.0)
+
+    assert whole.notes[-1] == "longest time from a sample to the next: 60 s"
+    assert split.notes[-1] == "1 pauses of more than 30 s end a record"
+    assert samples(split.trace) == {
+        "a": [(0, 1.0), (1000, 2.0), (2000, -1.0)],
+        "a/2": [(0, 3.0), (1000, 4.0), (2000, -1.0)],
+        "b": [(0, 9.0), (1000, -1.0)],
+    }
+    assert read(tmp_path, text, who=("who",), split_gap_s=60.0).trace.num_records == 2
+
+
+def test_a_rate_of_one_direction_is_held_and_a_silent_record_left_out(tmp_path):
+    text = "t,r,u,who\n0,,4,a\n1,6,,a\n2,7,5,a\n0,0,0,b\n"
+    found = read(tmp_path, text, up="u[kbit/s]", who=("who",))
+
+    assert samples(found.trace) == {"a": [(0, 0.0), (1000, 6.0), (2000, 7.0), (3000, -1.0)]}
+    assert found.trace.up_bit_per_s is not None
+    assert found.trace.up_bit_per_s.tolist() == [4e3, 4e3, 5e3]
+    assert "2 rows without one of the two rates, which is that before it" in found.notes
+    assert "1 records left out that never carry a bit" in found.notes
+
+
+def test_records_are_named_after_several_columns(tmp_path):
+    text = "t,r,mode,run\n0,1,walk,1\n0,2,drive,1\n0,3,walk,2\n"
+
+    assert list(samples(read(tmp_path, text, who=("mode", "run")).trace)) == [
+        "walk-1",
+        "drive-1",
+        "walk-2",
+    ]
+    with pytest.raises(DataError, match="differ and make one name, 'a-b-c'"):
+        read(tmp_path, "t,r,m,n\n0,1,a-b,c\n0,1,a,b-c\n", who=("m", "n"))
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 6_000), st.integers(1, 9)), min_size=1
+)
+
+
+@given(ROWS, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows, by_second):
+    text = "t,r,who\n" + "".join(f"{ms / 1000},{rate},{who}\n" for who, ms, rate in rows)
+    folder = tmp_path_factory.mktemp("table")
+    found = samples(read(folder, text, who=("who",), by_second=by_second).trace)
+
+    expected: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for who, ms, rate in rows:
+        expected[who][ms // 1000 * 1000 if by_second else ms].append(rate)
+    assert set(found) == set(expected)
+    for who, moments in expected.items():
+        begin = min(moments)
+        means = {ms - begin: sum(rates) / len(rates) for ms, rates in moments.items()}
+        assert [ms for ms, _ in found[who][:-1]] == sorted(means)
+        assert dict(found[who][:-1]) == pytest.approx(means)
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "says"),
+    [
+        ("t,r\n0,1\n1,x\n2,y\n", {}, "row 3: column 'r' = 'x' is no number; .* (1 more rows"),
+        ("t,r\n0,1\n1,-4\n", {}, "row 3: column 'r' = '-4' is below 0"),
+        ("t,r\n0,inf\n", {}, "row 2: column 'r' = 'inf' is no number"),
+        ("t,r\n0,1\n", {"rate": "r[Gbps]", "time": "tt"}, "row 1: no column 'tt' .--time.; the"),
+        ("t,r\n0,1\n", {"rate": "R[bit/s]"}, "row 1: no column 'R' .*did you mean 'r'"),
+        ("t,r\n0,9e15\n", {}, "row 2: column 'r' = '9e15' is beyond 1e.15 bit/s; check the unit"),
+        ("t,r\n1583020800000,1\n", {}, "row 2: column 't' = .* beyond .* such as --time 't.ms.'"),
+        ("t,r\n2020-01-01,1\n2020-13-01,1\n", {}, "row 3: column 't' = '2020-13-01' is no date"),
+        ("t,r\n1.2.20,1\n", {"time": "t[%d.%m.%Y]"}, "row 2: .*'1.2.20' is no date of the form"),
+        ("t,r\n", {}, "row 2: the table is empty"),
+        ("t,r\n,\n", {}, "none of 1 rows has a time and a rate"),
+        ("t,r\n0,0\n", {}, "no record carries a bit"),
+        ("t,r\n0\n", {}, "row 2: 1 fields under a header of 2"),
+    ],
+)
+def test_a_fault_names_file_row_column_and_the_way_out(tmp_path, text, given, says):
+    with pytest.raises(DataError, match=f"own.csv.*{says}".replace("(1 more", r"\(1 more")):
+        read(tmp_path, text, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"rate": "r"}, r"--rate r: the unit is missing; write --rate 'r\[UNIT\]' with one of bit"),
+        ({"rate": "r[kbits]"}, r"--rate r\[kbits\]: unit 'kbits' is not known; .*did you mean"),
+        ({"time": "t[fortnight]"}, r"--time t\[fortnight\]: unit 'fortnight' is not known"),
+    ],
+)
+def test_a_unit_that_is_missing_or_unknown_is_refused(tmp_path, given, says):
+    with pytest.raises(ScenarioError, match=says):
+        read(tmp_path, "t,r\n0,1\n", **given)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (TableOptions(rate="r[bit/s]"), "--time is missing"),
+        (TableOptions(time="t"), "no --state is given, and no --rate"),
+        (TableOptions(time="t", state=("charging=r",), by_second=True), "--by-second belongs to"),
+        (TableOptions(time="t", until="r", up_rate="r"), "--up-rate belongs to a network"),
+        (TableOptions(time="t", rate="r[bit/s]", until="r"), "--rate means a network"),
+        (TableOptions(time="t", rate="r[bit/s]", split_gap_s=0.0), "must be above 0 s"),
+        (TableOptions(time="t", until="r", state=("online=r",)), "leave one out"),
+        (TableOptions(time="t", state=("asleep=r",)), "with a STATE of online"),
+        (TableOptions(time="t", state=("load=r=high",)), "words are for online"),
+        (TableOptions(time="t", state=("online=r", "online=t")), "names a state twice"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
+    (tmp_path / "own.csv").write_text("t,r\n0,1\n")
+
+    with pytest.raises(ScenarioError, match=says):
+        import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_columns_are_for_tables_alone_and_options_of_other_forms_are_not(tmp_path):
+    with pytest.raises(ScenarioError, match="--time names a column, for the form table alone"):
+        import_any("rates", tmp_path, tmp_path / "new", columns=TableOptions(time="t"))
+    with pytest.raises(ScenarioError, match="--app means nothing to table"):
+        import_any("table", tmp_path, tmp_path / "new", app="Download")
+
+
+def test_the_import_writes_the_trace_with_its_counts_and_rules(tmp_path):
+    (tmp_path / "own.csv").write_text("t,r\n1,8\n0,4\n1,6\n")
+    options = TableOptions(time="t", rate="r[Mbit/s]")
+    notes = import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
+    readme = (tmp_path / "new" / "README.md").read_text()
+
+    assert samples(read_net_trace(tmp_path / "new")) == {
+        "all": [(0, 4e6), (1000, 7e6), (2000, -1.0)]
+    }
+    assert all(f"\n- {note}\n" in readme for note in notes)
+    assert "with the mean of their rates" in readme
+    with pytest.raises(DataError, match="exists already"):
+        import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)

@@ -1,0 +1,288 @@
+"""Lumos5G, ready times of FLASH and ExtraSensory as published; and what happens to broken files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.errors import DataError, FaultsError
+from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.network.files import read_net_trace
+from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
+from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.usage.features_labels import read_features_labels
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
+from fleetsim.fleet.traces.usage.trace import Trace
+
+DAY_S = 86_400
+
+LUMOS = (
+    "run_num,seq_num,abstractSignalStr,latitude,longitude,movingSpeed,compassDirection,nrStatus,"
+    "lte_rssi,lte_rsrp,lte_rsrq,lte_rssnr,nr_ssRsrp,nr_ssRsrq,nr_ssSinr,Throughput,mobility_mode,"
+    "trajectory_direction,tower_id\n"
+)
+
+
+def lumos_row(run: int, second: int, mbit_per_s: float, mode: str = "walking") -> str:
+    return (
+        f"{run},{second},3,44.97,-93.25,1.2,150,CONNECTED,-61,-93,-12,2147483647,-90,-11,5,"
+        f"{mbit_per_s},{mode},CW,2\n"
+    )
+
+
+def available(trace: Trace, user: int) -> list[int]:
+    """Seconds of a record in which a user is online, charging and unmetered."""
+    rows = slice(int(trace.offsets[user]), int(trace.offsets[user + 1]))
+    assert trace.online.tolist() == trace.charging.tolist() == trace.unmetered.tolist()
+    return np.flatnonzero(np.repeat(trace.online[rows], trace.lasts_s[rows])).tolist()
+
+
+# --- Lumos5G -------------------------------------------------------------------------------------
+
+
+def test_lumos5g_has_a_record_for_each_run_and_joins_seconds_that_repeat(tmp_path):
+    text = LUMOS + "".join(
+        [
+            lumos_row(1, 1, 100.0),
+            lumos_row(1, 2, 200.0),
+            lumos_row(1, 2, 400.0),
+            lumos_row(1, 3, 50.5),
+            lumos_row(1, 1, 7.0, mode="driving"),
+            lumos_row(2, 1, 9.0),
+        ]
+    )
+    (tmp_path / "Lumos5G-v1.0.csv").write_text(text)
+    notes = import_any("lumos5g", tmp_path, tmp_path / "new")
+    trace = read_net_trace(tmp_path / "new")
+
+    assert trace.record_ids == ("walking-CW-1", "driving-CW-1", "walking-CW-2")
+    assert trace.times_ms.tolist() == [0, 1000, 2000, 0, 0]
+    assert trace.down_bit_per_s.tolist() == [100e6, 300e6, 50.5e6, 7e6, 9e6]
+    assert trace.span_ms.tolist() == [3000, 1000, 1000]
+    assert trace.up_bit_per_s is None
+    assert notes[1] == (
+        "2 rows of the same millisecond as another of their record, in 1 of 3 records; joined to 1"
+        " samples by their mean"
+    )
+
+
+def test_lumos5g_refuses_a_folder_without_it_and_another_table(tmp_path):
+    with pytest.raises(DataError, match=r"no Lumos5G\*.csv in it; name the file Lumos5G-v1"):
+        read_lumos5g(tmp_path)
+    (tmp_path / "Lumos5G.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"Lumos5G.csv, row 1: no column 'seq_num'"):
+        read_lumos5g(tmp_path)
+
+
+# --- ready times of FLASH ------------------------------------------------------------------------
+
+
+def test_ready_strict_is_read_in_whole_days_with_unions_counted(tmp_path):
+    path = tmp_path / "ready_strict.json"
+    pairs = [[90000.0, 90100.0], [86400.0, 86500.0], [90050.0, 90200.0], [99000.0, 99000.0]]
+    path.write_text(json.dumps({"u1": pairs, "u2": [], "u3": [[10.0, 20.0]]}))
+    records = read_flash_ready(path)
+
+    assert records.trace.user_ids == ("u1", "u3")
+    assert records.trace.span_s.tolist() == [DAY_S, DAY_S]
+    assert available(records.trace, 0) == [*range(100), *range(3600, 3800)]
+    assert available(records.trace, 1) == list(range(10, 20))
+    assert records.notes == (
+        "2 of 3 phones, 3 intervals",
+        "left out: 1 never ready",
+        "1 intervals dropped that last no second",
+        "1 intervals not in order of time; sorted",
+        "1 intervals overlap or touch the one before; joined to their union",
+    )
+
+
+def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
+    path = tmp_path / "cached_timers.json.gz"
+    timer = {"isSuccess": True, "trace_start": 3600.0, "trace_end": 7200.0}
+    document = {
+        "g1": timer | {"ready_time": [[3700.0, 3800.0], [7100.0, 9000.0]]},
+        "g2": timer | {"isSuccess": False, "ready_time": []},
+        "g3": timer | {"trace_end": None, "ready_time": [[1.0, 2.0]]},
+    }
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    notes = import_any("flash-ready", path, tmp_path / "new")
+    trace = read_trace(tmp_path / "new")
+
+    # The record of an hour from one o'clock on is rotated: it begins 3600 s after midnight.
+    assert trace.span_s.tolist() == [3600]
+    assert available(trace, 0) == [*range(100, 200), *range(3500, 3600)]
+    assert notes == (
+        "1 of 3 phones, 2 intervals",
+        "left out: 1 without a readable log, 1 without a span",
+        "1 intervals cut to the span of their log",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "line 1: is not JSON"),
+        ("[]", "must be a JSON object of phones"),
+        ('{"a": 3}', "phone 'a' has no list of .start, end. intervals; add or drop it"),
+        ('{"a": [[1, 2], [3]]}', "phone 'a', interval 2: is not .start, end. in seconds"),
+        ('{"a": [[1, true]]}', "phone 'a', interval 1: is not"),
+        ('{"a": []}', "none of 1 phones can be read .1 never ready."),
+        ('{"a": [[1, 2]], "a": []}', "a key stands twice"),
+        ('{"a": [[1, NaN]]}', "NaN is no JSON"),
+    ],
+)
+def test_a_fault_of_ready_times_is_one_line(tmp_path, text, says):
+    (tmp_path / "ready_loose.json").write_text(text)
+
+    with pytest.raises(DataError, match=rf"ready_loose\.json.*{says}"):
+        read_flash_ready(tmp_path / "ready_loose.json")
+
+
+# --- ExtraSensory --------------------------------------------------------------------------------
+
+STATES = (
+    *(f"discrete:battery_plugged:is_{name}" for name in ("ac", "usb", "wireless")),
+    *(
+        f"discrete:battery_state:is_{name}"
+        for name in ("unknown", "unplugged", "not_charging", "discharging", "charging", "full")
+    ),
+    *(
+        f"discrete:wifi_status:is_{name}"
+        for name in ("not_reachable", "reachable_via_wifi", "reachable_via_wwan")
+    ),
+)
+
+
+def person_file(rows: list[tuple[int, set[str]]]) -> str:
+    """A file with the columns of phone state; a row has a time and the states that hold."""
+    header = ",".join(["timestamp", "raw_acc:magnitude_stats:mean", *STATES, "label:SITTING"])
+    lines = [
+        ",".join(
+            [
+                str(at_s),
+                "nan",
+                *(str(float(any(name.endswith(":is_" + s) for s in states))) for name in STATES),
+                "1.0",
+            ]
+        )
+        for at_s, states in rows
+    ]
+    return "\n".join([header, *lines, ""])
+
+
+def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tmp_path):
+    noon = 1_444_079_161
+    ann = [
+        (noon, {"charging", "reachable_via_wifi"}),
+        (noon + 120, {"discharging", "not_reachable"}),
+        (noon + 60, {"unknown"}),
+        (noon + 120, {"usb", "discharging", "not_reachable"}),
+    ]
+    (tmp_path / "00AB.features_labels.csv.gz").write_bytes(gzip.compress(person_file(ann).encode()))
+    (tmp_path / "11CD.features_labels.csv").write_text(person_file([(noon, {"full"})]))
+    records = read_features_labels(tmp_path, "hold")
+    trace = records.trace
+
+    assert trace.user_ids == ("00AB", "11CD")
+    assert trace.span_s.tolist() == [180, 60]
+    assert trace.times_s.tolist() == [0, 120, 0]
+    assert trace.charging.tolist() == [True, True, True]
+    assert trace.unmetered.tolist() == [True, False, False]
+    assert records.begin_s.tolist() == [noon, noon]
+    assert records.notes == (
+        "5 rows of 2 people read",
+        "1 rows earlier than the row above of their user; sorted by time",
+        "1 rows of the same second as a later one of their user, which counts",
+    )
+
+
+def test_extrasensory_is_imported_from_a_folder_of_its_files(tmp_path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "00AB.features_labels.csv").write_text(
+        person_file([(1_444_079_161, {"charging"}), (1_444_079_221, {"discharging"})])
+    )
+    notes = import_any("extrasensory", tmp_path / "it", tmp_path / "new")
+
+    assert notes == ("2 rows of 1 people read",)
+    assert read_trace(tmp_path / "new").user_ids == ("00AB",)
+
+
+def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "00AB.features_labels.csv"
+    for text, says in [
+        ("timestamp,a\n1,2\n", r"row 1: the columns discrete:battery_plugged:is_ac"),
+        (person_file([]), "row 2: there are no rows below the header"),
+        (person_file([(-5, set())]), "row 2: timestamp = -5 is no Unix time"),
+        (person_file([(5, set())]).replace("5,nan", "five,nan"), "below the header: .*'five'"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{says}"):
+            read_features_labels(path, "hold")
+
+
+# --- broken files --------------------------------------------------------------------------------
+
+GOOD = {
+    "own.csv": b"t,r,c,who\n2020-01-01 00:00:00,5,1,a\n2020-01-01 00:01:00,6,0,a\n",
+    "Lumos5G.csv": (LUMOS + lumos_row(1, 1, 5.0) + lumos_row(1, 2, 6.0)).encode(),
+    "ready_strict.json": b'{"a": [[10.0, 20.0], [15.0, 40.0]], "b": []}',
+    "p.features_labels.csv": person_file([(1_444_079_161, {"charging"})]).encode(),
+}
+WAYS: dict[str, list[Callable[[Path, Path], object]]] = {
+    "own.csv": [
+        lambda path, new: import_any(
+            "table", path, new, columns=TableOptions(time="t", rate="r[Mbit/s]", who=("who",))
+        ),
+        lambda path, new: import_any(
+            "table", path, new, columns=TableOptions(time="t", state=("charging=c",), who=("who",))
+        ),
+        lambda path, new: import_any("table", path, new, columns=TableOptions(time="t", until="r")),
+    ],
+    "Lumos5G.csv": [lambda path, new: import_any("lumos5g", path, new)],
+    "ready_strict.json": [lambda path, new: import_any("flash-ready", path, new)],
+    "p.features_labels.csv": [lambda path, new: import_any("extrasensory", path, new)],
+}
+SPLICES = [b"", b",", b"\n", b'"', b"-", b"9" * 25, b"nan", b"\xff", b"[", b"null", b"1e400", b"\0"]
+
+
+@given(
+    st.sampled_from(sorted(GOOD)),
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(SPLICES)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_broken_file_is_read_or_refused_in_lines_that_name_it(tmp_path_factory, name, damage):
+    content = GOOD[name]
+    for where, cut, splice in damage:
+        at = int(where * len(content))
+        content = content[:at] + splice + content[at + cut :]
+    home = tmp_path_factory.mktemp("broken")
+    (home / name).write_bytes(content)
+
+    for number, read in enumerate(WAYS[name]):
+        new = home / f"new-{number}"
+        faults = faults_of(lambda read=read, new=new: read(home / name, new))
+        assert (new / "README.md").exists() == (not faults)
+        assert new.exists() == (not faults)
+        assert all(name in line or "trace " in line for line in faults)
+        assert not any("\n" in line for line in faults)
+
+
+def faults_of(call: Callable[[], object]) -> tuple[str, ...]:
+    """Lines of the error that a call raises; none if it raises none."""
+    try:
+        call()
+    except FaultsError as error:
+        return error.faults
+    return ()

@@ -1,0 +1,208 @@
+"""Any table of usage: samples or intervals, joined by a stated rule and counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_choice import column_choice
+from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.importing import ImportOptions
+from fleetsim.fleet.traces.usage.records import Records
+from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table, state_column
+
+DAY_S = 86_400
+
+
+def read(
+    folder: Path,
+    text: str,
+    *states: str,
+    time: str = "t",
+    until: str | None = None,
+    who: tuple[str, ...] = ("who",),
+    unknown: str = "hold",
+    utc_offset_h: float | None = None,
+) -> Records:
+    path = folder / "own.csv"
+    path.write_text(text, encoding="utf-8")
+    columns = UsageColumns(
+        column_choice("--time", time),
+        None if until is None else column_choice("--until", until),
+        tuple(column_choice("--who", name) for name in who),
+        dict(map(state_column, states)),
+    )
+    return read_usage_table(path, columns, unknown=unknown, utc_offset_h=utc_offset_h)  # type: ignore[arg-type]
+
+
+def per_second(records: Records, user: int, column: int) -> list[float]:
+    """A state of a user in every second of the record."""
+    trace = records.trace
+    rows = slice(int(trace.offsets[user]), int(trace.offsets[user + 1]))
+    return np.repeat(trace.columns[column][rows], trace.lasts_s[rows]).astype(float).tolist()
+
+
+def test_states_come_from_words_and_hold_until_the_next_sample(tmp_path):
+    text = "t,who,plug,net,x\n100,a,AC,wifi,1\n102,a,,lte,1\n104,a,battery,,1\n"
+    found = read(tmp_path, text, "charging=plug", "unmetered=net")
+
+    assert found.begin_s.tolist() == [100]
+    assert per_second(found, 0, 0) == [1.0] * 6
+    assert per_second(found, 0, 1) == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    assert per_second(found, 0, 2) == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    assert found.notes[-1] == "no column, so the same throughout: online 1, load 0, ram_byte 0"
+
+
+def test_a_cellular_word_is_metered_and_no_word_of_being_online(tmp_path):
+    with pytest.raises(DataError, match="row 2: column 'n' = 'lte' is no word for online or its"):
+        read(tmp_path, "t,who,n\n0,a,lte\n", "online=n")
+
+
+def test_words_of_ones_own_mean_a_state_and_all_others_its_contrary(tmp_path):
+    text = "t,who,bat\n0,a,Full\n1,a,odd\n2,a,dock\n3,a,\n"
+
+    assert per_second(read(tmp_path, text, "charging=bat=full,dock"), 0, 1) == [1, 0, 1, 1]
+
+
+def test_load_and_memory_have_units(tmp_path):
+    text = "t,who,cpu,ram\n0,a,25,2\n1,a,100,0.5\n"
+    found = read(tmp_path, text, "load=cpu[%]", "ram_byte=ram[MiB]")
+
+    assert per_second(found, 0, 3) == [0.25, 0.999]
+    assert per_second(found, 0, 4) == [2 << 20, 1 << 19]
+    with pytest.raises(DataError, match="row 2: column 'cpu' = '25' is outside 0 to 1"):
+        read(tmp_path, text, "load=cpu")
+
+
+def test_of_a_second_the_last_row_counts_and_rows_are_sorted(tmp_path):
+    text = "t,who,c\n0,a,0\n5.9,a,0\n5.1,a,1\n2,a,1\n9,b,1\n"
+    found = read(tmp_path, text, "charging=c")
+
+    # 5.9 comes after 5.1 in the file's seconds 5 and 5: the last row of the file counts.
+    assert per_second(found, 0, 1) == [0, 0, 1, 1, 1, 1, 1]
+    assert "5 rows of 2 users read" in found.notes
+    assert "1 rows of the same second as a later one of their user, which counts" in found.notes
+    assert "1 rows earlier than the row above of their user; sorted by time" in found.notes
+    assert found.trace.span_s.tolist() == [7, 1]
+
+
+SAMPLES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.sampled_from(["0", "1", ""])),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(SAMPLES)
+@settings(max_examples=60, deadline=None)
+def test_samples_in_any_order_say_what_a_walk_over_the_seconds_says(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("table")
+    text = "t,who,c\n" + "".join(f"{t},{who},{flag}\n" for who, t, flag in rows)
+    found = read(folder, text, "charging=c")
+
+    for number, name in enumerate(found.trace.user_ids):
+        own = [(t, flag) for who, t, flag in rows if who == name]
+        begin = min(t for t, _ in own)
+        walk, now = [], 0.0
+        for second in range(begin, begin + int(found.trace.span_s[number])):
+            for t, flag in own:
+                if t == second and flag:
+                    now = float(flag)
+            walk.append(now)
+        assert per_second(found, number, 1) == walk
+
+
+def test_a_silence_is_held_or_offline_after_ten_minutes(tmp_path):
+    text = "t,who,c\n0,a,1\n60,a,1\n1000,a,1\n"
+    held = read(tmp_path, text, "charging=c")
+    offline = read(tmp_path, text, "charging=c", unknown="offline")
+
+    assert sum(per_second(held, 0, 0)) == 1500
+    assert per_second(offline, 0, 0) == [1.0] * 660 + [0.0] * 340 + [1.0] * 500
+    assert "1 rows with no other within 600 s after them; offline" in offline.notes
+
+
+def test_intervals_become_their_union_in_whole_days(tmp_path):
+    text = (
+        "t,end,who\n90000,90100,a\n90050,90200,a\n90200,90300,a\n100,100,a\n86500,86600,a\n"
+        ",5,a\n10,20,b\n"
+    )
+    found = read(tmp_path, text, until="end")
+    trace = found.trace
+
+    assert trace.user_ids == ("a", "b")
+    assert trace.span_s.tolist() == [DAY_S, DAY_S]
+    assert found.begin_s.tolist() == [DAY_S, 0]
+    available = np.flatnonzero(per_second(found, 0, 0)).tolist()
+    assert available == [*range(100, 200), *range(3600, 3900)]
+    assert found.notes == (
+        "7 intervals of 2 users read, 3 kept",
+        "1 rows left out without a begin or an end",
+        "1 rows left out that last no second",
+        "1 rows earlier than the row above of their user; sorted by time",
+        "2 rows overlap or touch one before them; joined to their union",
+    )
+
+
+INTERVALS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 300), st.integers(0, 60)), min_size=1
+)
+
+
+@given(INTERVALS)
+@settings(max_examples=60, deadline=None)
+def test_a_user_is_available_in_the_seconds_of_any_interval(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("table")
+    text = "t,end,who\n" + "".join(f"{t},{t + long},{who}\n" for who, t, long in rows)
+    if not any(long for _, _, long in rows):
+        with pytest.raises(DataError, match="intervals lasts a second"):
+            read(folder, text, until="end")
+        return
+    found = read(folder, text, until="end")
+
+    for number, name in enumerate(found.trace.user_ids):
+        seconds = {s for who, t, long in rows if who == name for s in range(t, t + long)}
+        assert set(np.flatnonzero(per_second(found, number, 0)).tolist()) == seconds
+
+
+def test_days_of_intervals_begin_at_the_users_midnight(tmp_path):
+    text = "t,end,who\n1970-01-02 01:00:00+02:00,1970-01-02 02:30:00+02:00,a\n"
+    found = read(tmp_path, text, until="end")
+
+    # 01:00 in a zone two hours ahead is 23:00 of the day before in UTC.
+    assert found.begin_s.tolist() == [DAY_S - 2 * 3600]
+    assert np.flatnonzero(per_second(found, 0, 0)).tolist() == list(range(3600, 9000))
+
+
+def test_the_import_rotates_samples_to_midnight_and_writes_counts_and_rules(tmp_path):
+    text = "t,who,c\n1970-01-01 22:00:00,a,1\n1970-01-02 02:00:00,a,0\n1970-01-02 22:00:00,a,0\n"
+    (tmp_path / "own.csv").write_text(text)
+    notes = import_any(
+        "table",
+        tmp_path / "own.csv",
+        tmp_path / "new",
+        ImportOptions(whole_days=True),
+        columns=TableOptions(time="t", who=("who",), state=("charging=c",)),
+    )
+    trace, readme = read_trace(tmp_path / "new"), (tmp_path / "new" / "README.md").read_text()
+
+    assert trace.times_s.tolist() == [0, 7200, 79200]
+    assert trace.charging.tolist() == [True, False, True]
+    assert all(f"\n- {note}\n" in readme for note in notes)
+    assert "the last one\n  counts" in readme
+
+
+def test_a_fault_names_file_row_column_and_the_way_out(tmp_path):
+    with pytest.raises(DataError, match=r"own\.csv, row 3: column 'end' = '1' is before its begin"):
+        read(tmp_path, "t,end,who\n0,1,a\n2,1,a\n", until="end")
+    with pytest.raises(DataError, match=r"'blue' is no word for charging .*charging=c=WORD"):
+        read(tmp_path, "t,who,c\n0,a,blue\n", "charging=c")
+    with pytest.raises(DataError, match="none of 1 rows has a time; check --time"):
+        read(tmp_path, "t,who,c\n,a,1\n", "charging=c")
