@@ -27,6 +27,7 @@ from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
+from fleetsim.fleet.usage.pairing import paired_users
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.compression import Uplink
@@ -119,6 +120,7 @@ def run(
         num_clients=scenario.fleet.size,
         validation_fraction=scenario.evaluate.validation_fraction,
         measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
+        paired=paired_users(scenario.fleet, scenario.files),
     )
     prepared = prepare_task(
         request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
@@ -132,6 +134,7 @@ def run(
         num_samples=prepared.num_samples,
         num_evaluated=prepared.num_evaluated,
         files=scenario.files,
+        owners=prepared.owners,
     )
     if fleet.memory is not None:
         # Refuse a model that fits no device before creating the folder.

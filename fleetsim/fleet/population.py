@@ -8,13 +8,14 @@ and (except for the exact device counts) not on N.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
 from fleetsim.fleet.devices.assignment import assign_hardware, file_names, load_devices
@@ -39,6 +40,7 @@ from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 from fleetsim.fleet.usage.loading import load_trace
+from fleetsim.fleet.usage.pairing import users_of_owners
 from fleetsim.fleet.usage.time_zones import assign_time_zones
 from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.units import S_PER_HOUR
@@ -232,11 +234,13 @@ def build_fleet(
     num_samples: IntArray,
     num_evaluated: IntArray | None = None,
     files: HardwareFiles | None = None,
+    owners: Sequence[str] | None = None,
 ) -> Fleet:
     """Draw the fleet of a scenario.
 
     Every client trains on `num_samples` [N] and evaluates models on `num_evaluated` [N], which are
     the same if not given. Device and radio `files` that are not given are read now.
+    `owners` are the names of the people whose data the clients have [N], for `fleet.usage.pair`.
 
     Raises:
         ScenarioError: a trace that is not there.
@@ -267,14 +271,24 @@ def build_fleet(
     has_usage = settings.has_usage(profiles[index] for index in np.unique(device))
     network = in_force(settings.network, has_usage=has_usage)
     forced_network = forced_networks(network, seed=seed, is_wired=is_wired)
+    trace = load_trace(settings.usage, seed=seed)
+    user_of: IntArray | None = None
+    if settings.usage.pair is not None and has_usage:
+        if owners is None or trace is None:
+            raise ScenarioError(
+                "fleet.usage.pair = 'owner': the data set has no people of its own; name one that"
+                " has, with task.partition.kind = 'natural', or leave pair out"
+            )
+        user_of = users_of_owners(trace.user_ids, owners)
     usage = build_usage(
-        load_trace(settings.usage, seed=seed),
+        trace,
         seed=seed,
         has_people=has_people,
         shift=settings.usage.shift,
         starts_at_s=settings.usage.starts_at_s
         + assign_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
+        user_of=user_of,
     )
     has_wifi, has_cellular = network.can_be_on(has_usage=has_usage)
     channel = build_channel(

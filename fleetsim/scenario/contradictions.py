@@ -94,6 +94,12 @@ def _of_task(scenario: Scenario) -> Iterator[Fault]:
     if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
         yield ("task", "partition"), "the blank data set has no samples to split; leave it out"
     yield from too_few_samples(scenario)
+    if scenario.fleet.usage.pair is not None and not task.partition.uses_owners:
+        says = (
+            f"joins people's data and phones, which task.partition.kind ="
+            f" '{task.partition.kind}' mixes; set it to natural, or leave pair out"
+        )
+        yield ("fleet", "usage", "pair"), says
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
         says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
         yield ("task", "holdout_from"), says

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from fleetsim.fleet.usage.pairing import paired_users
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
@@ -49,4 +50,5 @@ def samples_of(scenario: Scenario, dataset: Dataset) -> ClientSamples:
         holdout_fraction=task.holdout_fraction,
         holdout_from=task.holdout_from,
         seed=scenario.clients_seed,
+        paired=paired_users(scenario.fleet, scenario.files),
     )

@@ -56,7 +56,9 @@ COMMANDS = {
         "data fetch fashion_mnist", "'fashion_mnist'", "did you mean 'fashion-mnist'?"
     ),
     "unknown form of a trace": (
-        "trace import flush folder new", "'flush'", "flhetbench, extrasensory, flash, flash-ready, fedscale"
+        "trace import flush folder new",
+        "'flush'",
+        "flhetbench, extrasensory, flash, flash-ready, fedscale",
     ),
     "trace that is not there": ("trace import states nowhere new", "nowhere: no such file"),
     "trace of another form": (

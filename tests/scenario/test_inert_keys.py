@@ -127,6 +127,13 @@ EXAMPLES = {
         "fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}]", PEOPLE, BOARDS
     ),
     "UsageSettings.unknown": inert("fleet.usage.unknown=offline", MADE_UP),
+    "UsageSettings.pair": inert(
+        "fleet.usage.pair=owner",
+        BOARDS,
+        PEOPLE,
+        "task.dataset={kind: synthetic}",
+        "task.partition={kind: natural}",
+    ),
     "UsageSettings.kinds": inert("fleet.usage.kinds=[phone, board]"),
     "EverydaySettings.screen_w": inert("fleet.battery.everyday.screen_w=2", EVERYDAY),
     "EverydaySettings.screen_from_load": inert(

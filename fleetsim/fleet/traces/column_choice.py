@@ -49,9 +49,9 @@ class ColumnChoice:
             ScenarioError: the unit is missing or unknown.
         """
         unit = default if self.unit is None else self.unit
-        if unit in factors:
-            return factors[unit]
         known = ", ".join(factors)
+        if unit is not None and unit in factors:
+            return factors[unit]
         if unit is None:
             raise ScenarioError(
                 f"trace import table: {self.option} {self.column}: the unit is missing; write"

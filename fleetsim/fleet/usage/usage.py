@@ -29,6 +29,7 @@ from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings
+from fleetsim.schema import faults
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.effects import (
     CARRIED,
@@ -63,6 +64,7 @@ class UsageSettings(Settings):
         starts_at_s=PEOPLE,
         time_zones=all_of(PEOPLE, _AHEAD),
         unknown=all_of(PEOPLE, beside_any("trace", "set it")),
+        pair=PEOPLE,
         kinds=PEOPLE_NAMED,
     )
     entries_act_if = by_key(
@@ -88,6 +90,9 @@ class UsageSettings(Settings):
     unknown: Unknown = "hold"
     """State at times without any sample, in traces that mark them: hold keeps the last known state,
     offline makes the client unreachable."""
+    pair: Literal["owner"] | None = None
+    """owner: a client follows the record of the person whose data it has, by the name of both, and
+    only people with a record are drawn; needs the partition `natural`. null: records are drawn."""
     kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1), Distinct()] = ("phone",)
     """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
 
@@ -97,6 +102,8 @@ class UsageSettings(Settings):
             raise ValueError("trace and synthetic are both given; leave one out")
         if self.time_zones and self.trace is None and self.synthetic is None:
             raise ValueError("time_zones need people; give trace or synthetic")
+        if self.pair is not None and self.trace is None:
+            raise faults.at(("pair",), "needs the trace of the same people; give fleet.usage.trace")
         return self
 
 
@@ -220,6 +227,7 @@ def build_usage(
     shift: Shift = "days",
     starts_at_s: int | IntArray = 0,
     forced_network: IntArray | None = None,
+    user_of: IntArray | None = None,
 ) -> Usage:
     """Assign the users of a trace to the clients (`shuffled_assignment`).
 
@@ -234,14 +242,15 @@ def build_usage(
             all, or one each [N].
         forced_network: network of every client, overriding its record [N], as of
             `network.forced_networks`; None: as recorded.
+        user_of: user of every client, instead of a drawn one [N]; None: drawn.
     """
     size = has_people.size
     if trace is None:
         user, shift_s = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     else:
-        user = np.where(
-            has_people, assign_shuffled(trace.num_users, size, seed=seed, purpose="usage/user"), -1
-        )
+        if user_of is None:
+            user_of = assign_shuffled(trace.num_users, size, seed=seed, purpose="usage/user")
+        user = np.where(has_people, user_of, -1)
         num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)

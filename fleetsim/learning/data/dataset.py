@@ -45,6 +45,8 @@ class Dataset:
     owner: IntArray | None = None
     """Natural client of each training sample [n], 0 .. number of natural clients - 1; None if the
     set has none."""
+    owner_names: tuple[str, ...] | None = None
+    """Name of each natural client, by its number; None: the number itself."""
     vocabulary_size: int | None = None
     """Number of tokens of a text, 0 .. vocabulary_size - 1; None if samples are no text."""
 

@@ -6,9 +6,13 @@ scenarios with the same messages.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from fleetsim.contracts import IntArray
+import numpy as np
+
+from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.partition.holdout import (
     HoldoutFrom,
@@ -17,6 +21,7 @@ from fleetsim.learning.partition.holdout import (
     split_validation,
 )
 from fleetsim.learning.partition.split import PartitionSettings, split
+from fleetsim.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +34,8 @@ class ClientSamples:
     """Rows that each client trains with."""
     evaluation: tuple[IntArray, ...]
     """Rows that each client evaluates models on; those of `training` if none are held out."""
+    owners: tuple[str, ...] | None = None
+    """Name of the natural client that each client is; None: a partition without them."""
 
 
 def split_samples(
@@ -40,6 +47,7 @@ def split_samples(
     holdout_fraction: float,
     holdout_from: HoldoutFrom,
     seed: int,
+    paired: Collection[str] | None = None,
 ) -> ClientSamples:
     """Return the samples of the server and of every client.
 
@@ -51,6 +59,8 @@ def split_samples(
         holdout_fraction: share of its own samples that each client does not train with.
         holdout_from: source of the held-out samples that a client evaluates models on.
         seed: the scenario's seed.
+        paired: names of the natural clients that have a usage record, of which alone clients are
+            made; None: of all.
 
     Raises:
         ScenarioError: the split is impossible; the message names the key and the way out.
@@ -62,6 +72,8 @@ def split_samples(
         owner=owner if partition.uses_owners else None,
         seed=seed,
     )
+    if paired is not None:
+        assigned = assigned[_with_record(dataset, paired, num_clients=num_clients)[assigned]]
     parts = split(
         partition,
         labels=dataset.train_labels[assigned],
@@ -70,9 +82,55 @@ def split_samples(
         seed=seed,
     )
     training = tuple(assigned[part] for part in parts)
+    owners = _names_of_clients(dataset, training) if partition.uses_owners else None
     evaluation = training
     if holdout_fraction > 0.0:
         training, evaluation = hold_out(training, holdout_fraction, seed=seed)
         if holdout_from == "everybody":
             evaluation = shuffle_holdouts(evaluation, seed=seed)
-    return ClientSamples(validation, training, evaluation)
+    return ClientSamples(validation, training, evaluation, owners)
+
+
+def _names(dataset: Dataset) -> list[str]:
+    """Return the name of every natural client, by its number."""
+    assert dataset.owner is not None
+    if dataset.owner_names is not None:
+        return list(dataset.owner_names)
+    return [str(number) for number in range(int(dataset.owner.max(initial=-1)) + 1)]
+
+
+def _names_of_clients(dataset: Dataset, training: tuple[IntArray, ...]) -> tuple[str, ...] | None:
+    """Return the name of the natural client whose samples each client has [N]."""
+    if dataset.owner is None:
+        return None
+    names = _names(dataset)
+    return tuple(names[int(dataset.owner[rows[0]])] for rows in training)
+
+
+def _with_record(dataset: Dataset, paired: Collection[str], *, num_clients: int) -> BoolArray:
+    """Return True for samples whose natural client has a usage record [n].
+
+    Raises:
+        ScenarioError: the set has no natural clients, or fewer than N of them have a record.
+    """
+    if dataset.owner is None:
+        raise ScenarioError(
+            f"fleet.usage.pair = 'owner': the data set {dataset.name} has no people of its own;"
+            " name one that has, such as extrasensory-har, or leave pair out"
+        )
+    names = _names(dataset)
+    has = np.array([name in paired for name in names], dtype=np.bool_)
+    found = np.unique(dataset.owner[has[dataset.owner]]).size
+    if found == 0:
+        raise ScenarioError(
+            f"fleet.usage.pair = 'owner': none of the {len(names)} people of {dataset.name}, such"
+            f" as {quoted(names[0])}, is a user of the trace, such as {quoted(min(paired))}; name"
+            " the trace of the same people, or leave pair out"
+        )
+    if found < num_clients:
+        raise ScenarioError(
+            f"fleet.size: {num_clients} clients, but {found} people of {dataset.name} have both"
+            f" data and a usage record (fleet.usage.pair); set fleet.size to {found} or less, or"
+            " leave pair out"
+        )
+    return np.asarray(has[dataset.owner])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +49,9 @@ class TaskRequest:
     """Share of the training samples that the server keeps for selectors."""
     measures_memory: bool = False
     """True if `PreparedTask.cost` holds the memory of a step of local training."""
+    paired: Collection[str] | None = None
+    """Names of the natural clients with a usage record, of which alone clients are made; None: of
+    all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class PreparedTask:
     """Labels of the server's test samples [m] or [m, t]; None without training."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
+    owners: tuple[str, ...] | None = None
+    """Name of the natural client that each client is [N]; None: a partition without them."""
 
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
@@ -93,6 +99,7 @@ class _Samples:
     is_sequence: bool = False
     label_coverage: FloatArray | None = None
     data: TrainerData | None = None
+    owners: tuple[str, ...] | None = None
 
 
 def prepare_task(
@@ -173,6 +180,7 @@ def prepare_task(
         forms=forms,
         test_labels=samples.data.test_labels if train and samples.data is not None else None,
         label_coverage=samples.label_coverage,
+        owners=samples.owners,
     )
 
 
@@ -203,6 +211,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
         holdout_fraction=request.task.holdout_fraction,
         holdout_from=request.task.holdout_from,
         seed=request.clients_seed,
+        paired=request.paired,
     )
     num_samples, num_evaluated = (
         np.array([own.size for own in rows], dtype=np.int64)
@@ -220,6 +229,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
         vocabulary_size=dataset.vocabulary_size,
         is_sequence=is_sequence,
         label_coverage=coverage,
+        owners=of_clients.owners,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,

@@ -94,8 +94,8 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
     joined = _joined(record[kept], at_s[kept], rates[:, kept], by_second=columns.by_second)
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
-        *counted(np.count_nonzero(~has_time), "left out without a time"),
-        *counted(np.count_nonzero(has_time & ~has_rate), "left out without a rate"),
+        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
+        *counted(int(np.count_nonzero(has_time & ~has_rate)), "left out without a rate"),
         *counted(
             joined.num_unordered, "earlier than the row above in their record; sorted by time"
         ),

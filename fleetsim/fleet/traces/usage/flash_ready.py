@@ -94,8 +94,8 @@ def _phone(path: Path, name: str, fields: Any, found: Counter[str]) -> _Phone:
         listed = fields.get("ready_time")
         if fields.get("isSuccess") is False:
             raise _UnusableError("without a readable log")
-        begin, end = (fields.get(key) for key in _SPAN)
-        if not _is_time(begin) or not _is_time(end) or not begin < end:
+        begin, end = (_number(fields.get(key)) for key in _SPAN)
+        if not begin < end:
             raise _UnusableError("without a span")
         span = math.floor(begin), math.floor(end)
     if not isinstance(listed, list):
@@ -140,3 +140,7 @@ def _phone(path: Path, name: str, fields: Any, found: Counter[str]) -> _Phone:
 def _is_time(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and abs(value) < _MOST_S
+
+
+def _number(value: Any) -> float:
+    return float(value) if _is_time(value) else math.nan

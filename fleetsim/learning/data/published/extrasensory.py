@@ -67,7 +67,7 @@ class ExtraSensorySettings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return all people with their last minutes as the test part, features standardised."""
-        minutes = _minutes(_home(named_folder(self.folder)))
+        minutes, names = _minutes(_home(named_folder(self.folder)))
         order = np.lexsort((minutes.at_s, minutes.person))
         person = minutes.person[order]
         _, first, count = np.unique(person, return_index=True, return_counts=True)
@@ -81,6 +81,7 @@ class ExtraSensorySettings(DatasetKind):
         features, labels = minutes.features[order], minutes.labels[order]
         train, test = features[~is_test], features[is_test]
         standardise(train, test)
+        people, owner = np.unique(person[~is_test], return_inverse=True)
         return Dataset(
             name=self.kind,
             train_inputs=train,
@@ -88,7 +89,8 @@ class ExtraSensorySettings(DatasetKind):
             test_inputs=test,
             test_labels=labels[is_test],
             num_classes=len(CLASSES),
-            owner=np.unique(person[~is_test], return_inverse=True)[1].astype(np.int64),
+            owner=owner.astype(np.int64),
+            owner_names=tuple(names[number] for number in people.tolist()),
         )
 
 
@@ -129,24 +131,33 @@ def _people(home: Path) -> list[Path]:
     return [by_person[person] for person in sorted(by_person)]
 
 
-def _minutes(home: Path) -> Minutes:
-    """Return all samples in a folder."""
+def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
+    """Return all samples in a folder, and the name of each person by number.
+
+    People are named by their UUID, or by their number in an .npz file.
+    """
     if paths.is_file(home / _ARCHIVE):
-        return _joined(_packed(home / _ARCHIVE), home / _ARCHIVE)
+        parts, ids = _packed(home / _ARCHIVE)
+        return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
     if people := _people(home):
         contents = ((paths.read(path), str(path)) for path in people)
         parts = [
             read_person(content, place, number) for number, (content, place) in enumerate(contents)
         ]
-        return _joined(parts, home)
+        return _joined(parts, home), dict(enumerate(map(_person_of, people)))
     arrays = paths.matches(home, "*.npz")
     if len(arrays) > 1:
         raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
-    return read_arrays(arrays[0])
+    minutes = read_arrays(arrays[0])
+    return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
 
 
-def _packed(archive: Path) -> list[Minutes]:
-    """Return the samples of each person in the published archive, in the order of their ids."""
+def _person_of(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
+    """Return the samples of each person in the published archive, and the ids, in their order."""
     says, parts = f"{archive}: damaged archive", []
     with paths.opened(archive) as file:
         with damage_as_error(says, "get it anew"):
@@ -165,7 +176,7 @@ def _packed(archive: Path) -> list[Minutes]:
             with damage_as_error(says, "get it anew"):
                 content = packed.read(member)
             parts.append(read_person(content, f"{archive}, {name}", number))
-    return parts
+    return parts, [name.partition(".")[0] for name in sorted(members)]
 
 
 def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
