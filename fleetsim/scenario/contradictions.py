@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
-from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings
+from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings, PartialSettings
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
@@ -27,6 +27,7 @@ def contradictions(scenario: Scenario) -> list[Fault]:
         *_of_number_of_clients(scenario),
         *_of_shared_links(scenario),
         *_of_eligibility(scenario),
+        *_of_aggregator(scenario),
         *_of_task(scenario),
         *_of_stop(scenario),
     ]
@@ -87,6 +88,32 @@ def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:
     ):
         says = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
         yield ("server", "eligibility"), says
+
+
+def _of_aggregator(scenario: Scenario) -> Iterator[Fault]:
+    server = scenario.server
+    kind, least = server.aggregator.kind, server.aggregator.least_updates
+    if isinstance(server, BufferedServerSettings):
+        if least > 1 and server.buffer_size is None:
+            says = (
+                f"closes a round with any number of updates, and server.aggregator.kind = {kind!r}"
+                f" needs {least}; set server.buffer_size instead"
+            )
+            yield ("server", "window_s"), says
+        elif server.buffer_size is not None and server.buffer_size < least:
+            says = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
+            yield ("server", "buffer_size"), says
+    elif server.minimum_reports < least:
+        says = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
+        yield ("server", "minimum_reports"), says
+    interruption = server.interruption
+    if (
+        isinstance(interruption, PartialSettings)
+        and interruption.weight != "samples"
+        and not server.aggregator.weights_parts
+    ):
+        says = f"must be samples: server.aggregator.kind = {kind!r} counts all updates the same"
+        yield ("server", "interruption", "weight"), says
 
 
 def _of_task(scenario: Scenario) -> Iterator[Fault]:

@@ -192,6 +192,27 @@ SCENARIOS = {
         "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
         "at most", "3",
     ),
+    "too few reports for krum": bad(
+        "minimum_reports: 1", "minimum_reports: 2\n  aggregator: {kind: krum, num_byzantine: 0}",
+        "bad.yaml:22: server.minimum_reports = 2", "must be at least 3", "'krum'",
+    ),
+    "too small a buffer for krum": bad(
+        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+        "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
+        "  aggregator: {kind: krum, num_byzantine: 0}",
+        "bad.yaml:21: server.buffer_size = 2", "must be at least 3", "'krum'",
+    ),
+    "windows for krum": bad(
+        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+        "\n  mode: buffered\n  concurrency: 3\n  window_s: 2\n"
+        "  aggregator: {kind: krum, num_byzantine: 0}",
+        "bad.yaml:21: server.window_s = 2", "needs 3; set server.buffer_size",
+    ),
+    "parts that count for less in a median": bad(
+        "minimum_reports: 1",
+        "interruption: {kind: partial, weight: processed}\n  aggregator: {kind: median}",
+        "bad.yaml:22: server.interruption.weight = 'processed'", "must be samples", "'median'",
+    ),
     "battery of the eligible below the cut-off": bad(
         *MIN_BATTERY, "bad.yaml:22: server.eligibility.min_battery_fraction = 0.1",
         "above fleet.battery.cutoff_fraction = 0.15",

@@ -336,6 +336,8 @@ ALWAYS_ACT = {
     "FedAvgMSettings": "learning_rate momentum",
     "FedAvgSettings": "weights",
     "FedBuffSettings": "server_learning_rate",
+    "GeometricMedianSettings": "weights smoothing iterations",
+    "KrumSettings": "num_chosen",
     "FedGCSSettings": (
         "weights learning records performance_scale latency_exponent energy_exponent budget_s"
         " budget_j warm_up_rounds refit_rounds embedding hidden evaluator alpha sequence_loss"

@@ -29,13 +29,14 @@ Three cases change these weights:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.stateless import Stateless
 from fleetsim.learning.aggregation.weighted_mean import are_shares, check_finite
 from fleetsim.schema.effects import BUFFERED, by_key
@@ -96,7 +97,7 @@ StalenessSettings = Annotated[
 """Settings of any staleness weight, told apart by `kind`."""
 
 
-class FedAsyncSettings(Settings):
+class FedAsyncSettings(AggregatorKind):
     """Mixture of the model with each update on its arrival (Xie et al. 2019)."""
 
     acts_if = by_key(
@@ -104,6 +105,7 @@ class FedAsyncSettings(Settings):
     )
 
     kind: Literal["fedasync"] = "fedasync"
+    sees_single_updates: ClassVar[bool] = True
     mixing: PositiveFraction = 0.6
     """Share alpha of a fresh update in the new model."""
     staleness: StalenessSettings = PolynomialStaleness()
@@ -113,7 +115,7 @@ class FedAsyncSettings(Settings):
         return FedAsync(self)
 
 
-class FedBuffSettings(Settings):
+class FedBuffSettings(AggregatorKind):
     """Step along the mean change of a buffer of updates, weighted by staleness (Nguyen 2022)."""
 
     acts_if = by_key(

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, Parameters, Report
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.stateless import Stateless
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, weighted_mean
-from fleetsim.settings import Settings
 
 
-class FedAvgSettings(Settings):
+class FedAvgSettings(AggregatorKind):
     """Weighted mean of the delivered models (McMahan et al. 2017)."""
 
     kind: Literal["fedavg"] = "fedavg"

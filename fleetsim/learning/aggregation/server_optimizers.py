@@ -33,9 +33,9 @@ from annotated_types import Ge, Lt
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, mean_change, weighted_mean
 from fleetsim.schema.ranges import LearningRate, StepFactor
-from fleetsim.settings import Settings
 
 Decay = Annotated[float, Ge(0), Lt(1)]
 """Factor of a moving average's previous value."""
@@ -44,10 +44,9 @@ Moments = Mapping[str, FloatArray]
 """Optimizer state by name, [P] each: the velocity u, or the moments m and v."""
 
 
-class OptimizerKind(Settings):
+class OptimizerKind(AggregatorKind):
     """Settings of one kind of server optimizer, which compute its step."""
 
-    kind: str
     weights: ClientWeights = "samples"
     """Weight of a client in the mean: its number of samples, or the same for all clients."""
 

@@ -7,7 +7,13 @@ from typing import Annotated
 from pydantic import Field
 
 from fleetsim.learning.aggregation.asynchronous import FedAsyncSettings, FedBuffSettings
+from fleetsim.learning.aggregation.coordinate_statistics import (
+    MedianSettings,
+    TrimmedMeanSettings,
+)
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
+from fleetsim.learning.aggregation.krum import KrumSettings
 from fleetsim.learning.aggregation.server_optimizers import (
     FedAdagradSettings,
     FedAdamSettings,
@@ -22,7 +28,11 @@ AggregatorSettings = Annotated[
     | FedAdamSettings
     | FedYogiSettings
     | FedBuffSettings
-    | FedAsyncSettings,
+    | FedAsyncSettings
+    | MedianSettings
+    | TrimmedMeanSettings
+    | KrumSettings
+    | GeometricMedianSettings,
     Field(discriminator="kind"),
 ]
 """Settings of any aggregator, told apart by `kind`; `build` returns the aggregator.

@@ -84,6 +84,14 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
     return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
 
 
+def weight_of(report: Report, weights: ClientWeights) -> float:
+    """Return the weight a_k of an update."""
+    weight = report.weight
+    if weight is None:
+        weight = report.num_samples if weights == "samples" else 1
+    return report.weight_fraction * weight
+
+
 def are_shares(reports: Sequence[Report]) -> bool:
     """Return true if the delivered reports have shares, false if relative weights or none.
 
@@ -110,11 +118,8 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
             raise ValueError(
                 f"client {report.client} sent {vector.shape} weights for a model of {base.shape}"
             )
-        weight = report.weight
-        if weight is None:
-            weight = report.num_samples if weights == "samples" else 1
         start = base if report.base is None else report.base
-        terms.append(_Term(report.client, report.weight_fraction * weight, vector, start))
+        terms.append(_Term(report.client, weight_of(report, weights), vector, start))
     if not any(term.weight for term in terms):
         raise ValueError(
             f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"

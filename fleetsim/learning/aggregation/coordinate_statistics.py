@@ -1,0 +1,117 @@
+"""Coordinate-wise median and trimmed mean (Yin et al. 2018).
+
+Each coordinate of the next model follows from the K values x_1 <= ... <= x_K of that coordinate
+alone:
+
+* `median`: the middle one, or the mean of the two middle ones (definition 1);
+* `trimmed-mean`: the mean without the floor(beta K) smallest and the floor(beta K) largest values
+  (definition 2), beta in [0, 1/2). beta bounds the share of clients that send anything.
+
+Source: Yin, Chen, Ramchandran, Bartlett, "Byzantine-robust distributed learning: towards optimal
+statistical rates", ICML 2018, algorithm 1, there for gradients. With a share of malicious clients
+below 1/2 (median) or beta (trimmed mean), no value of theirs moves a coordinate beyond the values
+of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Ge, Lt
+from pydantic import Field
+
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
+from fleetsim.counts import floor_product
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
+from fleetsim.learning.aggregation.stateless import Stateless
+
+TrimmedFraction = Annotated[float, Ge(0), Lt(0.5), Field(examples=[0.1])]
+
+
+class MedianSettings(AggregatorKind):
+    """Median of each coordinate (Yin et al. 2018)."""
+
+    kind: Literal["median"] = "median"
+    sees_single_updates: ClassVar[bool] = True
+    weights_parts: ClassVar[bool] = False
+
+    def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return CoordinateStatistic(self.kind, median, buffers=buffers)
+
+
+class TrimmedMeanSettings(AggregatorKind):
+    """Mean of each coordinate without its smallest and largest values (Yin et al. 2018)."""
+
+    kind: Literal["trimmed-mean"] = "trimmed-mean"
+    sees_single_updates: ClassVar[bool] = True
+    weights_parts: ClassVar[bool] = False
+    trimmed_fraction: TrimmedFraction
+    """Share beta of the updates that each coordinate leaves out at either end."""
+
+    def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return CoordinateStatistic(
+            self.kind,
+            lambda ordered: trimmed_mean(ordered, self.trimmed_fraction),
+            buffers=buffers,
+        )
+
+
+class CoordinateStatistic(Stateless):
+    """Aggregator that takes a statistic of each coordinate; without state."""
+
+    def __init__(
+        self,
+        kind: str,
+        statistic: Callable[[FloatArray], FloatArray],
+        *,
+        buffers: BoolArray | None = None,
+    ) -> None:
+        """Build it; `statistic` maps values in ascending order [K, p] to one of each column."""
+        self._kind = kind
+        self._statistic = statistic
+        self._buffers = buffers
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P].
+
+        Raises:
+            ValueError: there is no update, or one has another shape or is not finite.
+            ScenarioError: an update has a weight of its own.
+        """
+        updates = Updates.of(base, reports, self._buffers)
+        refuse_weights(self._kind, updates.reports)
+        step = np.empty(base.shape, dtype=np.float64)
+        for part, values in updates.blocks():
+            values.sort(axis=0)
+            step[part] = self._statistic(values)
+        return updates.model(step)
+
+
+def median(ordered: FloatArray) -> FloatArray:
+    """Return the median of each column of ascending values [K, p].
+
+    >>> median(np.array([[1.0, 0.0], [2.0, 4.0], [9.0, 5.0], [9.0, 6.0]])).tolist()
+    [5.5, 4.5]
+    """
+    upper = len(ordered) // 2
+    lower = (len(ordered) - 1) // 2
+    middle: FloatArray = (ordered[lower] + ordered[upper]) / 2.0
+    return middle
+
+
+def trimmed_mean(ordered: FloatArray, fraction: float) -> FloatArray:
+    """Return the mean of each column of ascending values [K, p] without its ends.
+
+    >>> trimmed_mean(np.array([[1.0], [2.0], [6.0], [90.0]]), 0.25).tolist()
+    [4.0]
+    """
+    num_left_out = floor_product(fraction, len(ordered))
+    kept = ordered[num_left_out : len(ordered) - num_left_out]
+    # Adds row after row. Not the pairwise sum of a column, whose order is the processor's.
+    mean: FloatArray = np.einsum("kp->p", kept) / len(kept)
+    return mean

@@ -1,0 +1,105 @@
+"""Krum and multi-Krum: the updates that are closest to others (Blanchard et al. 2017).
+
+Of n updates x_i, at most f of them arbitrary, 2 f + 2 < n. The score of an update is
+
+    s(i) = sum over j -> i of |x_i - x_j|^2,
+
+where j -> i are the n - f - 2 other updates that are closest to x_i. Krum takes the update of the
+smallest score, of equal ones that of the smallest client number. Multi-Krum takes the mean of the
+m updates of the smallest scores; m = 1 is Krum, m = n the mean.
+
+Source: Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine learning with adversaries: Byzantine
+tolerant gradient descent", NeurIPS 2017: section 4 for Krum, its proposition 4.2 for 2 f + 2 < n.
+
+Distances are over the parameters alone: running statistics of a BatchNorm are in other units.
+They take the mean of the chosen updates' values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters, Report
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
+from fleetsim.learning.aggregation.stateless import Stateless
+
+ByzantineClients = Annotated[int, Field(ge=0, le=100_000, examples=[0])]
+ChosenUpdates = Annotated[int, Field(ge=1, le=1_000_000, examples=[2])]
+
+
+class KrumSettings(AggregatorKind):
+    """Updates that are closest to others (Blanchard et al. 2017)."""
+
+    kind: Literal["krum"] = "krum"
+    sees_single_updates: ClassVar[bool] = True
+    weights_parts: ClassVar[bool] = False
+    num_byzantine: ByzantineClients
+    """Number f of updates of a round that may be arbitrary; a round needs 2 f + 3 updates."""
+    num_chosen: ChosenUpdates = 1
+    """Number m of updates whose mean is taken; 1: Krum, more: multi-Krum."""
+
+    @property
+    def least_updates(self) -> int:
+        """Least number of updates of which it makes a model."""
+        return max(2 * self.num_byzantine + 3, self.num_chosen)
+
+    def build(self, *, buffers: BoolArray | None = None) -> Krum:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return Krum(self, buffers=buffers)
+
+
+class Krum(Stateless):
+    """Aggregator that takes the mean of the updates of the smallest scores; without state."""
+
+    def __init__(self, settings: KrumSettings, *, buffers: BoolArray | None = None) -> None:
+        """Build it; `buffers` [P] are true where the model has no parameter."""
+        self._settings = settings
+        self._buffers = buffers
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P].
+
+        Raises:
+            ValueError: there are too few updates, or one has another shape or is not finite.
+            ScenarioError: an update has a weight of its own.
+        """
+        updates = Updates.of(base, reports, self._buffers, least=self._settings.least_updates)
+        refuse_weights(self._settings.kind, updates.reports)
+        found = scores(squared_distances(updates), self._settings.num_byzantine)
+        chosen: IntArray = np.sort(np.argsort(found, kind="stable")[: self._settings.num_chosen])
+        step = np.empty(base.shape, dtype=np.float64)
+        for part, values in updates.blocks():
+            step[part] = np.einsum("kp->p", values[chosen]) / chosen.size
+        return updates.model(step)
+
+
+def squared_distances(updates: Updates) -> FloatArray:
+    """Return the squared distances between the parameters of updates [K, K]."""
+    size = len(updates.reports)
+    squares = np.zeros((size, size), dtype=np.float64)
+    for part, values in updates.blocks():
+        trained = values[:, ~updates.buffers[part]]
+        for one in range(size - 1):
+            # Differences, not |x|^2 - 2 x y + |y|^2: close updates would cancel.
+            apart = trained[one + 1 :] - trained[one]
+            squares[one, one + 1 :] += np.einsum("kp,kp->k", apart, apart)
+    return squares + squares.T
+
+
+def scores(squares: FloatArray, num_byzantine: int) -> FloatArray:
+    """Return the score of each update [K] from squared distances [K, K].
+
+    >>> at = np.array([0.0, 1.0, 3.0, 9.0])
+    >>> scores(np.square(at[:, None] - at), 1).tolist()
+    [1.0, 1.0, 4.0, 36.0]
+    """
+    size = len(squares)
+    others = squares + np.diag(np.full(size, np.inf))
+    closest = np.sort(others, axis=1)[:, : size - num_byzantine - 2]
+    found: FloatArray = np.einsum("kj->k", closest)
+    return found
