@@ -18,6 +18,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `learning`: data, models and training.
 - `record`: run folders: tables, checkpoints, measures.
 - `report`: figures and HTML pages of runs.
+- `calibration`: device files from timed training runs and power logs.
 - `selector_training`: training of selectors before they are used.
 - `studies`: arms compared over seeds, with statistics.
 - `validation`: models compared with measurements and theory.

@@ -25,9 +25,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
+from fleetsim.fleet.paired_users import paired_users
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
-from fleetsim.fleet.usage.pairing import paired_users
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.compression import Uplink

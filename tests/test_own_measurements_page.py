@@ -48,3 +48,13 @@ def test_usage_of_ones_own_is_imported_as_states_and_as_intervals(tmp_path):
     assert "4 rows of 2 users read" in text
     assert "1 rows overlap or touch one before them; joined to their union" in text
     assert {path.name for path in tmp_path.iterdir()} >= {"my-people", "my-nights"}
+
+
+def test_a_device_is_calibrated_and_run_as_the_page_says(tmp_path):
+    (block,) = (block for block in shell_blocks() if "device calibrate" in block)
+    text = printed(block, tmp_path)
+
+    assert "2 runs and 2 unknowns" in text
+    assert "idle 1.5 W" in text
+    assert "training 5 W above idle" in text
+    assert (tmp_path / "my-phone-run" / "clients.parquet").exists()

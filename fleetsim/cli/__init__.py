@@ -16,7 +16,7 @@ and `fleetsim list` do not wait for them.
 - `bundled_files`: the verbs `show` and `copy`.
 - `train_selector`: the verbs `selector train`, `selector show` and `selector break-even`.
 - `fetch_data`: the verb `data fetch`.
-- `import_trace`: the verb `trace import`.
+- `own_measurements`: the verbs `trace import` and `device calibrate`.
 - `scenario_options`: scenario argument and its options, shared by verbs.
 - `completion`: names that the shell completes.
 - `terminal`: consoles, messages on stderr, exit codes of an interrupt.

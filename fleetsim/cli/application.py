@@ -14,8 +14,8 @@ from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import validate
 from fleetsim.cli.fetch_data import fetch
-from fleetsim.cli.import_trace import import_
 from fleetsim.cli.list_names import list_, schema
+from fleetsim.cli.own_measurements import calibrate, import_
 from fleetsim.cli.report_runs import compare, report
 from fleetsim.cli.run_scenario import run
 from fleetsim.cli.terminal import ended
@@ -52,6 +52,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _data = typer.Typer(help="Data sets.", no_args_is_help=True)
+_device = typer.Typer(help="Device files.", no_args_is_help=True)
 _trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
 _study = typer.Typer(
     help="Studies: arms compared over seeds.",
@@ -61,6 +62,7 @@ _study = typer.Typer(
 _selector = typer.Typer(help="Selectors that learn before they are used.", no_args_is_help=True)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
+app.add_typer(_device, name="device")
 app.add_typer(_study, name="study")
 app.add_typer(_selector, name="selector")
 
@@ -100,6 +102,11 @@ _trace.command(
     epilog="Example: fleetsim trace import table drive.csv traces/mine --time t --rate"
     " 'DL[kbit/s]' --who phone",
 )(import_)
+_device.command(
+    "calibrate",
+    epilog="Example: fleetsim device calibrate my-phone.yaml --runs runs.csv --like pixel-6 --power"
+    " monsoon.csv --idle 5:65 --train 80:380",
+)(calibrate)
 _study.command("run", epilog="Example: fleetsim study run selectors-on-phones --jobs 4")(
     run_study.run
 )

@@ -2,6 +2,7 @@
 
 - `population`: Clients of a fleet, and everything that a task can ask of them.
 - `settings`: Settings of a fleet.
+- `paired_users`: People of a usage trace whose data may be used.
 - `heterogeneity`: Spread of clients' speeds and bandwidths: multipliers whose mean stays 1.
 - `devices`: Device profiles, their assignment, and what they take to compute.
 - `network`: Links of clients: radios, channels, transport protocol and shared links.

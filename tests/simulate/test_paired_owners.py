@@ -36,7 +36,7 @@ def person(num: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of published files, and beside it the usage trace made of them."""
     home = tmp_path_factory.mktemp("extrasensory")
     (home / "files").mkdir()
@@ -139,7 +139,9 @@ def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, s
 
 def test_a_data_set_without_people_is_refused():
     labels = np.zeros(6, dtype=np.int64)
-    dataset = Dataset("own", np.zeros((6, 2), np.float32), labels, np.zeros((1, 2)), labels[:1], 2)
+    dataset = Dataset(
+        "own", np.zeros((6, 2), np.float32), labels, np.zeros((1, 2), np.float32), labels[:1], 2
+    )
 
     with pytest.raises(ScenarioError, match="the data set own has no people of its own; name one"):
         split_samples(

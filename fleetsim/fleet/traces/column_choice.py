@@ -54,13 +54,13 @@ class ColumnChoice:
             return factors[unit]
         if unit is None:
             raise ScenarioError(
-                f"trace import table: {self.option} {self.column}: the unit is missing; write"
+                f"{self.option} {self.column}: the unit is missing; write"
                 f" {self.option} '{self.column}[UNIT]' with one of {known}"
             )
         close = nearest(unit, tuple(factors))
         hint = f"; did you mean {quoted(close)}?" if close else ""
         raise ScenarioError(
-            f"trace import table: {self.option} {self.column}[{unit}]: unit {quoted(unit)} is not"
+            f"{self.option} {self.column}[{unit}]: unit {quoted(unit)} is not"
             f" known; must be one of {known}{hint}"
         )
 

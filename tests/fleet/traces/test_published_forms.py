@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -272,7 +273,7 @@ def test_a_broken_file_is_read_or_refused_in_lines_that_name_it(tmp_path_factory
 
     for number, read in enumerate(WAYS[name]):
         new = home / f"new-{number}"
-        faults = faults_of(lambda read=read, new=new: read(home / name, new))
+        faults = faults_of(partial(read, home / name, new))
         assert (new / "README.md").exists() == (not faults)
         assert new.exists() == (not faults)
         assert all(name in line or "trace " in line for line in faults)

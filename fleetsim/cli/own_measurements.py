@@ -1,12 +1,17 @@
-"""The verb `trace import`: convert a published or an own trace into fleetsim's own form."""
+"""The verbs `trace import` and `device calibrate`: measurements become traces and devices."""
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fleetsim.cli.terminal import note
+
+_WINDOW = "FROM:TO"
 
 
 class UnknownTimes(StrEnum):
@@ -138,3 +143,106 @@ def import_(
     for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
         typer.echo(line)
     typer.echo(dest)
+
+
+def calibrate(
+    dest: Annotated[Path, typer.Argument(metavar="DEST", help="New device file, .yaml.")],
+    runs: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="Timed training runs: columns seconds, samples, batch_size, [epochs], and model,"
+            " input, classes (or FLOP by class, layers, parameters).",
+        ),
+    ],
+    like: Annotated[
+        str,
+        typer.Option(
+            metavar="DEVICE", help="Nearest bundled device or file, which gives all other figures."
+        ),
+    ],
+    power: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG",
+            help="Power log: CSV of a monitor (Monsoon, INA), or Perfetto power rails (CSV export"
+            " or recorded trace).",
+        ),
+    ] = None,
+    idle: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_WINDOW, help="Seconds of the log in which the device was idle."),
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_WINDOW, help="Seconds of the log in which it trained."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the device.")] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the time.")
+    ] = None,
+    power_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the power (W, mW, uW)."),
+    ] = None,
+    current: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the current (A, mA, uA)."),
+    ] = None,
+    voltage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[UNIT]", help="Log: column of the voltage, or one for all, such as 3.85."
+        ),
+    ] = None,
+    rail: Annotated[
+        list[str] | None,
+        typer.Option(help="Power rail to add up; may be given several times. All unless given."),
+    ] = None,
+) -> None:
+    """Fit a device file to training runs that you timed, and to a power log.
+
+    Without --power the watts are those of the device that the file extends.
+    """
+    from fleetsim.calibration.device_calibration import PowerRequest
+    from fleetsim.calibration.device_calibration import calibrate as write
+    from fleetsim.calibration.power_log import PowerColumns
+    from fleetsim.errors import ScenarioError
+
+    log_options = (idle, train, time, power_column, current, voltage, rail)
+    if power is None and any(log_options):
+        raise ScenarioError(
+            "device calibrate: --idle, --train and the columns of a log need --power LOG; give it"
+        )
+    request = None
+    if power is not None:
+        request = PowerRequest(
+            log=power,
+            idle=[_window("--idle", text) for text in idle or ()],
+            train=[_window("--train", text) for text in train or ()],
+            columns=PowerColumns(time, power_column, current, voltage),
+            rails=tuple(rail or ()),
+        )
+    found = write(dest, like=like, title=title, runs=runs, power=request)
+    for line in found.lines:
+        typer.echo(line)
+    typer.echo(dest)
+    path = str(dest) if dest.is_absolute() else f"./{dest}"
+    note(
+        f"use it with: fleetsim run quickstart --set {shlex.quote(f'fleet.devices={{{path}: 1}}')}"
+    )
+
+
+def _window(option: str, text: str) -> tuple[float, float]:
+    from fleetsim.errors import ScenarioError
+
+    begin, colon, end = text.partition(":")
+    try:
+        window = float(begin), float(end)
+    except ValueError:
+        window = None
+    if not colon or window is None:
+        raise ScenarioError(
+            f"device calibrate: {option} {text}: must be FROM:TO in seconds, such as 5:65"
+        )
+    return window

@@ -1,0 +1,153 @@
+"""Energy of power rails as Perfetto records it (`android.power`), as a power log.
+
+Rails count microwatt-seconds from boot. Two forms are read:
+
+- a CSV export of the trace processor, with the columns `ts` (ns), `value` (uWs) and `name`, `rail`
+  or `track`:
+  select c.ts, t.name, c.value from counter c join counter_track t on c.track_id = t.id
+  where t.name like 'power.%'
+- the recorded trace (.perfetto-trace, .pftrace, .pb), by the package `perfetto`
+  (pip install 'fleetsim[rails]').
+
+The power of a rail holds from one count to the next. The power of the device is the sum of the
+chosen rails.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fleetsim.calibration.power_log import PowerLog, power_log
+from fleetsim.contracts import FloatArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.column_choice import ColumnChoice, numbers_of, texts_of
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+from fleetsim.units import J_OF, MS_PER_S, S_OF
+
+TRACE_SUFFIXES: Final = (".perfetto-trace", ".pftrace", ".pb", ".perfetto")
+_NAMES: Final = ("name", "rail", "track", "track_name")
+_MOST_BYTE: Final = 1 << 30
+
+_Counts = dict[str, list[tuple[float, float]]]
+"""Moments in s and energies in J, by rail."""
+
+
+def is_rails(table: CsvTable) -> bool:
+    """Return True for a table of counts of rails."""
+    return {"ts", "value"} <= set(table.columns) and any(name in table.columns for name in _NAMES)
+
+
+def read_rails(path: Path, rails: Sequence[str]) -> PowerLog:
+    """Read counts of rails, of a CSV export or a recorded trace, as the power of their sum.
+
+    Args:
+        path: the file.
+        rails: names of the rails to add up; empty: all.
+
+    Raises:
+        ScenarioError: a rail that is not there, or the package `perfetto` is missing.
+        DataError: the file cannot be read, holds no rail, or a count falls.
+    """
+    counts = _of_trace(path) if path.suffix in TRACE_SUFFIXES else _of_table(path)
+    for rail in rails:
+        if rail not in counts:
+            known = ", ".join(sorted(counts)[:12])
+            raise ScenarioError(
+                f"device calibrate: --rail {quoted(rail)} is not in {path}; its rails are {known}"
+            )
+    chosen = {name: counts[name] for name in (rails or sorted(counts))}
+    steps = {name: _steps(path, name, pairs) for name, pairs in chosen.items()}
+    begin = max(float(at_s[0]) for at_s, _ in steps.values())
+    end = min(float(at_s[-1]) for at_s, _ in steps.values())
+    if not begin < end:
+        raise DataError(f"{path}: the rails have no time in common; choose some with --rail")
+    moments = np.unique(np.concatenate([at_s for at_s, _ in steps.values()]))
+    moments = moments[(moments >= begin) & (moments <= end)]
+    # Linear in between: the power of a rail is constant from one count to the next.
+    total_j = sum(np.interp(moments, at_s, energy_j) for at_s, energy_j in steps.values())
+    power_w = np.diff(np.asarray(total_j)) / np.diff(moments)
+    notes = [f"{sum(map(len, chosen.values()))} counts of {len(chosen)} rails read"]
+    log = power_log(str(path), moments[:-1], power_w, notes)
+    return PowerLog(log.name, log.at_s, log.power_w, float(moments[-1] - moments[0]), log.notes)
+
+
+def _steps(
+    path: Path, name: str, pairs: list[tuple[float, float]]
+) -> tuple[FloatArray, FloatArray]:
+    """Return moments and energies of a rail, ascending; of one moment the highest count."""
+    by_time: dict[float, float] = {}
+    for time_s, joule in pairs:
+        by_time[time_s] = max(joule, by_time.get(time_s, joule))
+    moments = sorted(by_time)
+    at_s, energy_j = np.array(moments), np.array([by_time[t] for t in moments])
+    if at_s.size < 2:
+        raise DataError(f"{path}: rail {quoted(name)} has fewer than two counts; leave it out")
+    if (np.diff(energy_j) < 0.0).any():
+        raise DataError(
+            f"{path}: the energy of rail {quoted(name)} falls; the device was restarted, so take"
+            " the log anew or leave the rail out"
+        )
+    return at_s, energy_j
+
+
+def _of_table(path: Path) -> _Counts:
+    table = read_csv_table(path)
+    if not is_rails(table):
+        raise DataError(
+            f"{path}, row 1: no columns ts, value and name, which an export of power rails has"
+        )
+    label = next(name for name in _NAMES if name in table.columns)
+    names = texts_of(table, ColumnChoice("--rail", label, None))
+    at_s = numbers_of(table, ColumnChoice("--power", "ts", "ns"), S_OF["ns"])
+    energy_j = numbers_of(table, ColumnChoice("--power", "value", "uWs"), J_OF["uWs"])
+    counts: _Counts = defaultdict(list)
+    for name, time_s, joule in zip(names, at_s.tolist(), energy_j.tolist(), strict=True):
+        if np.isfinite(time_s) and np.isfinite(joule):
+            counts[name].append((time_s, joule))
+    if not counts:
+        raise DataError(f"{path}: holds no count of a rail; record android.power with rails")
+    return dict(counts)
+
+
+def _of_trace(path: Path) -> _Counts:
+    """Read the rails of a recorded trace."""
+    try:
+        from google.protobuf.message import DecodeError  # noqa: PLC0415
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2  # noqa: PLC0415
+    except ImportError:
+        raise ScenarioError(
+            f"device calibrate: {path} is a recorded trace, which needs the package perfetto:"
+            " pip install 'fleetsim[rails]'; or export its counters as CSV"
+        ) from None
+    with paths.opened(path) as file:
+        content = file.read(_MOST_BYTE + 1)
+    if len(content) > _MOST_BYTE:
+        raise DataError(f"{path}: holds more than {_MOST_BYTE >> 20} MiB; export it as CSV")
+    trace = perfetto_trace_pb2.Trace()
+    try:
+        trace.ParseFromString(content)
+    except DecodeError as fault:
+        raise DataError(f"{path}: is no Perfetto trace ({fault}); export it as CSV") from fault
+    names: dict[int, str] = {}
+    counts: _Counts = defaultdict(list)
+    for packet in trace.packet:
+        if not packet.HasField("power_rails"):
+            continue
+        for rail in packet.power_rails.rail_descriptor:
+            names[rail.index] = rail.rail_name
+        for data in packet.power_rails.energy_data:
+            at_s = data.timestamp_ms / MS_PER_S
+            energy_j = data.energy * J_OF["uWs"]
+            counts[names.get(data.index, f"rail {data.index}")].append((at_s, energy_j))
+    if not counts:
+        raise DataError(
+            f"{path}: holds no power rails; record android.power with collect_power_rails"
+        )
+    return dict(counts)

@@ -1,0 +1,340 @@
+"""Device files from timed runs and power logs, against runs of a device that is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fleetsim
+from fleetsim.calibration.device_calibration import Calibration, PowerRequest, calibrate
+from fleetsim.calibration.power_log import PowerColumns, PowerLog, read_power_csv
+from fleetsim.calibration.power_rails import read_rails
+from fleetsim.cli import app
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.devices.profile import load_device
+
+# A device that is not bundled: phi as the Pixel 6.
+R, T_D, K_L, K_P = 10e9, 0.004, 0.003, 0.02
+PHI = {"conv": 1.0, "depthwise": 0.0137, "gemm": 1.0, "rnn": 0.5}
+HEADER = "seconds,samples,batch_size,epochs,conv_flop,gemm_flop,layers,parameters,note\n"
+Row = tuple[int, int, int, float, float, int, int]
+"""Samples, batch size, epochs, FLOP of convolutions and of matrix products, layers, parameters."""
+
+FOUR: list[Row] = [
+    (600, 32, 2, 5e8, 1e6, 20, 11_000_000),
+    (600, 8, 1, 5e8, 1e6, 20, 11_000_000),
+    (1000, 64, 1, 2e6, 5e5, 4, 60_000),
+    (900, 100, 3, 1e8, 2e8, 16, 140_000_000),
+]
+
+
+def seconds(row: Row, t_d: float = T_D, k_l: float = K_L, k_p: float = K_P) -> float:
+    """Time of a run on the device, by the equation of docs/devices.md."""
+    samples, batch, epochs, conv, gemm, layers, parameters = row
+    work = samples * 3 * (conv / (PHI["conv"] * R) + gemm / (PHI["gemm"] * R))
+    batches = math.ceil(samples / batch)
+    return epochs * (batches * (t_d + k_l * layers + k_p * parameters / 1e6) + work)
+
+
+def write_runs(path: Path, rows: Sequence[Row], times: Sequence[float]) -> Path:
+    lines = [
+        ",".join(map(str, (time, *row, "mine"))) for row, time in zip(rows, times, strict=True)
+    ]
+    path.write_text("\n".join([HEADER.strip(), *lines, ""]))
+    return path
+
+
+def calibrated(
+    folder: Path, rows: Sequence[Row], times: Sequence[float], power: PowerRequest | None = None
+) -> Calibration:
+    runs = write_runs(folder / "runs.csv", rows, times)
+    return calibrate(folder / "my.yaml", like="pixel-6", title="Mine", runs=runs, power=power)
+
+
+def test_four_different_runs_give_every_figure_back(tmp_path):
+    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)))
+    compute = load_device(str(tmp_path / "my.yaml")).compute
+
+    assert compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
+    assert compute.dispatch_s == pytest.approx(T_D, rel=1e-5)
+    assert compute.layer_s == pytest.approx(K_L, rel=1e-5)
+    assert compute.parameter_s * 1e6 == pytest.approx(K_P, rel=1e-5)
+    assert "4 runs and 4 unknowns" in found.lines[-1]
+    assert not set(load_device(str(tmp_path / "my.yaml")).inferred) & {
+        "compute.conv_gflop_per_s",
+        "compute.layer_s",
+    }
+
+
+def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_path):
+    # The Pixel 6 has t_d = 0, k_l = 0.00187 and k_p = 0.0105; this device has 3 times these.
+    times = [seconds(row, 0.0, 3 * 0.00187, 3 * 0.0105) for row in FOUR[:2]]
+    found = calibrated(tmp_path, FOUR[:2], times)
+    device = load_device(str(tmp_path / "my.yaml"))
+
+    assert device.compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
+    assert device.compute.layer_s == pytest.approx(3 * 0.00187, rel=1e-6)
+    assert device.compute.parameter_s * 1e6 == pytest.approx(3 * 0.0105, rel=1e-6)
+    assert "compute.layer_s" in device.inferred
+    assert "compute.conv_gflop_per_s" not in device.inferred
+    assert "overheads are those of the extended device times 3;" in found.lines[1]
+    assert "2 runs and 2 unknowns" in found.lines[-1]
+
+
+def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_path):
+    times = [time * error for time, error in zip(map(seconds, FOUR), (1, 1, 1, 1), strict=True)]
+    rows, times = [*FOUR, FOUR[0]], [*times, 1.1 * times[0]]
+    found = calibrated(tmp_path, rows, times)
+    text = (tmp_path / "my.yaml").read_text()
+
+    # The two times of one run differ by 10 %: the fit lies between, 1 / (1 + 1 / 1.1^2) of ... .
+    residuals = [line for line in found.lines if line.startswith("run ")]
+    x = (1 / times[0] + 1 / times[-1]) / (1 / times[0] ** 2 + 1 / times[-1] ** 2)
+    assert f"({x / times[0] - 1:+.1%})" in residuals[0]
+    assert f"({x / times[-1] - 1:+.1%})" in residuals[-1]
+    assert "test nothing" not in "".join(found.lines)
+    assert f"{x / times[-1] - 1:+.1%}" in text
+    assert f"largest error {max(abs(x / times[-1] - 1), x / times[0] - 1):.1%}" in text
+
+
+def test_a_model_of_fleetsim_has_the_cost_of_its_layers(tmp_path):
+    # Logistic regression on 28 x 28 pixels: 2 * 784 * 10 FLOP, one layer, 7850 parameters.
+    rows: list[Row] = [(5000, b, 4, 0.0, 15680.0, 1, 7850) for b in (10, 100)]
+    lines = [
+        f"{seconds(row, 0.0, 2 * 0.00187, 2 * 0.0105)!r},5000,{row[1]},4,logistic,1x28x28,10"
+        for row in rows
+    ]
+    header = "seconds,samples,batch_size,epochs,model,input,classes"
+    (tmp_path / "runs.csv").write_text("\n".join([header, *lines, ""]))
+    calibrate(
+        tmp_path / "my.yaml", like="pixel-6", title=None, runs=tmp_path / "runs.csv", power=None
+    )
+    compute = load_device(str(tmp_path / "my.yaml")).compute
+
+    assert compute.conv_flop_per_s == pytest.approx(R, rel=1e-4)
+    assert compute.layer_s == pytest.approx(2 * 0.00187, rel=1e-6)
+
+
+# --- power ---------------------------------------------------------------------------------------
+
+
+def monsoon(path: Path) -> Path:
+    """Ten seconds at 2 W and ten at 7 W, as Monsoon's program exports them."""
+    rows = [f"{t / 10},{(2000 if t < 100 else 7000) + 100 * (t % 2)}" for t in range(200)]
+    path.write_text("\n".join(["Time (s),Main Avg Power (mW)", *rows, ""]))
+    return path
+
+
+def request(log: Path, **changes: object) -> PowerRequest:
+    given = {"idle": [(0.0, 10.0)], "train": [(10.0, 20.0)], "columns": PowerColumns(), "rails": ()}
+    return PowerRequest(log, **{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_watts_are_means_of_the_windows_and_training_is_above_idle(tmp_path):
+    power = request(monsoon(tmp_path / "monsoon.csv"))
+    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
+    device = load_device(str(tmp_path / "my.yaml"))
+
+    assert device.power.idle_awake_w == pytest.approx(2.05)
+    assert device.power.train_above_idle_w == pytest.approx(5.0)
+    assert not set(device.inferred) & {"power.idle_awake_w", "power.train_above_idle_w"}
+    assert "200 rows read" in found.lines
+    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(found.lines).replace("e-17", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("timestamp[ms],bus_voltage_V,current_mA\n0,4,500\n1000,5,600\n", PowerColumns()),
+        ("t,mA\n0,400\n1,600\n", PowerColumns("t[s]", None, "mA[mA]", "5")),
+        ("t,p\n0,2\n1,3\n", PowerColumns("t", "p[W]")),
+        ("Time(ms),Main(mA),Main Voltage(V),x\n1000,600,5,\n0,500,4,\n", PowerColumns()),
+        ("time,power_uW\n2020-01-01 00:00:00,2000000\n2020-01-01 00:00:01,3e6\n", PowerColumns()),
+        ("Time (s),P (W)\n0,1\n0,3\n1,3\n1,\n", PowerColumns()),
+    ],
+)
+def test_logs_of_monitors_are_read_by_the_units_in_their_names(tmp_path, text, columns):
+    (tmp_path / "log.csv").write_text(text)
+    log = read_power_csv(tmp_path / "log.csv", columns)
+
+    assert log.at_s.tolist() == pytest.approx([0.0, 1.0])
+    assert log.power_w.tolist() == pytest.approx([2.0, 3.0])
+    assert log.end_s == pytest.approx(2.0)
+
+
+def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):
+    log = PowerLog("log", np.array([0.0, 1.0, 4.0]), np.array([2.0, 5.0, 1.0]), 6.0)
+
+    # From 0.5 to 4.5: 0.5 s at 2 W, 3 s at 5 W, 0.5 s at 1 W.
+    assert log.mean_w([(0.5, 4.5)]).mean_w == pytest.approx(16.5 / 4)
+    assert log.mean_w([(0.0, 1.0), (5.0, 6.0)]).mean_w == pytest.approx(1.5)
+    with pytest.raises(DataError, match="window 5:7 s is not inside the log, which lasts 6 s"):
+        log.mean_w([(5.0, 7.0)])
+
+
+RAILS = {
+    "cpu.big": [(0, 0.0), (1, 1.0), (3, 7.0)],
+    "cpu.little": [(0, 5.0), (2, 6.0), (3, 6.5)],
+    "wlan": [(0, 0.0), (3, 9.0)],
+}
+"""Seconds and joules. Watts of the first two: 1 + .5, 3 + .5."""
+
+
+def rails_csv(path: Path) -> Path:
+    rows = [
+        f"{int(s * 1e9) + 7_000_000_000},power.{name},{joule * 1e6}"
+        for name, counts in RAILS.items()
+        for s, joule in counts
+    ]
+    path.write_text("\n".join(["ts,name,value", *rows[::-1], ""]))
+    return path
+
+
+def test_rails_are_added_up_between_their_counts(tmp_path):
+    path = rails_csv(tmp_path / "rails.csv")
+    some = read_rails(path, ["power.cpu.big", "power.cpu.little"])
+    every = read_rails(path, [])
+
+    assert some.at_s.tolist() == pytest.approx([0.0, 1.0, 2.0])
+    assert some.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
+    assert some.end_s == pytest.approx(3.0)
+    assert every.power_w.tolist() == pytest.approx([4.5, 6.5, 6.5])
+    with pytest.raises(
+        ScenarioError, match=r"--rail 'gpu' is not in .*its rails are power.cpu.big"
+    ):
+        read_rails(path, ["gpu"])
+
+
+def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path):
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    for index, name in enumerate(RAILS):
+        described = trace.packet.add().power_rails.rail_descriptor.add()
+        described.index, described.rail_name = index, f"power.{name}"
+    for index, counts in enumerate(RAILS.values()):
+        for s, joule in counts:
+            data = trace.packet.add().power_rails.energy_data.add()
+            data.index, data.timestamp_ms, data.energy = index, int(s * 1000), int(joule * 1e6)
+    (tmp_path / "my.perfetto-trace").write_bytes(trace.SerializeToString())
+    recorded = read_rails(tmp_path / "my.perfetto-trace", ["power.cpu.big", "power.cpu.little"])
+
+    assert recorded.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
+    (tmp_path / "bad.pb").write_bytes(b"\xff" * 40)
+    with pytest.raises(DataError, match=r"bad\.pb: is no Perfetto trace"):
+        read_rails(tmp_path / "bad.pb", [])
+    (tmp_path / "empty.pb").write_bytes(b"")
+    with pytest.raises(DataError, match="holds no power rails"):
+        read_rails(tmp_path / "empty.pb", [])
+
+
+def test_energy_that_falls_is_refused(tmp_path):
+    (tmp_path / "r.csv").write_text("ts,rail,value\n0,a,5\n1000000000,a,4\n")
+
+    with pytest.raises(DataError, match="energy of rail 'a' falls; the device was restarted"):
+        read_rails(tmp_path / "r.csv", [])
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_device_that_a_scenario_runs_with(tmp_path):
+    write_runs(tmp_path / "runs.csv", FOUR, list(map(seconds, FOUR)))
+    monsoon(tmp_path / "log.csv")
+    words = [
+        "device",
+        "calibrate",
+        str(tmp_path / "my.yaml"),
+        "--like",
+        "pixel-6",
+        "--title",
+        "Mine",
+    ]
+    words += ["--runs", str(tmp_path / "runs.csv"), "--power", str(tmp_path / "log.csv")]
+    done = CliRunner().invoke(app, [*words, "--idle", "0:10", "--train", "10:20"])
+    scenario = fleetsim.load(
+        "quickstart",
+        {"fleet.devices": {str(tmp_path / "my.yaml"): 1.0}, "stop": {"rounds": 1}},
+    )
+    run = fleetsim.run(scenario, out=tmp_path / "run", train=False)
+
+    assert done.exit_code == 0, done.output
+    assert "run 1: measured" in done.output
+    assert set(run.clients["device"]) == {"my"}
+    assert load_device(str(tmp_path / "my.yaml")).title == "Mine"
+    again = CliRunner().invoke(app, [*words, "--idle", "0:10", "--train", "10:20"])
+    assert again.exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "times", "says"),
+    [
+        (FOUR[:1], [1.0], "row 2: calibration takes two timed runs or more"),
+        ([FOUR[0]] * 3, [1.0, 1.1, 1.0], "row 2: the runs are too alike"),
+        ([FOUR[0], FOUR[1]], [1e-3, 1e3], "row 2: the times leave nothing for arithmetic"),
+        (FOUR, [1.0, -1.0, 1.0, 1.0], "row 3: seconds = '-1.0' must be a number above 0"),
+    ],
+)
+def test_runs_that_do_not_determine_the_figures_are_refused(tmp_path, rows, times, says):
+    with pytest.raises(DataError, match=rf"runs\.csv.*{says}"):
+        calibrated(tmp_path, rows, times)
+    assert not (tmp_path / "my.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,b\n1,2\n", "row 1: no column 'seconds'"),
+        ("seconds,samples,batch_size\n1,2,3\n4,5,6\n", "row 2: has neither a model nor FLOP"),
+        ("seconds,samples,batch_size,model\n1,2,3,2nn\n", "row 2: input = '' is no shape"),
+        (
+            "seconds,samples,batch_size,model,input,classes\n1,2,3,lognet,3x3,2\n",
+            "row 2, model:1: model.kind.*'lognet'",
+        ),
+        ("seconds,samples,batch_size\n1,2.5,3\n", "row 2: samples = 2.5 must be a whole number"),
+    ],
+)
+def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, says):
+    (tmp_path / "runs.csv").write_text(text)
+
+    with pytest.raises(DataError, match=rf"runs\.csv, {says}"):
+        calibrate(
+            tmp_path / "my.yaml", like="pixel-6", title=None, runs=tmp_path / "runs.csv", power=None
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"like": "pixel-99"}, "--like 'pixel-99'"),
+        ({"like": "jetson-nano-cpu-5w"}, "extends 'jetson-nano-cpu' itself"),
+        ({"like": "reproduction/jetson-nano-fedgcs"}, "extends 'jetson-nano-cpu'|reproduces a"),
+        ({"dest": Path("my.txt")}, "a device file ends in .yaml; rename it"),
+    ],
+)
+def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
+    runs = write_runs(tmp_path / "runs.csv", FOUR, list(map(seconds, FOUR)))
+    given = {"dest": tmp_path / "my.yaml", "like": "pixel-6", "title": None, "runs": runs}
+
+    with pytest.raises(ScenarioError, match=says):
+        calibrate(**{**given, **changes}, power=None)
+
+
+def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path):
+    times = list(map(seconds, FOUR))
+    log = monsoon(tmp_path / "log.csv")
+
+    with pytest.raises(ScenarioError, match="--power needs --idle FROM:TO and --train FROM:TO"):
+        calibrated(tmp_path, FOUR, times, request(log, train=[]))
+    with pytest.raises(DataError, match=r"training draws 2\.05 W, not more than idle at 7.05 W"):
+        calibrated(tmp_path, FOUR, times, request(log, idle=[(10.0, 20.0)], train=[(0.0, 10.0)]))
+    with pytest.raises(ScenarioError, match=r"--rail names power rails, and .* has none"):
+        calibrated(tmp_path, FOUR, times, request(log, rails=("cpu",)))
+    (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
+    with pytest.raises(ScenarioError, match="no column of time with a unit of ns, us"):
+        calibrated(tmp_path, FOUR, times, request(tmp_path / "odd.csv"))
+    assert not (tmp_path / "my.yaml").exists()
