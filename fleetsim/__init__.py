@@ -46,6 +46,7 @@ from fleetsim.host import numerics
 if TYPE_CHECKING:
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
     from fleetsim.interactive import run
+    from fleetsim.plugins.conformance.check import check_plugin
     from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
     from fleetsim.studies.result import StudyResult, study
@@ -59,6 +60,7 @@ __all__ = [
     "ScenarioError",
     "StudyResult",
     "__version__",
+    "check_plugin",
     "load",
     "open_run",
     "run",
@@ -75,6 +77,7 @@ _HOMES = {
     "Run": "fleetsim.record.saved_run",
     "Scenario": "fleetsim.scenario",
     "ScenarioError": "fleetsim.errors",
+    "check_plugin": "fleetsim.plugins.conformance.check",
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.interactive",

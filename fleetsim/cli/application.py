@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
-from fleetsim.cli.check_scenario import validate
+from fleetsim.cli.check_scenario import check_plugin, validate
 from fleetsim.cli.fetch_data import fetch
 from fleetsim.cli.list_names import list_, schema
 from fleetsim.cli.own_measurements import calibrate, import_
@@ -84,6 +84,7 @@ def _main(
 
 app.command(epilog="Example: fleetsim run quickstart --set server.selector.kind=oort")(run)
 app.command(epilog="Example: fleetsim validate my-scenario.yaml")(validate)
+app.command("check-plugin", epilog="Example: fleetsim check-plugin mine:Median")(check_plugin)
 app.command("validate-world", epilog="Example: fleetsim validate-world --out my-validation")(
     validate_world
 )

@@ -1,4 +1,4 @@
-"""The verb `validate`: check a scenario without running it."""
+"""The verbs `validate` and `check-plugin`: check scenarios and plug-ins without a run."""
 
 from __future__ import annotations
 
@@ -50,3 +50,27 @@ def validate(
     typer.echo(f"valid: {loaded.name}")
     for line in outline(loaded):
         typer.echo(one_line(line))
+
+
+def check_plugin(
+    plugin: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:NAME",
+            help="A part of your own, importable from here; KIND=MODULE:NAME where its class does"
+            " not tell its kind.",
+        ),
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A key of its Settings; may be given many times."
+        ),
+    ] = None,
+) -> None:
+    """Check that a plug-in keeps the contract of its kind, without a run."""
+    from fleetsim.plugins import KINDS
+    from fleetsim.plugins.conformance.check import check_plugin as check
+
+    kind = check(plugin, settings=set_ or ())
+    typer.echo(f"conforms: {plugin} is {KINDS[kind].noun}")

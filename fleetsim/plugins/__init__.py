@@ -12,6 +12,7 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `selectors`: the kind `selector`.
 - `aggregators`: the kind `aggregator`.
 - `partitions`: the kind `partition`.
+- `conformance`: rehearsals of plug-ins, `check_plugin`.
 
 A new kind is a subclass of `PluginKind` in a module of its own and its name in `kinds.KINDS`:
 
@@ -25,7 +26,8 @@ A new kind is a subclass of `PluginKind` in a module of its own and its name in 
    its methods call the user's object, `self.part()`, and check what comes back. So nothing below
    this package knows plug-ins: the engine calls `settings.split(...)` as ever. Settings of the user
    are joined with it: `class Joined(TheirSettings, settings_base)`.
-5. `takes_classes`, `takes_functions` and `copies_objects` say what `fleetsim.run(KIND=...)` takes.
+5. `check` rehearses the user's object with made-up data by `WatchedCalls` (see `conformance`).
+6. `takes_classes`, `takes_functions` and `copies_objects` say what `fleetsim.run(KIND=...)` takes.
 
 Manifest, resume, comparison, studies, schema and messages then know it.
 """

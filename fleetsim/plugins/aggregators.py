@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report, State
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings
 from fleetsim.plugins.plugin_kind import PluginKind
 from fleetsim.quoting import quoted
@@ -41,6 +42,13 @@ class AggregatorPlugins(PluginKind):
         for member in get_args(get_args(AggregatorSettings)[0])
     )
     settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `fleetsim.plugins.conformance.aggregators`."""
+        from fleetsim.plugins.conformance.aggregators import check_aggregator  # noqa: PLC0415
+
+        check_aggregator(make, calls)
 
 
 class CheckedAggregator:
@@ -100,14 +108,14 @@ def model_fault(answer: Any, base: Parameters) -> str | None:
 
 
 def state_fault(state: Any) -> str | None:
-    """Return what a state is instead of a mapping from names to arrays of numbers or text."""
-    if not isinstance(state, Mapping):
+    """Return what a state is instead of a dict from names to arrays without objects."""
+    if not isinstance(state, dict):
         return f"{quoted(type(state).__name__)}, not a dict of arrays by name"
     for name, value in state.items():
         if not isinstance(name, str) or not name:
             return f"a dict with the key {quoted(name)}, not a name"
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
-            return f"{quoted(type(value).__name__)} as {quoted(name)}, not an array of numbers"
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            return f"{quoted(type(value).__name__)} as {quoted(name)}, not a numpy array"
     return None
 
 

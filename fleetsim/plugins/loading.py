@@ -62,7 +62,7 @@ def load_plugin(name: str) -> Plugin:
         place = getattr(module, "__file__", None) or module_name
         hint = did_you_mean(found_name, classes)
         raise refused(said, f"{place} {says} {quoted(found_name)}{hint}")
-    return _of_class_or_function(kind, found, plain, said)
+    return of_class_or_function(kind, found, plain, said)
 
 
 def given_plugin(word: str, given: Any) -> Plugin:
@@ -79,7 +79,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
         raise ScenarioError(f"{word}: is the function {given.__name__}; give {kind.noun}")
     if isinstance(given, type) or is_function:
         name = identity.name_of(given)
-        return _of_class_or_function(kind, given, name, f"{word} {name}")
+        return of_class_or_function(kind, given, name, f"{word} {name}")
     cls = type(given)
     name = identity.name_of(cls)
     said = f"{word} {name}"
@@ -87,7 +87,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
     def make(settings: Settings) -> object:
         return copy.deepcopy(given) if kind.copies_objects else given
 
-    return _plugin(kind, cls, name, said, make)
+    return wrapped(kind, cls, name, said, make)
 
 
 def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
@@ -124,21 +124,19 @@ def refuse_two(plugins: Sequence[Plugin]) -> None:
             raise ScenarioError(f"{plugin.said} {says}; leave out one of the two")
 
 
-def _of_class_or_function(
-    kind: type[PluginKind] | None, found: Any, name: str, said: str
-) -> Plugin:
+def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
     """Return a class or function as a plug-in, of the kind that it is if none is said."""
     if not isinstance(found, type):
         kind = kind or _kind_of_function(name, said)
         function_kind = kind
-        return _plugin(kind, found, name, said, lambda settings: function_kind.of_function(found))
+        return wrapped(kind, found, name, said, lambda settings: function_kind.of_function(found))
     settings = getattr(found, "Settings", None)
     if kind is None:
         kind = kind_of(found, said, name)
     if settings is None:
-        return _plugin(kind, found, name, said, lambda settings: found())
+        return wrapped(kind, found, name, said, lambda settings: found())
     word, own = _checked_settings(settings, kind, said)
-    return _plugin(kind, found, name, said, found, word=word, own=own)
+    return wrapped(kind, found, name, said, found, word=word, own=own)
 
 
 def _kind_of_function(name: str, said: str) -> type[PluginKind]:
@@ -150,7 +148,7 @@ def _kind_of_function(name: str, said: str) -> type[PluginKind]:
     raise refused(said, f"is a function, which does not tell its kind; say {words}")
 
 
-def _plugin(
+def wrapped(
     kind: type[PluginKind],
     found: Any,
     name: str,

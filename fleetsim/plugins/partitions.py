@@ -11,6 +11,7 @@ from fleetsim.contracts import IntArray, Partition
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.learning.partition.split import PartitionSettings
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings, told
 from fleetsim.plugins.plugin_kind import PluginKind, refused
 from fleetsim.quoting import quoted
@@ -74,6 +75,13 @@ class PartitionPlugins(PluginKind):
     def of_function(cls, function: Callable[..., Any]) -> object:
         """Return a partition that a function `split(labels, num_clients, generator)` makes."""
         return _OfFunction(function)
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `fleetsim.plugins.conformance.partitions`."""
+        from fleetsim.plugins.conformance.partitions import check_partition  # noqa: PLC0415
+
+        check_partition(make, calls)
 
 
 class _OfFunction:

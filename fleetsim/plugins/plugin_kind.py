@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 
 
 class PluginKind(ABC):
@@ -75,6 +78,19 @@ class PluginKind(ABC):
                 call = f"{name}({', '.join(arguments)})"
                 return f"cannot be called as {call}; {cls.page} has an example"
         return None
+
+    @classmethod
+    @abstractmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse objects of the user's class as a run would call them.
+
+        Args:
+            make: function that makes a new one.
+            calls: calls of its methods, which are watched.
+
+        Raises:
+            ScenarioError: one line on the first fault.
+        """
 
     @classmethod
     def methods(cls) -> dict[str, list[str]]:

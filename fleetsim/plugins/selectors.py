@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from fleetsim.contracts import Selector
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin_kind import PluginKind
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
@@ -38,3 +40,10 @@ class SelectorPlugins(PluginKind):
                 says = f"{need} must be True or False, not {quoted(answer)}"
                 return f"{says}; {cls.page} has an example"
         return None
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `fleetsim.plugins.conformance.selectors`."""
+        from fleetsim.plugins.conformance.selectors import check_selector  # noqa: PLC0415
+
+        check_selector(make, calls)

@@ -18,6 +18,7 @@ COMMANDS = {
         *("--no-report", "--no-train", "--resume", "--numerics", "--allow-other-platform"),
     },
     ("validate",): {"--seed", "--set", "--plugin", "--full"},
+    ("check-plugin",): {"--set"},
     ("validate-world",): {"--out"},
     ("report",): {"--format", "--prices", "--target"},
     ("compare",): {

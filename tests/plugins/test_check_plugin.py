@@ -1,0 +1,157 @@
+"""The rehearsal of plug-ins: every broken one is told in one line, none of the others is refused.
+
+Each module `broken_KINDs.py` beside this one has the plug-ins of a kind: `BROKEN`, class and words
+of the line; `GOOD`, classes that keep the contract; `KIND`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random  # noqa: TID251
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fleetsim
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.server_optimizers import FedYogiSettings
+from fleetsim.plugins import KINDS
+from fleetsim.plugins.conformance.selectors import check_selector
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
+from fleetsim.selectors import build_selector
+from tests.selector_modes import modes
+
+MODULES: list[Any] = [
+    importlib.import_module(f"tests.plugins.{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("broken_*.py"))
+]
+BROKEN = [
+    pytest.param(broken, module.KIND, says, id=f"{module.KIND} {broken.__name__}")
+    for module in MODULES
+    for broken, says in module.BROKEN.items()
+]
+GOOD = [
+    pytest.param(good, module.KIND, id=f"{module.KIND} {good.__name__}")
+    for module in MODULES
+    for good in module.GOOD
+]
+
+
+def test_there_are_broken_plug_ins_of_every_kind():
+    assert {module.KIND for module in MODULES} == set(KINDS)
+    assert len(BROKEN) > 50
+
+
+@pytest.mark.parametrize(("broken", "kind", "says"), BROKEN)
+def test_a_broken_plug_in_is_told_in_one_line(broken, kind, says):
+    with pytest.raises(ScenarioError) as fault:
+        fleetsim.check_plugin(broken, kind)
+
+    (line,) = fault.value.faults
+    assert says in line
+    assert broken.__name__ in line
+
+
+@pytest.mark.parametrize(("good", "kind"), GOOD)
+def test_one_that_keeps_its_contract_is_not_refused(good, kind):
+    before = random.getstate()[1], np.random.get_state()[1]  # noqa: NPY002
+
+    assert fleetsim.check_plugin(good) == kind
+    assert fleetsim.check_plugin(good()) == kind
+    after = random.getstate()[1], np.random.get_state()[1]  # noqa: NPY002
+    assert same(before, after)
+
+
+FIRST_MODES = list({mode.values[0].kind: mode for mode in reversed(modes())}.values())
+
+
+@pytest.mark.parametrize("settings", FIRST_MODES)
+def test_the_selectors_of_fleetsim_keep_the_contract(settings):
+    """Of published methods, with probes, losses and networks: none is refused by mistake."""
+    check_selector(lambda: build_selector(settings), WatchedCalls(settings.kind))
+
+
+@pytest.mark.parametrize("settings", [FedAvgSettings(), FedYogiSettings(learning_rate=0.1)])
+def test_aggregators_of_fleetsim_keep_the_contract(settings):
+    assert fleetsim.check_plugin(settings.build()) == "aggregator"
+
+
+def test_a_function_is_checked_as_what_it_is_said_to_be():
+    def in_turn(labels, num_clients, generator):
+        return [np.arange(k, len(labels), num_clients) for k in range(num_clients)]
+
+    assert fleetsim.check_plugin(in_turn, "partition") == "partition"
+
+
+def test_a_probing_that_does_not_end_is_told():
+    good = MODULES[-1].GOOD[0]
+    from fleetsim.contracts import ProbeRequest, Work, WorkKind  # noqa: PLC0415
+
+    class Curious(good):
+        needs_probes = True
+
+        def probe(self, view):
+            return [ProbeRequest(int(view.candidates[0]), Work(WorkKind.EVALUATE))]
+
+    with pytest.raises(ScenarioError, match="probe asks for more in stage 1000 still; it must"):
+        fleetsim.check_plugin(Curious)
+
+
+def test_an_object_that_cannot_be_copied_is_told():
+    class Uncopied(MODULES[0].GOOD[0]):
+        def __deepcopy__(self, memo):
+            raise TypeError("a lock")
+
+    with pytest.raises(ScenarioError, match=r"cannot be copied \(TypeError: a lock\); give its"):
+        fleetsim.check_plugin(Uncopied())
+
+
+OWN = """
+from typing import Literal
+from fleetsim.settings import Settings
+
+class Part:
+    class Settings(Settings):
+        kind: Literal["part"] = "part"
+        share: float
+
+    def __init__(self, settings):
+        self.share = settings.share
+
+    def aggregate(self, base, reports):
+        return base + (self.share if self.share else None)
+"""
+
+
+def test_the_verb_checks_by_name_with_settings(own_module, command):
+    own_module(OWN, "own")
+
+    good = command("check-plugin", "own:Part", "--set", "share=0.5")
+    assert (good.code, good.out) == (0, "conforms: own:Part is an aggregator\n")
+    without = command("check-plugin", "own:Part")
+    assert without.code == 2
+    assert "share: missing" in without.err
+    wrong = command("check-plugin", "aggregator=own:Part", "--set", "share=0")
+    assert wrong.code == 2
+    assert wrong.err.startswith("error: --plugin aggregator=own:Part: aggregate fails: TypeError: ")
+    assert len(wrong.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        (np.array([np.nan]), np.array([np.nan]), True),
+        (np.array([0.0]), np.array([-0.0]), False),
+        (np.arange(2), np.arange(2).astype(np.int32), False),
+        (np.arange(2), [0, 1], False),
+        ((1, np.arange(2)), (1, np.arange(2)), True),
+        ({"a": 1}, {"b": 1}, False),
+        (float("nan"), float("nan"), True),
+        (1, 1.0, False),
+    ],
+)
+def test_equality_is_to_the_last_bit(one, two, expected):
+    assert same(one, two) is expected
