@@ -9,6 +9,7 @@ import numpy as np
 
 from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report, State
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings
@@ -18,10 +19,10 @@ from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
 
-class AggregatorPluginSettings(PluginSettings):
-    """Settings of an aggregator of the user's own."""
+class AggregatorPluginSettings(PluginSettings, AggregatorKind):
+    """Settings of an aggregator of the user's own, which sees every update by itself."""
 
-    kind: str
+    sees_single_updates: ClassVar[bool] = True
 
     def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
         """Return a new aggregator; `buffers` [P] are aggregated like parameters."""

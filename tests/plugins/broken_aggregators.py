@@ -130,7 +130,7 @@ class SavesATuple(Momentum):
 
 
 class TakesWeights(Mean):
-    def aggregate(self, base, reports, weights):
+    def aggregate(self, base, reports, weights):  # type: ignore[override]
         return base
 
 

@@ -79,7 +79,7 @@ class Fails(Shuffled):
 
 
 class TakesOwners(Shuffled):
-    def split(self, labels, owners, num_clients, generator):
+    def split(self, labels, owners, num_clients, generator):  # type: ignore[override]
         return super().split(labels, num_clients, generator)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import fleetsim
+from fleetsim.contracts import ProbeRequest, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import FedYogiSettings
@@ -22,6 +23,8 @@ from fleetsim.plugins import KINDS
 from fleetsim.plugins.conformance.selectors import check_selector
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
 from fleetsim.selectors import build_selector
+from tests.plugins.broken_aggregators import Mean
+from tests.plugins.broken_selectors import LeastAsked
 from tests.selector_modes import modes
 
 MODULES: list[Any] = [
@@ -57,11 +60,11 @@ def test_a_broken_plug_in_is_told_in_one_line(broken, kind, says):
 
 @pytest.mark.parametrize(("good", "kind"), GOOD)
 def test_one_that_keeps_its_contract_is_not_refused(good, kind):
-    before = random.getstate()[1], np.random.get_state()[1]  # noqa: NPY002
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002
 
     assert fleetsim.check_plugin(good) == kind
     assert fleetsim.check_plugin(good()) == kind
-    after = random.getstate()[1], np.random.get_state()[1]  # noqa: NPY002
+    after = random.getstate(), np.random.get_state()  # noqa: NPY002
     assert same(before, after)
 
 
@@ -87,10 +90,7 @@ def test_a_function_is_checked_as_what_it_is_said_to_be():
 
 
 def test_a_probing_that_does_not_end_is_told():
-    good = MODULES[-1].GOOD[0]
-    from fleetsim.contracts import ProbeRequest, Work, WorkKind  # noqa: PLC0415
-
-    class Curious(good):
+    class Curious(LeastAsked):
         needs_probes = True
 
         def probe(self, view):
@@ -101,7 +101,7 @@ def test_a_probing_that_does_not_end_is_told():
 
 
 def test_an_object_that_cannot_be_copied_is_told():
-    class Uncopied(MODULES[0].GOOD[0]):
+    class Uncopied(Mean):
         def __deepcopy__(self, memo):
             raise TypeError("a lock")
 
