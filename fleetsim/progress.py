@@ -172,6 +172,7 @@ def progress_text(progress: Progress) -> str:
         f"round {progress.round}  {duration_text(progress.now_s)}  accuracy {accuracy}"
         f"  {progress.energy_total_j / 1e3:.1f} kJ"
         f"  {progress.num_delivered}/{progress.num_selected} delivered"
+        + ("" if progress.epsilon is None else f"  epsilon {progress.epsilon:.2f}")
     )
 
 

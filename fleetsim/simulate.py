@@ -10,6 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from fleetsim.contracts import (
+    Accountant,
+    Aggregator,
+    BoolArray,
     Progress,
     Selector,
     StopReason,
@@ -30,7 +33,9 @@ from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
+from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import Uplink
+from fleetsim.learning.aggregation.privacy import PrivateAggregator
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training.preparation import (
@@ -122,12 +127,13 @@ def run(
         measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
         paired=paired_users(scenario.fleet, scenario.files),
     )
+    accountant = _build_accountant(scenario, train=train)
     prepared = prepare_task(
         request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
-    aggregator = scenario.server.aggregator.build(buffers=prepared.buffers)
+    aggregator = _build_aggregator(scenario, prepared.buffers)
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,
@@ -178,6 +184,7 @@ def run(
                 uplink=Uplink(scenario.server.compression, seed=scenario.seed),
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
                 aggregator=aggregator,
+                accountant=accountant,
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
                 label_coverage=prepared.label_coverage,
@@ -219,6 +226,33 @@ def _build_selector(scenario: Scenario, *, train: bool) -> Selector:
     if never is not None:
         raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
     return selector
+
+
+def _build_aggregator(scenario: Scenario, buffers: BoolArray) -> Aggregator:
+    """Return the scenario's aggregator, behind noise if it asks for privacy.
+
+    Raises:
+        ScenarioError: privacy, of a model with buffers.
+    """
+    server = scenario.server
+    aggregator: Aggregator = server.aggregator.build(buffers=buffers)
+    if isinstance(server, BufferedServerSettings) or server.privacy is None:
+        return aggregator
+    return PrivateAggregator(
+        server.privacy, aggregator, seed=scenario.seed, cohort=server.cohort, buffers=buffers
+    )
+
+
+def _build_accountant(scenario: Scenario, *, train: bool) -> Accountant | None:
+    """Return the accountant of a run that trains with privacy; None of another.
+
+    Raises:
+        ScenarioError: its library is not installed.
+    """
+    server = scenario.server
+    if isinstance(server, BufferedServerSettings) or server.privacy is None or not train:
+        return None
+    return RdpAccountant(server.privacy)
 
 
 @contextmanager

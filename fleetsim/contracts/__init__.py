@@ -3,7 +3,7 @@
 - `work`: work of a client, its cost, and outcomes of tasks.
 - `reports`: reports of tasks, resources of clients and evaluations of models.
 - `selection`: views of a selector, its requests and answers, and its Protocol.
-- `learning`: jobs, and the Protocols of trainer, uplink, aggregator and partition.
+- `learning`: jobs, and the Protocols of trainer, uplink, aggregator, accountant and partition.
 - `recording`: rows of a run's tables, and the Protocol of a recorder.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
@@ -14,6 +14,7 @@ numbered 0..N-1. Model parameters and updates are flat float32 vectors [P].
 from __future__ import annotations
 
 from fleetsim.contracts.learning import (
+    Accountant,
     Aggregator,
     Job,
     JobResult,
@@ -61,6 +62,7 @@ from fleetsim.contracts.work import (
 )
 
 __all__ = [
+    "Accountant",
     "Aggregator",
     "BoolArray",
     "ClientColumns",

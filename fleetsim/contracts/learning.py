@@ -1,4 +1,4 @@
-"""Jobs of training and evaluation; Protocols of trainer, uplink, aggregator and partition."""
+"""Jobs of training and evaluation, and Protocols of the parts of learning."""
 
 from __future__ import annotations
 
@@ -79,6 +79,23 @@ class Uplink(Protocol):
 
     def state(self) -> State:
         """Return everything that `restore` needs, such as residuals that clients keep."""
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
+
+
+class Accountant(Protocol):
+    """Count of the privacy that a run has spent."""
+
+    @property
+    def epsilon(self) -> float:
+        """Bound of differential privacy that holds for all aggregations so far."""
+
+    def spend(self, num_selected: int, num_eligible: int) -> None:
+        """Count an aggregation in which so many of the eligible clients were selected."""
+
+    def state(self) -> State:
+        """Return everything that `restore` needs."""
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""

@@ -99,6 +99,8 @@ class RoundRow(NamedTuple):
     """Accuracy on the samples kept for selectors; None if none are kept."""
     selector_diagnostics: str | None = None
     """Numbers of the selector on the round, as a JSON object; None if it told none."""
+    epsilon: float | None = None
+    """Privacy that all rounds so far have spent; None without differential privacy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class Progress:
     energy_total_j: float
     num_delivered: int
     num_selected: int
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,12 @@ class Run:
         return cost_to_target.energy_to_accuracy(self.rounds, target)
 
     @property
+    def epsilon(self) -> float | None:
+        """Differential privacy that the run has spent; None if it keeps none."""
+        spent = self.rounds.get("epsilon")
+        return None if spent is None or spent.empty else float(spent.iloc[-1])
+
+    @property
     def num_clients(self) -> int:
         """Number of clients of the fleet, also without a clients table."""
         return int(self.scenario["fleet"]["size"])

@@ -4,6 +4,7 @@
 - `loading`: `load` and `schema`.
 - `named_files`: files that a scenario names, and their absolute paths.
 - `contradictions`: contradictions between the parts of a scenario.
+- `privacy_conflicts`: parts of a scenario that break differential privacy.
 - `samples`: samples of the clients, and shortages of them.
 - `least_memory`: least memory of a run.
 - `inert_keys`: keys and entries that cannot change the run.

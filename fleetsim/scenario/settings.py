@@ -25,6 +25,7 @@ from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugins import Plugin, given_plugin
@@ -60,6 +61,7 @@ class SynchronousServerSettings(SynchronousSettings):
     acts_if = by_key(
         max_update_norm=TRAINING,
         aggregator=TRAINING,
+        privacy=TRAINING,
     )
 
     mode: Literal["synchronous"] = "synchronous"
@@ -68,6 +70,8 @@ class SynchronousServerSettings(SynchronousSettings):
     max_update_norm: MaxUpdateNorm = None
     """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
     aggregator: AggregatorSettings = FedAvgSettings()
+    privacy: CentralPrivacySettings | None = None
+    """Differential privacy of clients; null: none."""
 
 
 class BufferedServerSettings(BufferedSettings):

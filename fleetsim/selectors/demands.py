@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from fleetsim.settings import Settings
+
 Use = Literal["yes", "private", "small", "oracle"]
 
 DECLARED_SAMPLES = "clients declare n_k; a client that overstates it is chosen more often"
@@ -49,3 +51,26 @@ class Demand:
 
 Demands = Mapping[str, Demand]
 """Demands of a selector by the setting that changes them."""
+
+
+def reason_to_hide(selector: Settings) -> str | None:
+    """Return what a selector with these settings needs and sums of updates do not show, or None.
+
+    >>> from fleetsim.selectors.afl.selector import AFLSettings
+    >>> "loss" in (reason_to_hide(AFLSettings()) or "")
+    True
+    """
+    demands: Demands | None = getattr(type(selector), "demands", None)
+    if demands is None:
+        return "it does not say in `demands` what the server must know"
+    for setting, demand in demands.items():
+        key, _, value = setting.partition(": ")
+        if setting and _spelled(getattr(selector, key)) != value:
+            continue
+        if demand.use != "yes":
+            return demand.because
+    return None
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,6 +18,16 @@ def device(old: str, new: str, *says: str) -> Bad:
     return Bad("pixel-6: 0.5", "own.yaml: 0.5", says, {"own.yaml": text})
 
 
+def private(aggregator: str, selector: str, sampling: str, *says: str) -> Bad:
+    """A server with privacy, an aggregator, a kind of selector and the accountant's assumption."""
+    return bad(
+        "minimum_reports: 1\n  selector: {kind: random}",
+        f"privacy: {{clip_norm: 1, noise_multiplier: 1, delta: 1e-5, sampling: {sampling}}}\n"
+        f"  aggregator: {aggregator}\n  selector: {{kind: {selector}}}",
+        *says,
+    )
+
+
 MIN_BATTERY = "  minimum_reports: 1", "  eligibility: {min_battery_fraction: 0.1}"
 DEVICES = "\n    pixel-6: 0.5\n    t2.small: 0.5"
 SCENARIOS = {
@@ -191,6 +201,31 @@ SCENARIOS = {
     "more reports than the cohort": bad(
         "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
         "at most", "3",
+    ),
+    "privacy of single updates": private(
+        "{kind: median}", "random", "none", "bad.yaml:23: server.aggregator.kind = 'median'",
+        "a noisy sum",
+    ),
+    "privacy of weighted updates": private(
+        "{kind: fedavg}", "random", "none", "server.aggregator.weights", "must be uniform",
+    ),
+    "privacy of losses that are told": private(
+        "{kind: fedavg, weights: uniform}", "oort", "none", "server.selector.kind = 'oort'",
+        "is told the loss",
+    ),
+    "privacy of losses in a variant": private(
+        "{kind: fedavg, weights: uniform}", "power-of-choice, variant: rpow-d", "none",
+        "server.selector.kind = 'power-of-choice'", "every chosen client",
+    ),
+    "privacy of an even draw that is none": private(
+        "{kind: fedavg, weights: uniform}", "round-robin", "poisson",
+        "server.privacy.sampling = 'poisson'", "random alone does; set none",
+    ),
+    "privacy of a buffered server": bad(
+        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+        "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
+        "  privacy: {clip_norm: 1, noise_multiplier: 1, delta: 1e-5}",
+        "bad.yaml:22: server.privacy", "'synchronous'",
     ),
     "too few reports for krum": bad(
         "minimum_reports: 1", "minimum_reports: 2\n  aggregator: {kind: krum, num_byzantine: 0}",

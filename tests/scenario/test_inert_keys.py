@@ -238,6 +238,11 @@ EXAMPLES = {
     "MnistSettings.writers": inert("task.dataset.writers=true", "task.dataset={kind: mnist}"),
     "SynchronousServerSettings.max_update_norm": inert("server.max_update_norm=0.001", BLANK),
     "SynchronousServerSettings.aggregator": inert("server.aggregator={kind: fedavgm}", BLANK),
+    "SynchronousServerSettings.privacy": inert(
+        "server.privacy={clip_norm: 1, noise_multiplier: 1, delta: 0.001}",
+        BLANK,
+        "server.aggregator={kind: fedavg, weights: uniform}",
+    ),
     "BufferedServerSettings.max_update_norm": inert(
         "server.max_update_norm=0.001", BLANK, BUFFERED
     ),
@@ -319,6 +324,7 @@ ALWAYS_ACT = {
     "TinyImageNetSettings": "folder train_samples test_samples pixels",
     "Cifar10Settings": "folder train_samples test_samples pixels",
     "ClientDirichletSettings": "min_samples when_infeasible",
+    "CentralPrivacySettings": "sampling",
     "Condition": "min_ram_gib min_free_ram_gib all_of any_of none_of",
     "DirichletSettings": "min_samples when_short",
     "DivFlSettings": "refresh vectors metric search weights ties",

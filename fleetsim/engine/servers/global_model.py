@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import (
+    Accountant,
     Aggregator,
     Evaluation,
     FloatArray,
@@ -44,6 +45,8 @@ class Learning:
     evaluate_every_rounds: int = 1
     partial_fraction: float = 0.0
     """Chance that a client trains only a part of `training`."""
+    accountant: Accountant | None = None
+    """Count of the privacy that is spent; None without differential privacy."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
 

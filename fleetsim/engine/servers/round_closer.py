@@ -79,11 +79,20 @@ class RoundCloser:
             )
         )
         told = diagnostics_of(selector, time_s=row.finished_at_s)
-        row = row._replace(selector_diagnostics=told)
+        row = row._replace(selector_diagnostics=told, epsilon=self._spent(row))
         for task_row in rows:
             self._parts.recorder.task(task_row)
         self._parts.recorder.round(row)
         return row
+
+    def _spent(self, row: RoundRow) -> float | None:
+        """Return epsilon after a round, of which an aggregation alone spends any."""
+        accountant = self._parts.learning.accountant
+        if accountant is None:
+            return None
+        if row.aggregated:
+            accountant.spend(row.num_selected, row.num_eligible)
+        return accountant.epsilon
 
     def announce(self, row: RoundRow) -> None:
         """Report the progress of a run after a round is closed and saved."""
@@ -96,6 +105,7 @@ class RoundCloser:
                     energy_total_j=self.energy_total_j,
                     num_delivered=row.num_delivered,
                     num_selected=row.num_selected,
+                    epsilon=row.epsilon,
                 )
             )
 

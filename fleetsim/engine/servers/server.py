@@ -210,6 +210,9 @@ class Server(ABC):
             "selector": state_of(self._parts.selector, time_s=self.now_s),
             "uplink": self._parts.learning.uplink.state(),
         }
+        accountant = self._parts.learning.accountant
+        if accountant is not None:
+            parts["accountant"] = accountant.state()
         for name, part in parts.items():
             state |= {f"{name}/{key}": value for key, value in part.items()}
         return state
@@ -228,4 +231,6 @@ class Server(ABC):
         self._closer.restore(part("rounds"))
         self._parts.selector.restore(part("selector"))
         self._parts.learning.uplink.restore(part("uplink"))
+        if self._parts.learning.accountant is not None:
+            self._parts.learning.accountant.restore(part("accountant"))
         self._dispatcher.next_task = int(state["server/next_task"])

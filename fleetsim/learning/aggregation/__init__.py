@@ -10,6 +10,8 @@
 - `coordinate_statistics`: median and trimmed mean of each coordinate.
 - `krum`: Krum and multi-Krum.
 - `geometric_median`: geometric median.
+- `privacy`: clipped updates and noise.
+- `accountant`: privacy that a run has spent.
 - `settings`: union of the settings of all aggregators.
 - `compression`: compression of uploads, their size and their decoded form.
 - `update_screening`: refusal of updates that are not finite or too large.

@@ -53,6 +53,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 _ENLISTED,
                 "validation_accuracy",
                 "selector_diagnostics",
+                "epsilon",
             }
         ),
         "tasks": frozenset({"opinion", "belief", _ENLISTED}),

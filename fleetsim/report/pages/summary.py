@@ -93,6 +93,9 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     if run.is_synchronous:
         waiting = quantities.text(sums.waiting_mean_s, "s")
         found.append(("mean waiting", waiting, "last minus first answer of a round"))
+    if run.epsilon is not None:
+        delta = run.scenario["server"]["privacy"]["delta"]
+        found.append(("privacy", f"epsilon {run.epsilon:.2f}", f"at delta {delta:g}"))
     host = quantities.text(run.manifest.host_s or None, "s")
     found.append(("host time", host, "duration of the simulation"))
     return [(label, value, "" if note == value else note) for label, value, note in found]

@@ -45,6 +45,7 @@ def lines(run: Run) -> list[str]:
             f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered{waiting}",
         ),
         *_batteries_line(run),
+        *_privacy_line(run),
         ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
     ]
     width = max(len(label) for label, _ in found) + 2
@@ -57,6 +58,12 @@ def _target_line(rounds: pd.DataFrame) -> Iterator[tuple[str, str]]:
         (row,) = summary.targets_table(rounds, [target]).rows
         accuracy, number, time, energy = row
         yield f"to {accuracy}", f"{time}, {energy}, {number} rounds"
+
+
+def _privacy_line(run: Run) -> Iterator[tuple[str, str]]:
+    if run.epsilon is not None:
+        delta = run.scenario["server"]["privacy"]["delta"]
+        yield "privacy", f"epsilon {run.epsilon:.2f} at delta {delta:g}"
 
 
 def _batteries_line(run: Run) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,158 @@
+"""Differential privacy of clients: clipped updates and Gaussian noise (DP-FedAvg).
+
+In a round in which the clients K delivered, the server makes of their changes x_k = w_k - w_k^0
+
+    Delta = (1 / C) (sum over K of c_k x_k min(1, S / |x_k|)  +  N(0, (z S)^2 I)),
+
+with S = `clip_norm`, z = `noise_multiplier`, C the cohort of the scenario and c_k <= 1 the
+completed share of the training, where that counts. One client changes the sum by at most S,
+so that the sum with its noise is a Gaussian mechanism of noise multiplier z. The divisor is fixed:
+one that follows the number of answers would not have a bounded sensitivity. The aggregator then
+takes Delta for the change of a single client: `fedavg` adds it, a server optimizer takes its step
+along it, and neither touches data again.
+
+Source: McMahan, Ramage, Talwar, Zhang, "Learning differentially private recurrent language models",
+ICLR 2018, algorithm 1 with the fixed-denominator estimator of section 2.3, all weights 1. The noise
+is drawn at the address (seed, "privacy noise", number of the aggregation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    Aggregator,
+    BoolArray,
+    FloatArray,
+    Outcome,
+    Parameters,
+    Purpose,
+    Report,
+    State,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.update_screening import update_norm
+from fleetsim.learning.aggregation.weighted_mean import check_finite
+from fleetsim.settings import Settings
+
+_INNER = "aggregator/"
+
+
+class CentralPrivacySettings(Settings):
+    """Privacy of clients towards everybody but the server, which adds the noise."""
+
+    kind: Literal["central"] = "central"
+    clip_norm: Annotated[float, Field(ge=1e-9, le=1e9, examples=[1.0])]
+    """Euclidean norm S to which each client's update is clipped."""
+    noise_multiplier: Annotated[float, Field(ge=1e-3, le=1e4, examples=[1.0])]
+    """Standard deviation z of the noise of the sum, in units of the clip norm."""
+    delta: Annotated[float, Field(ge=1e-30, lt=1.0, examples=[1e-5])]
+    """Chance delta with which the bound epsilon may be exceeded; less than 1 over the number of
+    clients."""
+    sampling: Literal["poisson", "none"] = "poisson"
+    """Assumption of the accountant: each eligible client takes part by a draw of its own, or
+    nothing is assumed and every round counts for every client."""
+
+
+class PrivateAggregator:
+    """Aggregator that shows another one a noisy sum of clipped updates."""
+
+    def __init__(
+        self,
+        settings: CentralPrivacySettings,
+        inner: Aggregator,
+        *,
+        seed: int,
+        cohort: int,
+        buffers: BoolArray | None = None,
+    ) -> None:
+        """Build it; `buffers` [P] are true where the model has no parameter.
+
+        Raises:
+            ScenarioError: the model has buffers.
+        """
+        if buffers is not None and buffers.any():
+            raise ScenarioError(
+                "server.privacy: the model keeps running statistics of its clients' samples"
+                f" ({int(buffers.sum())} numbers of BatchNorm layers), which noise would make"
+                " meaningless; choose a model without, such as norm: group"
+            )
+        self._settings = settings
+        self._inner = inner
+        self._seed = seed
+        self._cohort = cohort
+        self._num_aggregations = 0
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P].
+
+        Raises:
+            ValueError: there is no update, or one is not finite.
+            ScenarioError: the selector gave an update a weight.
+        """
+        arrived = sorted(
+            (report for report in reports if report.is_delivered and report.vector is not None),
+            key=attrgetter("client", "dispatched_at_s"),
+        )
+        if not arrived:
+            raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
+        total = np.zeros(base.shape, dtype=np.float64)
+        for report in arrived:
+            total += self._clipped(base, report)
+        scale = self._settings.noise_multiplier * self._settings.clip_norm
+        draws = rng.stream(self._seed, "privacy noise", self._num_aggregations)
+        total += scale * draws.standard_normal(base.size)
+        told = Report(
+            client=0,
+            purpose=Purpose.TRAIN,
+            outcome=Outcome.DELIVERED,
+            dispatched_at_s=0.0,
+            finished_at_s=0.0,
+            num_samples=1,
+            vector=(base + total / self._cohort).astype(np.float32),
+            base=base,
+        )
+        model = self._inner.aggregate(base, [told])
+        self._num_aggregations += 1
+        return model
+
+    def _clipped(self, base: Parameters, report: Report) -> FloatArray:
+        """Return the clipped change of an update [P]."""
+        if report.weight is not None:
+            raise ScenarioError(
+                "server.privacy bounds the share of each client and cannot use the weights that the"
+                f" selector gives (client {report.client}: {report.weight:g}); choose a selector"
+                " without weights"
+            )
+        assert report.vector is not None
+        check_finite(report.client, report.vector)
+        start = base if report.base is None else report.base
+        norm = update_norm(start, report.vector)
+        factor = report.weight_fraction
+        if norm > self._settings.clip_norm:
+            factor *= self._settings.clip_norm / norm
+        change: FloatArray = np.subtract(report.vector, start, dtype=np.float64)
+        change *= factor
+        return change
+
+    def state(self) -> State:
+        """Return the number of aggregations, and the state of the other aggregator."""
+        inner = {f"{_INNER}{key}": value for key, value in self._inner.state().items()}
+        return {"num_aggregations": np.array(self._num_aggregations), **inner}
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self._num_aggregations = int(state["num_aggregations"])
+        self._inner.restore(
+            {
+                key.removeprefix(_INNER): value
+                for key, value in state.items()
+                if key.startswith(_INNER)
+            }
+        )

@@ -1,0 +1,36 @@
+"""Parts of a scenario that break the promise of differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
+from fleetsim.scenario.settings import Scenario, SynchronousServerSettings
+from fleetsim.schema.faults import Fault
+from fleetsim.selectors.baselines.uniform import RandomSettings
+from fleetsim.selectors.demands import reason_to_hide
+
+
+def of_privacy(scenario: Scenario) -> Iterator[Fault]:
+    """Yield what contradicts `server.privacy`, by key."""
+    server = scenario.server
+    if not isinstance(server, SynchronousServerSettings) or server.privacy is None:
+        return
+    aggregator, selector = server.aggregator, server.selector
+    if aggregator.sees_single_updates:
+        says = "sees single updates, and server.privacy shows it a noisy sum; use fedavg or fedadam"
+        yield ("server", "aggregator", "kind"), says
+    elif isinstance(aggregator, FedAvgSettings | OptimizerKind) and aggregator.weights != "uniform":
+        says = "must be uniform: server.privacy bounds the share of each client alike"
+        yield ("server", "aggregator", "weights"), says
+    hidden = reason_to_hide(selector)
+    if hidden is not None:
+        says = f"spends privacy that server.privacy does not count: {hidden}; use random"
+        yield ("server", "selector", "kind"), says
+    elif server.privacy.sampling == "poisson" and selector != RandomSettings():
+        says = (
+            "supposes that every client is chosen with the same chance, which"
+            " server.selector.kind: random alone does; set none"
+        )
+        yield ("server", "privacy", "sampling"), says

@@ -1,0 +1,75 @@
+"""Runs with differential privacy: epsilon of each round, and the same after a resume."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim.learning.aggregation.accountant import RdpAccountant
+from fleetsim.progress import progress_text
+from fleetsim.report.pages import terminal_summary
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+pytest.importorskip("dp_accounting", reason="pip install 'fleetsim[privacy]'")
+
+SMALL = (
+    "fleet.size=20",
+    "server.cohort=5",
+    "server.over_commit=1.2",
+    "stop.rounds=3",
+    "checkpoint.every_rounds=1",
+)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    told = []
+    folder = tmp_path_factory.mktemp("private") / "run"
+    return run(load("quickstart-private", SMALL), out=folder, on_progress=told.append), told
+
+
+def test_epsilon_grows_with_each_round_and_is_shown(done):
+    made, told = done
+    spent = made.rounds["epsilon"].tolist()
+
+    assert 0.0 < spent[0] < spent[1] < spent[2] == made.epsilon
+    assert progress_text(told[-1]).endswith(f"epsilon {spent[2]:.2f}")
+    assert any(
+        line.startswith("privacy ") and f"epsilon {spent[2]:.2f} at delta 0.001" in line
+        for line in terminal_summary.lines(made)
+    )
+
+
+def test_epsilon_counts_the_selected_among_the_eligible(done):
+    """Six of the eligible are selected for five answers; the accountant is told of these two."""
+    made, _ = done
+    accountant = RdpAccountant(load("quickstart-private", SMALL).server.privacy)
+    for row in made.rounds.itertuples():
+        accountant.spend(row.num_selected, row.num_eligible)
+
+    assert set(made.rounds["num_selected"]) == {6}
+    assert made.epsilon == accountant.epsilon
+
+
+def test_a_run_that_stopped_goes_on_with_the_same_noise_and_epsilon(done, tmp_path):
+    made, _ = done
+
+    def stop(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    scenario = load("quickstart-private", SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, out=tmp_path / "run", on_progress=stop)
+    again = run(scenario, out=tmp_path / "run", resume=True)
+
+    assert again.manifest.digest == made.manifest.digest
+
+
+def test_without_training_or_privacy_there_is_no_epsilon(tmp_path):
+    untrained = run(load("quickstart-private", SMALL), out=tmp_path / "a", train=False)
+    plain = run(load("quickstart-private", (*SMALL, "server.privacy=null")), out=tmp_path / "b")
+
+    assert "epsilon" not in untrained.rounds
+    assert "epsilon" not in plain.rounds
+    assert untrained.epsilon is plain.epsilon is None
