@@ -14,6 +14,7 @@ from fleetsim.contracts import (
     Aggregator,
     BoolArray,
     Progress,
+    SecureSum,
     Selector,
     StopReason,
     Work,
@@ -34,8 +35,9 @@ from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.accountant import RdpAccountant
-from fleetsim.learning.aggregation.compression import Uplink
+from fleetsim.learning.aggregation.compression import VALUE_BYTE, Uplink
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
+from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training.preparation import (
@@ -185,6 +187,7 @@ def run(
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
                 aggregator=aggregator,
                 accountant=accountant,
+                secure_sum=_build_secure_sum(scenario, prepared),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
                 label_coverage=prepared.label_coverage,
@@ -240,6 +243,18 @@ def _build_aggregator(scenario: Scenario, buffers: BoolArray) -> Aggregator:
         return aggregator
     return PrivateAggregator(
         server.privacy, aggregator, seed=scenario.seed, cohort=server.cohort, buffers=buffers
+    )
+
+
+def _build_secure_sum(scenario: Scenario, prepared: PreparedTask) -> SecureSum | None:
+    """Return the secure aggregation of the scenario's model; None if there is none."""
+    server = scenario.server
+    if isinstance(server, BufferedServerSettings) or server.secure_aggregation is None:
+        return None
+    return SecureAggregation(
+        server.secure_aggregation,
+        num_values=-(-prepared.cost.payload_byte // VALUE_BYTE),
+        seed=scenario.seed,
     )
 
 

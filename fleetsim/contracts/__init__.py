@@ -3,7 +3,7 @@
 - `work`: work of a client, its cost, and outcomes of tasks.
 - `reports`: reports of tasks, resources of clients and evaluations of models.
 - `selection`: views of a selector, its requests and answers, and its Protocol.
-- `learning`: jobs, and the Protocols of trainer, uplink, aggregator, accountant and partition.
+- `learning`: jobs, and the Protocols of the parts of learning.
 - `recording`: rows of a run's tables, and the Protocol of a recorder.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
@@ -20,6 +20,7 @@ from fleetsim.contracts.learning import (
     JobResult,
     Partition,
     Screen,
+    SecureSum,
     Trainer,
     Uplink,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "RoundRow",
     "RoundView",
     "Screen",
+    "SecureSum",
     "Selector",
     "State",
     "StepMemory",

@@ -101,6 +101,27 @@ class Accountant(Protocol):
         """Restore what `state` returned."""
 
 
+class SecureSum(Protocol):
+    """Protocol by which a server learns the sum of a cohort's updates alone, as a model of costs.
+
+    A cohort is all clients that were selected for a round.
+    """
+
+    download_round_trips: int
+    """Exchanges of messages before the training, beside that of the model."""
+    upload_round_trips: int
+    """Exchanges after it, beside that of the update."""
+
+    def download_byte(self, cohort: int) -> int:
+        """Return the bytes that each client of a cohort receives beside the model."""
+
+    def upload_byte(self, cohort: int) -> int:
+        """Return the bytes that each client of a cohort sends, its update included."""
+
+    def is_unmasked(self, clients: Sequence[int], delivered: Sequence[int], round_: int) -> bool:
+        """Return whether the sum of the delivered updates of a cohort can be read."""
+
+
 Screen = Callable[[Sequence[Parameters], Sequence[Parameters]], Sequence[str | None]]
 """Screening of delivered models (second argument) against the models that were sent (first): the
 reason for which each is refused, or None."""

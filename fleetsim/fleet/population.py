@@ -161,9 +161,12 @@ class Fleet:
         radio: IntArray,
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
+        more_round_trips: IntArray | None = None,
     ) -> TimelineGroups:
         """Lay out transfers of clients [n]; see `Access.transfers`."""
-        return self.access.transfers(clients, direction, start_s, bit, radio, is_asleep, lost_at_s)
+        return self.access.transfers(
+            clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
+        )
 
     def computations(
         self,

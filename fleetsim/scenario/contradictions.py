@@ -15,7 +15,7 @@ from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.training import trainer_choice
-from fleetsim.scenario.privacy_conflicts import of_privacy
+from fleetsim.scenario.privacy_conflicts import of_privacy, of_secure_aggregation
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.schema.faults import Fault
@@ -30,6 +30,7 @@ def contradictions(scenario: Scenario) -> list[Fault]:
         *_of_eligibility(scenario),
         *_of_aggregator(scenario),
         *of_privacy(scenario),
+        *of_secure_aggregation(scenario),
         *_of_task(scenario),
         *_of_stop(scenario),
     ]

@@ -1,9 +1,10 @@
-"""Parts of a scenario that break the promise of differential privacy."""
+"""Parts of a scenario that break the promises of privacy and of secure aggregation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
 from fleetsim.scenario.settings import Scenario, SynchronousServerSettings
@@ -34,3 +35,26 @@ def of_privacy(scenario: Scenario) -> Iterator[Fault]:
             " server.selector.kind: random alone does; set none"
         )
         yield ("server", "privacy", "sampling"), says
+
+
+def of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
+    """Yield what contradicts `server.secure_aggregation`, by key."""
+    server = scenario.server
+    if not isinstance(server, SynchronousServerSettings) or server.secure_aggregation is None:
+        return
+    if server.aggregator.sees_single_updates:
+        says = (
+            "sees single updates, and server.secure_aggregation shows sums alone; use fedavg or a"
+            " server optimizer"
+        )
+        yield ("server", "aggregator", "kind"), says
+    hidden = reason_to_hide(server.selector)
+    if hidden is not None:
+        says = f"needs what server.secure_aggregation hides: {hidden}; use random or round-robin"
+        yield ("server", "selector", "kind"), says
+    if not isinstance(server.compression, UncompressedSettings):
+        says = "does not add up under the masks of server.secure_aggregation; set none"
+        yield ("server", "compression", "kind"), says
+    if server.max_update_norm is not None:
+        says = "needs single updates, which server.secure_aggregation hides; leave it out"
+        yield ("server", "max_update_norm"), says

@@ -26,6 +26,7 @@ from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
+from fleetsim.learning.aggregation.secure_aggregation import SecureAggregationSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugins import Plugin, given_plugin
@@ -72,6 +73,8 @@ class SynchronousServerSettings(SynchronousSettings):
     aggregator: AggregatorSettings = FedAvgSettings()
     privacy: CentralPrivacySettings | None = None
     """Differential privacy of clients; null: none."""
+    secure_aggregation: SecureAggregationSettings | None = None
+    """Protocol that shows the server sums of updates alone; null: it sees each update."""
 
 
 class BufferedServerSettings(BufferedSettings):

@@ -28,6 +28,16 @@ def private(aggregator: str, selector: str, sampling: str, *says: str) -> Bad:
     )
 
 
+def secure(key: str, selector: str, *says: str) -> Bad:
+    """A server with secure aggregation, another key and a kind of selector."""
+    return bad(
+        "minimum_reports: 1\n  selector: {kind: random}",
+        f"minimum_reports: 3\n  secure_aggregation: {{kind: secagg}}\n  {key}\n"
+        f"  selector: {{kind: {selector}}}",
+        *says,
+    )
+
+
 MIN_BATTERY = "  minimum_reports: 1", "  eligibility: {min_battery_fraction: 0.1}"
 DEVICES = "\n    pixel-6: 0.5\n    t2.small: 0.5"
 SCENARIOS = {
@@ -226,6 +236,27 @@ SCENARIOS = {
         "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
         "  privacy: {clip_norm: 1, noise_multiplier: 1, delta: 1e-5}",
         "bad.yaml:22: server.privacy", "'synchronous'",
+    ),
+    "secure aggregation of single updates": secure(
+        "aggregator: {kind: krum, num_byzantine: 0}", "random",
+        "server.aggregator.kind = 'krum'", "shows sums alone",
+    ),
+    "secure aggregation of updates one at a time": secure(
+        "aggregator: {kind: fedasync}", "random", "server.aggregator.kind = 'fedasync'",
+    ),
+    "secure aggregation with a selector of gradients": secure(
+        "aggregator: {kind: fedavg}", "gpfl", "server.selector.kind = 'gpfl'", "hides",
+    ),
+    "secure aggregation of compressed updates": secure(
+        "compression: {kind: top-k, fraction: 0.1}", "random",
+        "server.compression.kind = 'top-k'", "under the masks",
+    ),
+    "secure aggregation of screened updates": secure(
+        "max_update_norm: 3", "random", "server.max_update_norm = 3", "needs single updates",
+    ),
+    "an odd number of neighbours": bad(
+        "minimum_reports: 1", "secure_aggregation: {kind: secagg-plus, neighbours: 3}",
+        "bad.yaml:22: server.secure_aggregation.neighbours = 3", "multiple of 2",
     ),
     "too few reports for krum": bad(
         "minimum_reports: 1", "minimum_reports: 2\n  aggregator: {kind: krum, num_byzantine: 0}",

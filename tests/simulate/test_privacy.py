@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from fleetsim.contracts import Progress
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.progress import progress_text
 from fleetsim.report.pages import terminal_summary
-from fleetsim.scenario import load
+from fleetsim.scenario import SynchronousServerSettings, load
 from fleetsim.simulate import run
 
 pytest.importorskip("dp_accounting", reason="pip install 'fleetsim[privacy]'")
@@ -23,7 +24,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    told = []
+    told: list[Progress] = []
     folder = tmp_path_factory.mktemp("private") / "run"
     return run(load("quickstart-private", SMALL), out=folder, on_progress=told.append), told
 
@@ -43,7 +44,10 @@ def test_epsilon_grows_with_each_round_and_is_shown(done):
 def test_epsilon_counts_the_selected_among_the_eligible(done):
     """Six of the eligible are selected for five answers; the accountant is told of these two."""
     made, _ = done
-    accountant = RdpAccountant(load("quickstart-private", SMALL).server.privacy)
+    server = load("quickstart-private", SMALL).server
+    assert isinstance(server, SynchronousServerSettings)
+    assert server.privacy is not None
+    accountant = RdpAccountant(server.privacy)
     for row in made.rounds.itertuples():
         accountant.spend(row.num_selected, row.num_eligible)
 

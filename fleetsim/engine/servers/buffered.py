@@ -299,6 +299,7 @@ class BufferedServer(Server):
                 selection=saved.selection,
                 base=saved.base,
                 version=saved.version,
+                cohort=1,
             )
             self._launch(task, saved.selection)
         if self._closed_at_s > self.now_s:

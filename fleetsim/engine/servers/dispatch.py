@@ -6,6 +6,7 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import simpy
 
@@ -27,10 +28,19 @@ from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
 from fleetsim.units import BIT_PER_BYTE
 
 _TRAIN_ADDRESS = 0
 _PROBE_ADDRESS = 1
+
+
+class _Messages(NamedTuple):
+    """Bytes of a task, and its exchanges of messages beside them, before and after the work."""
+
+    download_byte: int
+    upload_byte: int
+    more_round_trips: tuple[int, int] = (0, 0)
 
 
 class Dispatcher:
@@ -68,8 +78,11 @@ class Dispatcher:
         selection: int,
         base: Parameters,
         version: int,
+        cohort: int,
     ) -> Task:
         """Return a training task, numbered; it begins when it is given to `run` or `launch`.
+
+        It is one of `cohort` tasks of a selection.
 
         The job of a training that continues a probe is the whole training, with the draws of the
         probe: its first epochs are the probe's. The round determines the learning rate, and the
@@ -88,8 +101,28 @@ class Dispatcher:
             job=self._job(request, round_=round_, base=base, draws=draws),
             address=address,
             version=version,
-            download_byte=self._model_byte(request.client, version),
-            upload_byte=self._upload_byte(request.upload_fraction),
+            messages=self._messages(request, version=version, cohort=cohort),
+        )
+
+    def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
+        """Return bytes and exchanges of a training.
+
+        Raises:
+            ScenarioError: the selector asks for a part of an update, which masks cover as a whole.
+        """
+        model_byte = self._model_byte(request.client, version)
+        secure = self._learning.secure_sum
+        if secure is None:
+            return _Messages(model_byte, self._upload_byte(request.upload_fraction))
+        if request.upload_fraction != 1.0:
+            raise ScenarioError(
+                "server.secure_aggregation masks whole updates, and the selector asks client"
+                f" {request.client} for {request.upload_fraction:g} of one; choose another selector"
+            )
+        return _Messages(
+            model_byte + secure.download_byte(cohort),
+            secure.upload_byte(cohort),
+            (secure.download_round_trips, secure.upload_round_trips),
         )
 
     def probe(
@@ -113,9 +146,11 @@ class Dispatcher:
             job=self._job(request, round_=round_, base=base, draws=address),
             address=address,
             version=version,
-            download_byte=request.download_byte + model_byte,
-            upload_byte=request.upload_byte
-            + (vector_byte if yields_vector and request.uploads_vector else 0),
+            messages=_Messages(
+                request.download_byte + model_byte,
+                request.upload_byte
+                + (vector_byte if yields_vector and request.uploads_vector else 0),
+            ),
         )
 
     def _model_byte(self, client: int, version: int) -> int:
@@ -145,8 +180,7 @@ class Dispatcher:
         job: Job | None,
         address: tuple[int, ...],
         version: int,
-        download_byte: int,
-        upload_byte: int,
+        messages: _Messages,
     ) -> Task:
         task = Task(
             number=self.next_task,
@@ -156,9 +190,10 @@ class Dispatcher:
             job=job,
             address=address,
             version=version,
-            download_bit=download_byte * BIT_PER_BYTE,
-            upload_bit=upload_byte * BIT_PER_BYTE,
+            download_bit=messages.download_byte * BIT_PER_BYTE,
+            upload_bit=messages.upload_byte * BIT_PER_BYTE,
             dispatched_at_s=float(self._clock.now),
+            more_round_trips=messages.more_round_trips,
         )
         self.next_task += 1
         return task

@@ -16,6 +16,7 @@ from fleetsim.contracts import (
     Parameters,
     Report,
     Screen,
+    SecureSum,
     State,
     Trainer,
     Uplink,
@@ -47,6 +48,8 @@ class Learning:
     """Chance that a client trains only a part of `training`."""
     accountant: Accountant | None = None
     """Count of the privacy that is spent; None without differential privacy."""
+    secure_sum: SecureSum | None = None
+    """Secure aggregation; None: clients send their updates to the server as they are."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
 

@@ -11,6 +11,7 @@ import simpy
 
 from fleetsim.contracts import (
     ClientColumns,
+    Report,
     State,
     StopReason,
 )
@@ -134,14 +135,15 @@ class Server(ABC):
             energy_total_j=self._closer.energy_total_j,
         )
 
-    def _training(self, request: TrainingRequest, selection: int) -> Task:
-        """Return a task of the next round that trains the global model."""
+    def _training(self, request: TrainingRequest, selection: int, *, cohort: int = 1) -> Task:
+        """Return a task of the next round that trains the global model, one of `cohort`."""
         return self._dispatcher.training(
             request,
             round_=self._closer.round + 1,
             selection=selection,
             base=self._model.parameters,
             version=self._model.version,
+            cohort=cohort,
         )
 
     def _staleness(self, task: Task) -> int:
@@ -174,7 +176,8 @@ class Server(ABC):
             for (result, yielded), versions in zip(collected, staleness, strict=True)
         ]
         delivered = [report for report in reports if report.is_delivered]
-        if len(delivered) >= minimum:
+        is_enough = len(delivered) >= minimum and self._is_unmasked(reports)
+        if is_enough:
             try:
                 self._model.aggregate(delivered)
             except ValueError as fault:
@@ -193,10 +196,21 @@ class Server(ABC):
             span,
             sorted(rows, key=lambda row: row.task),
             reports=reports,
-            aggregated=len(delivered) >= minimum,
+            aggregated=is_enough,
         )
         self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
         self._closer.announce(row)
+
+    def _is_unmasked(self, reports: Sequence[Report]) -> bool:
+        """Return whether the server can read the sum of the delivered updates."""
+        secure = self._parts.learning.secure_sum
+        if secure is None:
+            return True
+        return secure.is_unmasked(
+            [report.client for report in reports],
+            [report.client for report in reports if report.is_delivered],
+            self._closer.round + 1,
+        )
 
     def _state(self) -> State:
         """Return everything that a resumed run needs, without the clients."""

@@ -129,7 +129,9 @@ class SynchronousServer(Server):
             if not self._is_time_up:
                 requests = self._selection.select(round_.round, round_.reports)
             is_refused = True
-        tasks = [self._training(request, round_.round) for request in requests]
+        tasks = [
+            self._training(request, round_.round, cohort=len(requests)) for request in requests
+        ]
         round_.trained = yield from self._dispatcher.run(
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )

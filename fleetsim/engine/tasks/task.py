@@ -41,6 +41,8 @@ class Task(NamedTuple):
     download_bit: int
     upload_bit: int
     dispatched_at_s: float
+    more_round_trips: tuple[int, int] = (0, 0)
+    """Exchanges of messages beside that of the payload, before and after the work."""
 
     @property
     def client(self) -> int:

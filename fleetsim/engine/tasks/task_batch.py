@@ -103,6 +103,8 @@ class TaskBatch(TaskOutcomes):
     def _transfer(self, phase: Phase, rows: IntArray, bits: Sequence[int]) -> IntArray:
         """Compute the transfers of these tasks; return those that continue after it."""
         bit = np.array(bits, dtype=np.float64)
+        side = 0 if phase == Phase.DOWNLOAD else 1
+        more_round_trips = np.array([task.more_round_trips[side] for task in self.tasks])
         moving = rows[bit[rows] > 0.0]
         stays = [] if moving.size == rows.size else [rows[bit[rows] == 0.0]]
         for again in itertools.count():
@@ -110,14 +112,20 @@ class TaskBatch(TaskOutcomes):
                 break
             index, moving, state = self.begin(phase, again, moving)
             if moving.size:
-                stays += self._move(index, moving, state, bit[moving])
+                more = more_round_trips[moving] if again == 0 else None
+                stays += self._move(index, moving, state, bit[moving], more)
             moving = self._surviving(phase, moving)
             if moving.size:
                 self._keep_bits(index, moving, bit)
         return _in_order(stays)
 
     def _move(
-        self, index: int, moving: IntArray, state: ClientState, bit: FloatArray
+        self,
+        index: int,
+        moving: IntArray,
+        state: ClientState,
+        bit: FloatArray,
+        more_round_trips: IntArray | None,
     ) -> list[IntArray]:
         """Compute a segment of transfers [k]; return the tasks that continue after it."""
         fleet, phase = self._world.fleet, self.segments.phases[index]
@@ -128,7 +136,7 @@ class TaskBatch(TaskOutcomes):
 
         def lay_out(lost_at_s: FloatArray) -> TransferTimelines:
             laid_out = fleet.transfers(
-                clients, direction, start_s, bit, radio, is_asleep, lost_at_s
+                clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
             )
             return [
                 (at, state.take(at).after_paid_tails(timelines, radio[at]))

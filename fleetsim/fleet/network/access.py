@@ -49,6 +49,7 @@ class Access:
         radio: IntArray,
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
+        more_round_trips: IntArray | None = None,
     ) -> TimelineGroups:
         """Lay out transfers: `Channel.transfers`, or `lay_out_flows` where they share links.
 
@@ -62,12 +63,13 @@ class Access:
             radio: index of its radio [n].
             is_asleep: radios that are idle [n].
             lost_at_s: moment at which each client is lost, which frees its share, or inf [n].
+            more_round_trips: exchanges of messages before each, beside the set-up [n]; None: none.
         """
         shared, channel, radios = self.shared, self.channel, self.radios
         power = radios.power[direction].take(radio)
         promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
         awake_s, on_wifi = start_s + promotion_s, radios.is_wifi[radio]
-        caps = self.transport.rate_caps(radios.rtt_s[radio])
+        caps = self.transport.rate_caps(radios.rtt_s[radio], more_round_trips)
         if shared is None:
             laid_out = channel.transfers(
                 clients, direction, awake_s, bit, power, on_wifi=on_wifi, caps=caps

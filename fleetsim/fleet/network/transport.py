@@ -84,8 +84,8 @@ class TcpSettings(Settings):
         """Return seconds before the first payload at these round-trip times, shape kept."""
         return np.asarray((self.handshake_round_trips + self.request_round_trips) * rtt_s)
 
-    def rate_caps(self, rtt_s: FloatArray) -> RateCaps:
-        """Return caps of transfers at round-trip times [n].
+    def rate_caps(self, rtt_s: FloatArray, more_round_trips: IntArray | None = None) -> RateCaps:
+        """Return caps of transfers at round-trip times [n], after further exchanges [n], if any.
 
         All rows have the same number of steps: the set-up, the rounds of slow start and what
         follows. Where the round-trip time is 0 there is neither set-up nor cap.
@@ -96,9 +96,10 @@ class TcpSettings(Settings):
             float(self.receive_window_byte * BIT_PER_BYTE),
         )
         offsets_s = np.zeros((rtt_s.size, rounds + 3))
-        offsets_s[:, 1:-1] = self.setup_s(rtt_s)[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(
-            rounds + 1
-        )
+        setup_s = self.setup_s(rtt_s)
+        if more_round_trips is not None:
+            setup_s = setup_s + more_round_trips * rtt_s
+        offsets_s[:, 1:-1] = setup_s[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(rounds + 1)
         offsets_s[:, -1] = math.inf
         cap_bit_per_s = np.zeros((rtt_s.size, rounds + 2))
         with np.errstate(divide="ignore"):
@@ -111,7 +112,9 @@ class NoTransportSettings(Settings):
 
     kind: Literal["none"] = "none"
 
-    def rate_caps(self, rtt_s: FloatArray) -> RateCaps | None:
+    def rate_caps(
+        self, rtt_s: FloatArray, more_round_trips: IntArray | None = None
+    ) -> RateCaps | None:
         """Return None: nothing is capped."""
         return None
 

@@ -12,6 +12,7 @@
 - `geometric_median`: geometric median.
 - `privacy`: clipped updates and noise.
 - `accountant`: privacy that a run has spent.
+- `secure_aggregation`: bytes and failures of secure aggregation.
 - `settings`: union of the settings of all aggregators.
 - `compression`: compression of uploads, their size and their decoded form.
 - `update_screening`: refusal of updates that are not finite or too large.

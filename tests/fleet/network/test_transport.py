@@ -263,3 +263,14 @@ def test_a_row_does_not_depend_on_the_others(first: int, second: int) -> None:
         assert both_edges[row, : num + 1].tolist() == alone_edges[0].tolist()
         assert both_rates[row, :num].tolist() == alone_rates[0].tolist()
         assert not both_rates[row, num:].any()
+
+
+def test_further_exchanges_delay_the_first_payload_by_a_round_trip_each() -> None:
+    """One row without and one with two exchanges of .1 s; the caps stay the same."""
+    settings = TcpSettings()
+    caps = settings.rate_caps(np.array([0.1, 0.1]), np.array([0, 2]))
+    later_s = caps.offsets_s[1, 1:-1] - caps.offsets_s[0, 1:-1]
+
+    assert later_s == pytest.approx(0.2)
+    assert caps.offsets_s[1, 0] == 0.0
+    assert np.array_equal(caps.cap_bit_per_s[0], caps.cap_bit_per_s[1])

@@ -52,7 +52,9 @@ def test_updates_are_clipped_and_divided_by_the_cohort_by_hand() -> None:
 
 def test_one_client_more_or_less_moves_the_sum_by_at_most_the_clip_norm() -> None:
     start = vector(0.0, 0.0, 0.0)
-    others = [report(k, rng.stream(2, "change", k).normal(0, 9, 3), base=start) for k in range(4)]
+    others = [
+        report(k, rng.stream(2, "change", k).normal(0, 9, 3).tolist(), base=start) for k in range(4)
+    ]
     wild = report(9, [1e6, -1e6, 3.0], base=start)
 
     without = private(settings(clip=2.0)).aggregate(start, others)

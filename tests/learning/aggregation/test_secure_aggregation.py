@@ -1,0 +1,108 @@
+"""Secure aggregation: bytes by hand and as published, and rounds that fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.learning.aggregation.secure_aggregation import (
+    SecAggPlusSettings,
+    SecAggSettings,
+    SecureAggregation,
+    num_alive_neighbours,
+)
+
+
+def secagg(num_values: int = 100, *, seed: int = 1, **others: object) -> SecureAggregation:
+    settings = SecAggSettings.model_validate({"kind": "secagg", **others})
+    return SecureAggregation(settings, num_values=num_values, seed=seed)
+
+
+def plus(
+    neighbours: int, num_values: int = 100, *, seed: int = 1, **others: object
+) -> SecureAggregation:
+    settings = SecAggPlusSettings.model_validate(
+        {"kind": "secagg-plus", "neighbours": neighbours, **others}
+    )
+    return SecureAggregation(settings, num_values=num_values, seed=seed)
+
+
+def test_bytes_by_hand() -> None:
+    """n = 20, k = 4, keys of 10 and shares of 7 byte. Down 4 * 2 * 10 keys and 4 * 2 * 7 shares.
+    Up 2 * 10, 4 * 2 * 7, and (4 + 1) * 7 for unmasking. 20 * 255 = 5100 < 2^13, so 13 bit each for
+    100 weights and a sum of weights: 1313 bit are 165 byte."""
+    model = plus(4, value_bit=8, key_byte=10, share_byte=7)
+
+    assert model.download_byte(20) == 80 + 56
+    assert model.upload_byte(20) == 20 + 56 + 35 + 165
+
+
+@pytest.mark.parametrize(
+    ("num_clients", "num_values", "expansion"), [(2**10, 2**20, 1.73), (2**14, 2**24, 1.98)]
+)
+def test_the_expansion_is_the_published_one(
+    num_clients: int, num_values: int, expansion: float
+) -> None:
+    """Bonawitz et al. 2017, abstract: 1.73 x for 2^10 users and 2^20 values of 16 bit, 1.98 x for
+    2^14 users and 2^24 values, against sending the values in the clear."""
+    model = secagg(num_values)
+    moved = model.download_byte(num_clients) + model.upload_byte(num_clients)
+
+    assert round(moved / (2 * num_values), 2) == expansion
+
+
+def test_neighbours_are_at_most_all_others_which_is_secagg() -> None:
+    assert plus(64).upload_byte(10) == secagg().upload_byte(10)
+    assert plus(64).download_byte(10) == secagg().download_byte(10)
+    assert plus(4).upload_byte(10) < secagg().upload_byte(10)
+    assert secagg().download_byte(1) == 0
+
+
+def test_a_sum_of_the_largest_values_fits() -> None:
+    """n (2^b - 1) must be below 2^B, and not below 2^(B - 1)."""
+    for cohort in (1, 2, 3, 255, 256, 257):
+        largest = cohort * (2**16 - 1)
+        width = secagg().value_bit(cohort)
+        assert 2 ** (width - 1) <= largest < 2**width
+
+
+def test_secagg_fails_with_half_of_the_cohort() -> None:
+    """t = floor(10 / 2) + 1 = 6 of 10; floor(.8 * 10) + 1 = 9."""
+    everybody = list(range(30, 40))
+
+    assert secagg().is_unmasked(everybody, everybody[:6], 1)
+    assert not secagg().is_unmasked(everybody, everybody[4:9], 1)
+    assert not secagg(threshold_fraction=0.8).is_unmasked(everybody, everybody[:8], 1)
+    assert secagg(threshold_fraction=0.8).is_unmasked(everybody, everybody[:9], 1)
+
+
+def test_secagg_plus_fails_where_one_client_has_too_few_neighbours() -> None:
+    """k = 2, t = 2: any client that is lost takes a neighbour from two others."""
+    everybody = list(range(9))
+
+    assert plus(2).is_unmasked(everybody, everybody, 1)
+    assert not any(plus(2).is_unmasked(everybody, everybody[1:], r) for r in range(20))
+
+
+def test_the_graph_is_drawn_for_each_round_and_seed() -> None:
+    """k = 4, t = 3: two lost clients break a round if both are neighbours of one client, which
+    they are within 4 steps on the ring: for 8 of 19 places of the second, 42 %."""
+    everybody, model = list(range(20)), plus(4)
+    rounds = [model.is_unmasked(everybody, everybody[2:], number) for number in range(400)]
+
+    share = 1 - np.mean(rounds)
+    # The standard error is 2.5 %.
+    assert share == pytest.approx(8 / 19, abs=0.1)
+    assert rounds == [plus(4).is_unmasked(everybody, everybody[2:], r) for r in range(400)]
+    assert rounds != [plus(4, seed=2).is_unmasked(everybody, everybody[2:], r) for r in range(400)]
+
+
+def test_neighbours_alive_against_a_count_of_pairs() -> None:
+    alive = rng.stream(1, "alive", 0).random(11) < 0.5
+    counted = [
+        sum(bool(alive[j]) for j in range(11) if 0 < min((i - j) % 11, (j - i) % 11) <= 3)
+        for i in range(11)
+    ]
+
+    assert num_alive_neighbours(alive, 6).tolist() == counted
