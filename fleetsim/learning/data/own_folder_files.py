@@ -6,44 +6,30 @@ Errors name the file, the array and the first bad sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.learning.data.formats.idx import read_idx
 from fleetsim.learning.data.formats.npz import read_npz
+from fleetsim.learning.data.own.checked_part import (
+    Array,
+    CheckedPart,
+    checked_part,
+    finite,
+    tokens,
+    with_channel,
+)
 from fleetsim.learning.data.standardisation import scaled
 
 ARRAYS = ("images", "inputs", "labels", "client")
 TRAIN_STEM, TEST_STEMS = "train", ("test", "t10k")
 """Beginnings of the files' names, for either part."""
-MAX_CLASSES = 1_000_000
-_MAX_TOKENS = 10_000_000
 _COLOURS = (1, 3)
-
-Array = NDArray[Any]
-"""Float32, int64 or, for images, uint8."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FilePart:
-    """Checked arrays of one part of the set."""
-
-    inputs: Array
-    """Images of bytes stay bytes here."""
-    labels: IntArray
-    client: NDArray[Any] | None
-    """Client of each sample [n], by its name or number in the files."""
-    inputs_at: str
-    """Name of the inputs in errors."""
-    labels_at: str
-    """Name of the labels in errors."""
 
 
 def part_files(folder: Path, stem: str) -> dict[str, Path]:
@@ -64,7 +50,7 @@ def part_files(folder: Path, stem: str) -> dict[str, Path]:
     return found
 
 
-def read_part(folder: Path, stem: str) -> FilePart | None:
+def read_part(folder: Path, stem: str) -> CheckedPart | None:
     """Return one part, checked; None if the folder has no file of it.
 
     Raises:
@@ -87,12 +73,15 @@ def read_part(folder: Path, stem: str) -> FilePart | None:
         where = packed if packed in files.values() else f"{folder}/{stem}-*-idx*"
         raise DataError(f"{where}: needs labels and either images or inputs; it has {has}")
     name = inputs[0]
-    checked = _inputs(arrays[name], places[name], is_image=name == "images")
-    labels = _labels(arrays["labels"], places["labels"], checked)
-    client = arrays.get("client")
-    if client is not None:
-        _check_client(client, places["client"], len(checked))
-    return FilePart(checked, labels, client, places[name], places["labels"])
+    return checked_part(
+        _inputs(arrays[name], places[name], is_image=name == "images"),
+        arrays["labels"],
+        arrays.get("client"),
+        inputs_at=places[name],
+        labels_at=places["labels"],
+        client_at=places.get("client", ""),
+        verb="save",
+    )
 
 
 def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> Array:
@@ -108,77 +97,12 @@ def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> Array:
             "save array.transpose(0, 3, 1, 2)"
         )
     if array.dtype == np.uint8:
-        return scaled(array) if array.ndim == 2 else _with_channel(array)
+        return scaled(array) if array.ndim == 2 else with_channel(array)
     if array.dtype.kind == "f":
-        # A float64 too large for a float32 becomes infinite, and is refused below.
-        with np.errstate(over="ignore"):
-            inputs = array.astype(np.float32)
-        if not np.isfinite(inputs).all():
-            row = int(np.flatnonzero(~np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1))[0])
-            raise DataError(
-                f"{place}: sample {row} holds a number that is NaN or not finite as float32; "
-                "fill or remove it"
-            )
-        return _with_channel(inputs)
+        return with_channel(finite(array, place))
     if array.dtype.kind in "iu" and array.ndim == 2:
-        for token in (array.min(), array.max()):
-            if not 0 <= token < _MAX_TOKENS:
-                raise DataError(
-                    f"{place}: tokens are numbered from 0; it holds {token}; number them anew,"
-                    f" below {_MAX_TOKENS}"
-                )
-        return array.astype(np.int64)
+        return tokens(array, place)
     raise DataError(
         f"{place} holds {array.dtype}; images and vectors are uint8 (divided by 255) or floats "
         "(used as they are), tokens any other whole numbers [n, t]"
     )
-
-
-def _with_channel(inputs: Array) -> Array:
-    """Return gray images [n, H, W] with a channel axis, other inputs as they are."""
-    return inputs[:, None] if inputs.ndim == 3 else inputs
-
-
-def _labels(array: NDArray[Any], place: str, inputs: Array) -> IntArray:
-    """Return checked labels [n], or [n, t] where the inputs are tokens [n, t]."""
-    is_sequence = array.ndim == 2 and inputs.dtype == np.int64 and array.shape == inputs.shape
-    if array.dtype.kind not in "iu" or not (array.ndim == 1 or is_sequence) or 0 in array.shape:
-        allowed = "whole numbers [n]"
-        if inputs.dtype == np.int64:
-            allowed += f", or one per token {list(inputs.shape)}"
-        raise DataError(
-            f"{place} holds {array.dtype} of shape {array.shape}; labels are {allowed};"
-            f" {_advice_on_labels(array)}"
-        )
-    _check_length(array, place, len(inputs))
-    for label in (array.min(), array.max()):
-        if not 0 <= label < MAX_CLASSES:
-            raise DataError(
-                f"{place}: it holds the label {label}; they are numbered from 0 and end below "
-                f"{MAX_CLASSES}"
-            )
-    return array.astype(np.int64)
-
-
-def _advice_on_labels(array: NDArray[Any]) -> str:
-    """Return the advice for an array that is no labels [n]; nothing is converted by a guess."""
-    if array.ndim == 2 and array.dtype.kind in "iufb" and 0 not in array.shape:
-        if array.shape[1] == 1:
-            return "save labels[:, 0].astype('int64')"
-        if (np.count_nonzero(array, axis=1) == 1).all() and (array.max(axis=1) == 1).all():
-            return "they look one-hot, save labels.argmax(axis=1)"
-    return "save one whole number per sample"
-
-
-def _check_client(array: NDArray[Any], place: str, num_samples: int) -> None:
-    if array.dtype.kind not in "iuU" or array.ndim != 1:
-        raise DataError(
-            f"{place} holds {array.dtype} in {array.ndim} dimensions; clients are whole numbers or "
-            "names, one per sample [n]"
-        )
-    _check_length(array, place, num_samples)
-
-
-def _check_length(array: NDArray[Any], place: str, num_samples: int) -> None:
-    if len(array) != num_samples:
-        raise DataError(f"{place} is for {len(array)} samples, but there are {num_samples} inputs")
