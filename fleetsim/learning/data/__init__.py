@@ -7,6 +7,8 @@
 - `published`: published data sets and their download.
 - `synthetic`: generated users whose models and inputs differ.
 - `labelled_text`: texts in the user's own CSV file.
+- `own`: the user's own data as given from Python or read from files.
+- `content_hash`: digest of the content of a data set.
 - `own_folder`: the user's own folder of .npz or IDX files.
 - `own_folder_files`: files in such a folder, read and checked.
 - `own_folder_sizes`: numbers of samples and clients in such a folder.

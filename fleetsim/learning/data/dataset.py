@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.standardisation import from_pixels
 
 Inputs = NDArray[np.float32] | IntArray
@@ -35,7 +36,8 @@ class Dataset:
 
     name: str
     train_inputs: Inputs | ByteImages
-    """Inputs to train on; images may stay bytes until they are used."""
+    """Inputs to train on; images may stay bytes until they are used. Empty [n, 0] where `accessed`
+    is given."""
     train_labels: IntArray
     """Labels [n], or [n, t] for sequences, in 0..num_classes-1."""
     test_inputs: Inputs
@@ -49,11 +51,14 @@ class Dataset:
     """Name of each natural client, by its number; None: the number itself."""
     vocabulary_size: int | None = None
     """Number of tokens of a text, 0 .. vocabulary_size - 1; None if samples are no text."""
+    accessed: AccessedInputs | None = None
+    """Inputs to train on that are made at each access; None: they are in `train_inputs`."""
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
         """Shape of one input: (C, H, W), (D,) or (t,)."""
-        return self.train_inputs.shape[1:]
+        inputs = self.train_inputs if self.accessed is None else self.accessed
+        return inputs.shape[1:]
 
 
 def image_dataset(

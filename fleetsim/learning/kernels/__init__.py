@@ -5,6 +5,7 @@
 - `device_samples`: samples in the memory of a torch device.
 - `initial_models`: initial models of many clients on a device.
 - `base`: serial reference kernel, base class of the others.
+- `access_kernel`: serial kernel for samples that are made at each access.
 - `stacked`: kernel for many small networks at once, with hand-written steps.
 - `vmap`: kernel for many networks at once, vectorised by torch.
 - `conv`: kernel for image networks, one client at a time.

@@ -21,6 +21,7 @@ from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.kernels.batches import Length, StackJob
 from fleetsim.learning.kernels.cpu.gemm import onednn
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
@@ -42,7 +43,8 @@ class TrainerData:
     """
 
     train_inputs: NDArray[Any] | ByteImages
-    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes."""
+    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; empty
+    [n, 0] where `accessed` is given."""
     train_labels: IntArray
     """Labels of the training samples [n], or [n, t] of sequences."""
     shares: Sequence[IntArray]
@@ -55,6 +57,8 @@ class TrainerData:
     """Rows on which each client evaluates models; None: its training samples."""
     validation_rows: IntArray | None = None
     """Rows of the training samples that the server keeps for selectors; of no client."""
+    accessed: AccessedInputs | None = None
+    """Training samples that are made at each access, for `access_kernel` alone."""
 
     def __post_init__(self) -> None:
         for name, inputs, labels in (

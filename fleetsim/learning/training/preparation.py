@@ -157,9 +157,11 @@ def prepare_task(
     forms: dict[str, str] = {}
     if train:
         assert samples.data is not None  # a blank data set was refused above
-        kind = chosen = choose_trainer(request.trainer, task.model, torch_device=torch_device)
+        is_accessed = samples.data.accessed is not None
+        wanted = _serial(request.trainer) if is_accessed else request.trainer
+        kind = chosen = choose_trainer(wanted, task.model, torch_device=torch_device)
         options = {"precision": request.trainer.precision} if chosen == "vectorised" else {}
-        kernel = kernel_class(chosen)(
+        kernel = kernel_class(chosen, is_accessed=is_accessed)(
             module,
             samples.data,
             local_settings=task.local,
@@ -182,6 +184,20 @@ def prepare_task(
         label_coverage=samples.label_coverage,
         owners=samples.owners,
     )
+
+
+def _serial(wanted: TrainerSettings) -> TrainerSettings:
+    """Return the serial trainer, for samples that are made at each access.
+
+    Raises:
+        ScenarioError: the scenario asks for another one.
+    """
+    if wanted.kind not in ("auto", "serial"):
+        raise ScenarioError(
+            f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
+            " access; use auto or serial, or leave transform_each_access out"
+        )
+    return wanted.model_copy(update={"kind": "serial"})
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> _Samples:
@@ -238,5 +254,6 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
             test_inputs=dataset.test_inputs,
             test_labels=dataset.test_labels,
             validation_rows=of_clients.validation if of_clients.validation.size else None,
+            accessed=dataset.accessed,
         ),
     )

@@ -80,10 +80,19 @@ def _has_dropout(model: ModelSettings) -> bool:
     return isinstance(model, TwoNNSettings) and model.dropout > 0.0
 
 
-def kernel_class(kind: TrainerKind) -> type[Kernel]:
-    """Import and return the kernel of a kind of trainer."""
+def kernel_class(kind: TrainerKind, *, is_accessed: bool = False) -> type[Kernel]:
+    """Import and return the kernel of a kind of trainer.
+
+    Args:
+        kind: kind of trainer; "serial" if `is_accessed`.
+        is_accessed: if true, samples are made at each access.
+    """
     match kind:
         case "serial":
+            if is_accessed:
+                from fleetsim.learning.kernels.access_kernel import AccessKernel  # noqa: PLC0415
+
+                return AccessKernel
             from fleetsim.learning.kernels.base import Kernel  # noqa: PLC0415
 
             return Kernel

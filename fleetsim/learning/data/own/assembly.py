@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,9 @@ from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset, Inputs
+from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.own.checked_part import Array, CheckedPart
+from fleetsim.learning.data.own.reading import fixed
 from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 from fleetsim.rng import stream
 
@@ -64,12 +66,17 @@ def assembled(
             f"{words.keys}test_fraction: {words.place} has a test part of its own; leave"
             f" {'the key' if words.keys else 'it'} out"
         )
+    test_inputs = test.inputs
+    if isinstance(test_inputs, AccessedInputs):
+        way_out = "the test part is read once: take what draws out, or give test_transform"
+        test_inputs = fixed(test_inputs, way_out=way_out)
+        test = replace(test, inputs=test_inputs)
     _require_alike(train, test)
     holds_tokens = train.inputs.dtype == np.int64
     num_classes = _num_classes(train, test, rules, words)
     vocabulary_size = None
     if holds_tokens:
-        vocabulary_size = 1 + int(max(train.inputs.max(), test.inputs.max()))
+        vocabulary_size = 1 + max(_largest(train.inputs), _largest(test.inputs))
         if train.labels.ndim > 1:
             # A language model's labels are tokens, and its tokens may be labels.
             num_classes = vocabulary_size = max(num_classes, vocabulary_size)
@@ -78,12 +85,24 @@ def assembled(
             f"{words.keys}standardise: {train.inputs_at} holds tokens, which have no mean; "
             f"leave {'the key' if words.keys else 'it'} out"
         )
-    train_inputs, test_inputs = _as_numbers(
-        train.inputs, test.inputs, is_standardised=rules.standardise
-    )
     owner = None
     if train.client is not None:
         owner = np.unique(train.client, return_inverse=True)[1].astype(np.int64)
+    accessed = None
+    train_inputs: Inputs | ByteImages
+    if isinstance(train.inputs, AccessedInputs):
+        accessed = train.inputs
+        if rules.standardise:
+            raise ScenarioError(
+                f"{words.keys}standardise: samples are made at each access; standardise them in the"
+                " transform, and leave it out"
+            )
+        train_inputs = np.empty((len(accessed), 0), np.float32)
+        test_inputs = scaled(test_inputs) if test_inputs.dtype == np.uint8 else test_inputs
+    else:
+        train_inputs, test_inputs = _as_numbers(
+            train.inputs, test_inputs, is_standardised=rules.standardise
+        )
     return Dataset(
         name=name,
         train_inputs=train_inputs,
@@ -93,7 +112,12 @@ def assembled(
         num_classes=num_classes,
         owner=owner,
         vocabulary_size=vocabulary_size,
+        accessed=accessed,
     )
+
+
+def _largest(inputs: Array | AccessedInputs) -> int:
+    return int(inputs.largest if isinstance(inputs, AccessedInputs) else inputs.max())
 
 
 def _require_alike(train: CheckedPart, test: CheckedPart) -> None:

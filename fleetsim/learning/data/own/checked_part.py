@@ -6,13 +6,16 @@ Errors name the place, the array and the first bad sample.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+
+if TYPE_CHECKING:
+    from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 
 MAX_CLASSES = 1_000_000
 _MAX_TOKENS = 10_000_000
@@ -25,7 +28,7 @@ Array = NDArray[Any]
 class CheckedPart:
     """Checked arrays of one part of the set."""
 
-    inputs: Array
+    inputs: Array | AccessedInputs
     """Images of bytes stay bytes here."""
     labels: IntArray
     client: NDArray[Any] | None
@@ -44,7 +47,7 @@ class CheckedPart:
 
 
 def checked_part(
-    inputs: Array,
+    inputs: Array | AccessedInputs,
     labels: NDArray[Any],
     client: NDArray[Any] | None,
     *,
@@ -112,7 +115,7 @@ def with_channel(inputs: Array) -> Array:
 
 
 def _labels(
-    array: NDArray[Any], place: str, inputs: Array, verb: Literal["save", "give"]
+    array: NDArray[Any], place: str, inputs: Array | AccessedInputs, verb: Literal["save", "give"]
 ) -> IntArray:
     """Return checked labels [n], or [n, t] where the inputs are tokens [n, t]."""
     is_sequence = array.ndim == 2 and inputs.dtype == np.int64 and array.shape == inputs.shape
