@@ -9,6 +9,7 @@
 - `client_dirichlet`: mix of labels of each client drawn from a Dirichlet distribution.
 - `one_class`: one label per client.
 - `partly_iid`: all labels for some clients, few for the others.
+- `flwr_datasets`: partitioners of the library flwr-datasets.
 - `membership`: samples of each client, their labels, and draws by label.
 - `holdout`: samples that the server and the clients keep out of training.
 - `client_samples`: samples of the server and of each client, for each use.

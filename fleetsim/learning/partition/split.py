@@ -14,6 +14,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
 from fleetsim.learning.partition.dirichlet import DirichletSettings
+from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.partition.natural import NaturalSettings
 from fleetsim.learning.partition.one_class import OneClassSettings
@@ -29,7 +30,8 @@ PartitionSettings = Annotated[
     | NaturalSettings
     | ClientDirichletSettings
     | OneClassSettings
-    | PartlyIidSettings,
+    | PartlyIidSettings
+    | FlwrDatasetsSettings,
     Field(discriminator="kind"),
 ]
 

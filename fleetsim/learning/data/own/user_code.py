@@ -25,8 +25,11 @@ def calling(place: str, what: str) -> Iterator[None]:
     except FleetsimError:
         raise
     except Exception as fault:
-        text = " ".join(f"{type(fault).__name__}: {fault}".split())
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
-        raise DataError(
-            f"{place}: {what} fails: {text} ({frame.filename}, line {frame.lineno})"
-        ) from fault
+        raise DataError(f"{place}: {what} fails: {told(fault)}") from fault
+
+
+def told(fault: BaseException) -> str:
+    """Return a fault on one line, with the place where it was raised."""
+    text = " ".join(f"{type(fault).__name__}: {fault}".split())
+    frames = traceback.extract_tb(fault.__traceback__)
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else text

@@ -63,7 +63,7 @@ def as_sample(value: Any, place: str) -> NDArray[Any]:
             " picture; convert it in a transform"
         )
     if array.dtype == np.uint8 and array.ndim in (2, 3):
-        return colours_first(with_channel(array[None]))[0]
+        array = colours_first(with_channel(array[None]))[0]
     return array[None] if array.ndim == 0 else array
 
 

@@ -1,0 +1,172 @@
+"""Partitions by the partitioners of the library flwr-datasets, the extra `fleetsim[flwr-datasets]`.
+
+A partitioner gets a table with the number, label and natural client of every training sample, and
+the numbers in its partitions are read back. docs/data.md has an example.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import ModuleType
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.data.own import global_generators
+from fleetsim.learning.data.own.user_code import told
+from fleetsim.learning.partition.partition_kind import PartitionKind
+
+_MOST = 1_000_000_000_000
+_PURPOSE = "partition/flwr-datasets"
+_SEEDS = 1 << 32
+_NATURAL = ("NaturalIdPartitioner", "GroupedNaturalIdPartitioner")
+_FILLED = {
+    "num_partitions": "fleet.size is the number of partitions",
+    "seed": "it follows from the scenario's seed",
+}
+"""Arguments that the scenario gives already."""
+
+Number = (
+    Annotated[int, Field(ge=-_MOST, le=_MOST)]
+    | Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
+)
+Argument = bool | Number | str | tuple[Number, ...] | tuple[tuple[Number, ...], ...]
+
+
+class _Library(NamedTuple):
+    """The parts of the library that are used."""
+
+    partitioners: ModuleType
+    table: Any
+    """Class `datasets.Dataset`."""
+
+
+class FlwrDatasetsSettings(PartitionKind):
+    """A partitioner of the library flwr-datasets."""
+
+    kind: Literal["flwr-datasets"] = "flwr-datasets"
+    partitioner: Literal[
+        "ContinuousPartitioner",
+        "DirichletPartitioner",
+        "DistributionPartitioner",
+        "ExponentialPartitioner",
+        "GroupedNaturalIdPartitioner",
+        "IidPartitioner",
+        "InnerDirichletPartitioner",
+        "LinearPartitioner",
+        "NaturalIdPartitioner",
+        "PathologicalPartitioner",
+        "ShardPartitioner",
+        "SizePartitioner",
+        "SquarePartitioner",
+    ]
+    """Its class."""
+    arguments: Annotated[dict[str, Argument], Field(default_factory=dict)]
+    """Arguments of its constructor. `num_partitions` is the size of the fleet and `seed` follows
+    from the scenario's; `partition_by` is `label`, or `client` of the natural ones."""
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of the first N partitions.
+
+        Raises:
+            ScenarioError: the library is not installed, the partitioner refuses its arguments or
+                the samples, or a client gets none.
+        """
+        library = _library()
+        partitioner = self._made(library, num_clients, seed)
+        columns: dict[str, Any] = {"row": np.arange(len(labels)), "label": labels}
+        if owner is not None:
+            columns["client"] = owner
+        elif self.partitioner in _NATURAL:
+            raise ScenarioError(
+                f"task.partition.partitioner: {self.partitioner} needs a data set with clients of"
+                " its own; choose another, or such a data set"
+            )
+        parts = []
+        with global_generators.restored():
+            global_generators.seed(seed, _PURPOSE)
+            try:
+                partitioner.dataset = library.table.from_dict(columns)
+                num = partitioner.num_partitions
+                for client in range(min(num, num_clients)):
+                    rows = partitioner.load_partition(client)[:]["row"]
+                    parts.append(np.sort(np.asarray(rows, dtype=np.int64)))
+            except Exception as fault:
+                raise ScenarioError(
+                    f"task.partition.partitioner: {self.partitioner} fails: {told(fault)}"
+                ) from fault
+        if num < num_clients:
+            raise ScenarioError(
+                f"fleet.size: {num_clients} clients, but {self.partitioner} makes {num} partitions;"
+                f" set fleet.size to {num} or less, or change task.partition.arguments"
+            )
+        empty = [client for client, part in enumerate(parts) if not part.size]
+        if empty:
+            raise ScenarioError(
+                f"task.partition.arguments: client {empty[0]} gets no samples from"
+                f" {self.partitioner}; change them, or lower fleet.size"
+            )
+        return tuple(parts)
+
+    def _made(self, library: _Library, num_clients: int, seed: int) -> Any:
+        """Return the partitioner."""
+        found = getattr(library.partitioners, self.partitioner, None)
+        if found is None:
+            raise ScenarioError(
+                f"task.partition.partitioner: this version of flwr-datasets has no"
+                f" {self.partitioner}; install a later one"
+            )
+        takes = inspect.signature(found).parameters
+        for name in self.arguments:
+            if name in _FILLED and name in takes:
+                says = f"leave it out, {_FILLED[name]}"
+            elif name not in takes:
+                own = [each for each in takes if each not in _FILLED]
+                says = f"{self.partitioner} has no such argument; it has {', '.join(own) or 'none'}"
+            else:
+                continue
+            raise ScenarioError(f"task.partition.arguments.{name}: {says}")
+        filled: dict[str, Any] = {
+            "num_partitions": num_clients,
+            "seed": rng.torch_seed(seed, _PURPOSE) % _SEEDS,
+            "partition_by": "client" if self.partitioner in _NATURAL else "label",
+        }
+        arguments = {name: value for name, value in filled.items() if name in takes}
+        arguments |= {name: _plain(value) for name, value in self.arguments.items()}
+        try:
+            return found(**arguments)
+        except Exception as fault:
+            raise ScenarioError(
+                f"task.partition.arguments: {self.partitioner} fails: {told(fault)}"
+            ) from fault
+
+
+def _library() -> _Library:
+    """Import the library.
+
+    Raises:
+        ScenarioError: it is not installed.
+    """
+    try:
+        partitioners = importlib.import_module("flwr_datasets.partitioner")
+        table = importlib.import_module("datasets").Dataset
+    except ModuleNotFoundError:
+        raise ScenarioError(
+            "task.partition.kind: flwr-datasets needs the library of this name; pip install"
+            " 'fleetsim[flwr-datasets]'"
+        ) from None
+    return _Library(partitioners, table)
+
+
+def _plain(value: Argument) -> Any:
+    """Return a value of the scenario as a partitioner takes it: a list, or a table as an array."""
+    if not isinstance(value, tuple):
+        return value
+    return np.array(value) if value and isinstance(value[0], tuple) else list(value)

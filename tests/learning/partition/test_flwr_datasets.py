@@ -1,0 +1,176 @@
+"""Partitioners of the library flwr-datasets; those that need it are skipped without the extra."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - its state is looked at
+import sys
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
+from fleetsim.learning.partition.split import split
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The sum of partition sizes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Classes. .* will NOT be used:UserWarning"),
+    # The library's, about a sort of pyarrow's.
+    pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning"),
+]
+
+LABELS = np.random.Generator(np.random.PCG64(7)).integers(0, 4, 400)
+OWNER = np.repeat(np.arange(8), 50)
+MANY = {
+    "DirichletPartitioner": {"alpha": 0.5, "min_partition_size": 5},
+    "ExponentialPartitioner": {},
+    "IidPartitioner": {},
+    "InnerDirichletPartitioner": {"alpha": 0.5, "partition_sizes": (60, 70, 80, 90, 100)},
+    "LinearPartitioner": {},
+    "NaturalIdPartitioner": {},
+    "GroupedNaturalIdPartitioner": {"group_size": 1},
+    "PathologicalPartitioner": {"num_classes_per_partition": 2},
+    "ShardPartitioner": {"num_shards_per_partition": 2, "shard_size": 30},
+    "SizePartitioner": {"partition_sizes": (10, 20, 30, 40, 50)},
+    "SquarePartitioner": {},
+    "ContinuousPartitioner": {"strictness": 0.5},
+    "DistributionPartitioner": {
+        "distribution_array": ((1.0, 2.0), (1.0, 1.0), (3.0, 2.0), (1.0, 1.0)),
+        "num_unique_labels_per_partition": 2,
+        "preassigned_num_samples_per_label": 3,
+    },
+}
+
+
+@pytest.fixture
+def library():
+    return pytest.importorskip(
+        "flwr_datasets.partitioner", reason="needs the extra fleetsim[flwr-datasets]"
+    )
+
+
+def parts(name, arguments=None, *, size=5, labels=LABELS, owner=OWNER, seed=3):
+    settings = FlwrDatasetsSettings(
+        partitioner=name, arguments=MANY[name] if arguments is None else arguments
+    )
+    return split(settings, labels=labels, owner=owner, num_clients=size, seed=seed)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_clients_share_no_samples_and_each_has_some(name, library):
+    size = 4 if name == "DistributionPartitioner" else 5
+    found = parts(name, size=size)
+
+    rows = np.concatenate(found)
+    assert len(found) == size
+    assert all(part.size and (np.diff(part) > 0).all() for part in found)
+    assert len(np.unique(rows)) == len(rows)
+    assert rows.min() >= 0
+    assert rows.max() < len(LABELS)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_seed_draws_one_partition(name, library):
+    size = 4 if name == "DistributionPartitioner" else 5
+    before = random.getstate()
+
+    one, two = parts(name, size=size), parts(name, size=size)
+
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert random.getstate() == before
+
+
+def test_another_seed_draws_another_partition(library):
+    one, two = (parts("DirichletPartitioner", seed=seed) for seed in (3, 4))
+
+    assert any(not np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_parts_are_those_of_the_partitioner_itself(library):
+    sizes = parts("SizePartitioner")
+    alike = parts("IidPartitioner", size=8)
+    natural = parts("NaturalIdPartitioner", size=8)
+
+    assert [part.size for part in sizes] == [10, 20, 30, 40, 50]
+    np.testing.assert_array_equal(np.concatenate(alike), np.arange(400))
+    assert [part.size for part in alike] == [50] * 8
+    assert sorted(map(tuple, natural)) == [tuple(range(n, n + 50)) for n in range(0, 400, 50)]
+
+
+def test_labels_are_what_it_splits_by(library):
+    found = parts("PathologicalPartitioner", {"num_classes_per_partition": 1}, size=4)
+
+    assert [len(np.unique(LABELS[part])) for part in found] == [1] * 4
+
+
+def test_every_sample_of_many_clients_is_assigned(library):
+    labels = np.arange(6000) % 10
+    arguments = {"alpha": 1.0, "min_partition_size": 1}
+
+    found = parts("DirichletPartitioner", arguments, size=100, labels=labels, owner=None)
+
+    assert np.concatenate(found).size == np.unique(np.concatenate(found)).size == 6000
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        (
+            "DirichletPartitioner",
+            {"alpha": 1.0, "seed": 2},
+            "arguments.seed: leave it out, it follo",
+        ),
+        (
+            "IidPartitioner",
+            {"num_partitions": 5},
+            "arguments.num_partitions: leave it out, fleet.s",
+        ),
+        (
+            "IidPartitioner",
+            {"alpha": 1.0},
+            "arguments.alpha: IidPartitioner has no such argument; ",
+        ),
+        ("DirichletPartitioner", {}, "arguments: DirichletPartitioner fails: TypeError: .*'alpha'"),
+        (
+            "DirichletPartitioner",
+            {"alpha": -1.0},
+            "DirichletPartitioner fails: ValueError: Alpha values",
+        ),
+        (
+            "ShardPartitioner",
+            {"partition_by": "nothing", "shard_size": 9},
+            "ShardPartitioner fails: ",
+        ),
+        ("SizePartitioner", {"partition_sizes": (10, 10)}, "fleet.size: 5 clients, but .* makes 2"),
+        (
+            "SizePartitioner",
+            {"partition_sizes": (10, 0, 9, 9, 9)},
+            "client 1 gets no samples|fails",
+        ),
+    ],
+)
+def test_a_fault_is_one_line(name, arguments, message, library):
+    with pytest.raises(ScenarioError, match=message) as raised:
+        parts(name, arguments)
+
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).startswith(("task.partition", "fleet.size"))
+
+
+def test_natural_ones_need_clients(library):
+    with pytest.raises(ScenarioError, match="NaturalIdPartitioner needs a data set with clients"):
+        parts("NaturalIdPartitioner", owner=None)
+
+
+def test_vertical_ones_are_no_partitions_of_samples():
+    with pytest.raises(ValidationError, match="VerticalEvenPartitioner"):
+        FlwrDatasetsSettings.model_validate({"partitioner": "VerticalEvenPartitioner"})
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flwr_datasets.partitioner", None)
+
+    with pytest.raises(ScenarioError, match=r"pip install 'fleetsim\[flwr-datasets\]'"):
+        parts("IidPartitioner")
