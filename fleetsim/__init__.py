@@ -46,6 +46,7 @@ from fleetsim.host import numerics
 if TYPE_CHECKING:
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
     from fleetsim.interactive import run
+    from fleetsim.learning.data.own.own_dataset import dataset
     from fleetsim.plugins.conformance.check import check_plugin
     from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
@@ -61,6 +62,7 @@ __all__ = [
     "StudyResult",
     "__version__",
     "check_plugin",
+    "dataset",
     "load",
     "open_run",
     "run",
@@ -78,6 +80,7 @@ _HOMES = {
     "Scenario": "fleetsim.scenario",
     "ScenarioError": "fleetsim.errors",
     "check_plugin": "fleetsim.plugins.conformance.check",
+    "dataset": "fleetsim.learning.data.own.own_dataset",
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.interactive",

@@ -40,6 +40,7 @@ def run(
     selector: Selector | None = None,
     aggregator: Aggregator | type | None = None,
     partition: Partition | type | Callable[..., Any] | None = None,
+    dataset: Any = None,
     progress: bool | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -71,6 +72,9 @@ def run(
             of an object. A class with `Settings` replaces nothing: it adds its `kind`.
         partition: the same for the partition; or a function `split(labels, num_clients,
             generator)`.
+        dataset: your own data in any form that `fleetsim.dataset` takes, such as a pair (train,
+            test) of torch data sets, or what it returns; or a class, object or function that loads
+            them, see docs/own-data.md.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
         on_progress: callback after every round.
@@ -88,7 +92,12 @@ def run(
         TypeError: a keyword is no argument and names no key of a scenario.
     """
     changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=run)
-    given = {"selector": selector, "aggregator": aggregator, "partition": partition}
+    given = {
+        "selector": selector,
+        "aggregator": aggregator,
+        "partition": partition,
+        "dataset": dataset,
+    }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
     plugins = [*load_plugins(plugin), *parts]
     loaded = load(scenario, changes, seed=seed, plugin=plugins)

@@ -380,6 +380,7 @@ def _manifest_of(
             )
             for own in scenario.plugins
         ),
+        data_sha256=prepared.data_sha256,
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from fleetsim.contracts.learning import (
     Accountant,
     Aggregator,
+    DatasetSource,
     Job,
     JobResult,
     Partition,
@@ -69,6 +70,7 @@ __all__ = [
     "ClientColumns",
     "ClientRows",
     "Cohort",
+    "DatasetSource",
     "DiagnosedSelector",
     "Diagnostics",
     "Evaluation",

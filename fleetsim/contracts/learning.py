@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -154,6 +154,22 @@ class Aggregator(Protocol):
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
+
+
+class DatasetSource(Protocol):
+    """Data of the user's own. Loaded once per run, in the main process.
+
+    `load` may ask for `seed` and `num_clients` by these names, for data that are drawn; others
+    follow from the class and its settings alone. It may draw from the global generators of Python,
+    NumPy and torch, which are seeded before it and restored after it, but better makes its own.
+    """
+
+    def load(self) -> Any:
+        """Return the data in any form that `fleetsim.dataset` takes, or what that returns.
+
+        Such as a pair (train, test) of torch data sets, arrays (inputs, labels) or tables. Or a
+        `fleetsim.learning.data.dataset.Dataset`. The same call returns the same data.
+        """
 
 
 class Partition(Protocol):

@@ -13,6 +13,7 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `aggregators`: the kind `aggregator`.
 - `partitions`: the kind `partition`.
 - `conformance`: rehearsals of plug-ins, `check_plugin`.
+- `datasets`: the kind `dataset`.
 
 A new kind is a subclass of `PluginKind` in a module of its own and its name in `kinds.KINDS`:
 

@@ -23,7 +23,10 @@ def name_of(found: Any) -> str:
 
 
 def source_sha256(found: Any) -> str | None:
-    """Return the SHA-256 of the file that defines a class or function; None without such a file."""
+    """Return the SHA-256 of the file that defines a class or function; None without such a file.
+
+    `found` may be None.
+    """
     try:
         path = inspect.getsourcefile(found)
     except (TypeError, OSError):
@@ -37,9 +40,11 @@ def source_sha256(found: Any) -> str | None:
 def version(found: Any) -> str | None:
     """Return the version of the module of a class or function, None if it has none.
 
-    That is `__version__` of the module or of its package, or the version of the distribution that
-    installed it.
+    `found` may be None. A version is `__version__` of the module or of its package, or the version
+    of the distribution that installed it.
     """
+    if found is None:
+        return None
     parts = str(found.__module__).split(".")
     for length in range(len(parts), 0, -1):
         module = sys.modules.get(".".join(parts[:length]))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from fleetsim.plugins.aggregators import AggregatorPlugins
+from fleetsim.plugins.datasets import DatasetPlugins
 from fleetsim.plugins.partitions import PartitionPlugins
 from fleetsim.plugins.plugin_kind import PluginKind, refused
 from fleetsim.plugins.selectors import SelectorPlugins
@@ -13,7 +14,10 @@ from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
-    {kind.name: kind for kind in (SelectorPlugins, AggregatorPlugins, PartitionPlugins)}
+    {
+        kind.name: kind
+        for kind in (SelectorPlugins, AggregatorPlugins, PartitionPlugins, DatasetPlugins)
+    }
 )
 """Every kind, in the order of the scenario's readers: who, how, on what."""
 

@@ -80,14 +80,13 @@ def given_plugin(word: str, given: Any) -> Plugin:
     if isinstance(given, type) or is_function:
         name = identity.name_of(given)
         return of_class_or_function(kind, given, name, f"{word} {name}")
-    cls = type(given)
-    name = identity.name_of(cls)
+    part, name, found = kind.of_object(given)
     said = f"{word} {name}"
 
     def make(settings: Settings) -> object:
-        return copy.deepcopy(given) if kind.copies_objects else given
+        return copy.deepcopy(part) if kind.copies_objects else part
 
-    return wrapped(kind, cls, name, said, make)
+    return wrapped(kind, found, name, said, make)
 
 
 def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
@@ -103,7 +102,7 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
         key = (*kind.key_path, "kind")
         word = value_at(document, key)
         if isinstance(word, str) and ":" in word and (kind.name, word) not in known:
-            says = f"is no {kind.name} of fleetsim's; if you know it, give it with --plugin {word}"
+            says = f"is no {kind.name} of fleetsim's; {kind.way_out(word)}"
             raise ScenarioError(faults.line(document, key, says))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fleetsim.errors import ScenarioError
+from fleetsim.plugins import identity
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
@@ -54,6 +55,20 @@ class PluginKind(ABC):
     def of_function(cls, function: Callable[..., Any]) -> object:
         """Return the object that a function stands for; only if `takes_functions`."""
         raise NotImplementedError(cls.name)
+
+    @classmethod
+    def of_object(cls, given: Any) -> tuple[object, str, Any]:
+        """Return the object that Python gives, its name, and what defines it, None if nothing does.
+
+        Raises:
+            FleetsimError: it cannot be one of this kind.
+        """
+        return given, identity.name_of(type(given)), type(given)
+
+    @classmethod
+    def way_out(cls, word: str) -> str:
+        """Return how to give the plug-in that a scenario asks for by its word."""
+        return f"if you know it, give it with --plugin {word}"
 
     @classmethod
     def fault(cls, made: object) -> str | None:

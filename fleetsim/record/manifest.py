@@ -156,6 +156,8 @@ class Manifest(Settings):
     """Name of the trainer."""
     plugins: tuple[PluginRecord, ...] = ()
     """Parts of the user's own; all others were fleetsim's."""
+    data_sha256: Hash | None = None
+    """SHA-256 of the content of the user's own data set; null: it is none, or the run is older."""
     selector_weights: WeightsRecord | None = None
     """Weight file of the selector; null without one."""
     not_slowed_by_heat: tuple[str, ...] = ()
@@ -256,6 +258,11 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
         raise ScenarioError(
             f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
             f" --seed and --set, or with {folder / 'scenario.yaml'}"
+        )
+    if before.data_sha256 is not None and before.data_sha256 != now.data_sha256:
+        raise ScenarioError(
+            f"{folder}: the data of the user's own data set are not those that the run began with;"
+            " restore them, or run afresh"
         )
     if before.selector_weights != now.selector_weights:
         raise ScenarioError(

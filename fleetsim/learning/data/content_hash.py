@@ -24,6 +24,7 @@ def content_sha256(dataset: Dataset) -> str:
     else:
         parts.append(train)
     parts += [dataset.train_labels, dataset.test_inputs, dataset.test_labels, dataset.owner]
+    parts.append(dataset.owner_names)
     for part in parts:
         if isinstance(part, np.ndarray):
             digest.update(f"{part.dtype.str}{part.shape}".encode())

@@ -11,6 +11,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Param
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import CompressionSettings
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
+from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.prefetch import Prefetch
@@ -80,6 +81,8 @@ class PreparedTask:
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
     owners: tuple[str, ...] | None = None
     """Name of the natural client that each client is [N]; None: a partition without them."""
+    data_sha256: str | None = None
+    """SHA-256 of the content of the user's own data set; None: it is none."""
 
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
@@ -100,6 +103,7 @@ class _Samples:
     label_coverage: FloatArray | None = None
     data: TrainerData | None = None
     owners: tuple[str, ...] | None = None
+    data_sha256: str | None = None
 
 
 def prepare_task(
@@ -183,7 +187,13 @@ def prepare_task(
         test_labels=samples.data.test_labels if train and samples.data is not None else None,
         label_coverage=samples.label_coverage,
         owners=samples.owners,
+        data_sha256=samples.data_sha256,
     )
+
+
+def _is_own(task: TaskSettings) -> bool:
+    """Return whether the data set is the user's own, which no checksum verifies."""
+    return not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files
 
 
 def _serial(wanted: TrainerSettings) -> TrainerSettings:
@@ -246,6 +256,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
         is_sequence=is_sequence,
         label_coverage=coverage,
         owners=of_clients.owners,
+        data_sha256=content_sha256(dataset) if _is_own(request.task) else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,

@@ -5,5 +5,6 @@
 - `selectors`: rounds of a selector.
 - `aggregators`: versions of a model.
 - `partitions`: splits of samples.
+- `datasets`: loadings of a data set.
 - `small_server`: made-up server of the selectors' rounds.
 """

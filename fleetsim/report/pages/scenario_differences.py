@@ -88,9 +88,12 @@ def labels(runs: Sequence[Run]) -> list[str]:
 def world_differences(runs: Sequence[Run]) -> list[str]:
     """Return the differences between the worlds of runs, one per key; empty if they are equal.
 
-    Worlds are equal if and only if their hashes in the manifests are.
+    Worlds are equal if and only if their hashes in the manifests are, and those of the user's own
+    data.
     """
-    if len({run.manifest.world_hash for run in runs}) <= 1:
+    # Of older runs, and of other data sets than the user's own, there is no digest.
+    data = {run.manifest.data_sha256 for run in runs} - {None}
+    if len({run.manifest.world_hash for run in runs}) <= 1 and len(data) <= 1:
         return []
     found = [
         str(difference)
@@ -107,7 +110,7 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
 
 
 def _compared_data(run: Run) -> dict[str, Any]:
-    """Return the compared data of a run: its scenario, trainer, and the files of plug-ins."""
+    """Return what is compared of a run: its scenario, trainer, plug-ins' files, and own data."""
     data = {key: value for key, value in run.scenario.items() if key not in _IGNORED}
     data["trainer"] = run.manifest.trainer
     for plugin in run.manifest.plugins:
@@ -119,6 +122,9 @@ def _compared_data(run: Run) -> dict[str, Any]:
         known = {key: value for key, value in identity.items() if value is not None}
         if kind is not None and kind.key_path is not None:
             data = _with(data, kind.key_path, known)
+    if run.manifest.data_sha256 is not None:
+        content = {"data_sha256": run.manifest.data_sha256[:_HASH_LENGTH]}
+        data = _with(data, ("task", "dataset"), content)
     return data
 
 

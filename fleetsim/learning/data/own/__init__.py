@@ -11,5 +11,6 @@
 - `global_generators`: global random generators, seeded around the user's code.
 - `user_code`: faults of the user's code as one line.
 - `checked_part`: arrays of one part, checked.
+- `checked_dataset`: data set that the user's code made itself, checked.
 - `assembly`: data set from its parts: test part, classes, numbers, clients.
 """

@@ -85,9 +85,10 @@ def assembled(
             f"{words.keys}standardise: {train.inputs_at} holds tokens, which have no mean; "
             f"leave {'the key' if words.keys else 'it'} out"
         )
-    owner = None
+    owner = owner_names = None
     if train.client is not None:
-        owner = np.unique(train.client, return_inverse=True)[1].astype(np.int64)
+        names, number_of = np.unique(train.client, return_inverse=True)
+        owner, owner_names = number_of.astype(np.int64), tuple(map(str, names.tolist()))
     accessed = None
     train_inputs: Inputs | ByteImages
     if isinstance(train.inputs, AccessedInputs):
@@ -111,6 +112,7 @@ def assembled(
         test_labels=test.labels,
         num_classes=num_classes,
         owner=owner,
+        owner_names=owner_names,
         vocabulary_size=vocabulary_size,
         accessed=accessed,
     )

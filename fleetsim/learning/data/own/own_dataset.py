@@ -48,6 +48,8 @@ class OwnDataset:
         if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
             raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
         self.name = name
+        self.said = f"data set {name}"
+        """Name of the data set in messages."""
         self._train, self._test = data, test
         is_key = client is None or isinstance(client, str | int)
         self._fields = Fields(inputs, label, client if is_key else None)  # type: ignore[arg-type]
@@ -79,7 +81,7 @@ class OwnDataset:
         return self._loaded
 
     def _read(self) -> Dataset:
-        place = f"data set {self.name}: training part"
+        place = f"{self.said}: training part"
         source = _source(self._train, self._fields, place, self._transform)
         if self._is_each_access:
             train = read_for_access(source, self._client)
@@ -89,13 +91,11 @@ class OwnDataset:
         test = None
         if self._test is not None:
             fields = replace(self._fields, needs_client=False)
-            place = f"data set {self.name}: test part"
+            place = f"{self.said}: test part"
             other = _source(self._test, fields, place, self._test_transform)
             way_out = "the test part is fixed: take what draws out, or give a test_transform"
             test = read_once(other, None, way_out=way_out)
-        words = Wording(
-            f"data set {self.name}", "", "give (train, test), or {'train': ..., 'test': ...}"
-        )
+        words = Wording(self.said, "", "give (train, test), or {'train': ..., 'test': ...}")
         return assembled(self.name, train, test, self._rules, words)
 
 

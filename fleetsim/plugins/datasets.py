@@ -1,0 +1,165 @@
+"""Data sets of the user's own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, get_args
+
+from fleetsim.contracts import DatasetSource
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.data.own import global_generators
+from fleetsim.learning.data.own.checked_dataset import dataset_fault
+from fleetsim.learning.data.own.own_dataset import OwnDataset
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.plugins import identity
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls
+from fleetsim.plugins.plugin import PluginSettings, told
+from fleetsim.plugins.plugin_kind import PluginKind, refused
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+
+_PURPOSE = "data/plug-in"
+_HASH_LENGTH = 16
+_GIVEN = re.compile(rf".*:[0-9a-f]{{{_HASH_LENGTH}}}")
+"""Word of data that were given from Python: a name and the beginning of their digest."""
+
+
+class DatasetPluginSettings(PluginSettings, DatasetKind):
+    """Settings of a data set of the user's own."""
+
+    how_to_get: ClassVar[str] = "a plug-in"
+    is_own_files: ClassVar[bool] = True
+    # The user's code does not run in a thread beside other imports.
+    imports_library: ClassVar[bool] = True
+
+    kind: str
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the data set.
+
+        Raises:
+            ScenarioError: its code fails, or returns no data set.
+            DataError: its data have a form that is not read, or hold something wrong.
+        """
+        with global_generators.restored():
+            global_generators.seed(seed, _PURPOSE)
+            return loaded(self.part(), self.plugin.said, seed=seed, num_clients=num_clients)
+
+
+class DatasetPlugins(PluginKind):
+    """Kind of the data sets, at `task.dataset`."""
+
+    name: ClassVar[str] = "dataset"
+    noun: ClassVar[str] = "a data set"
+    key_path: ClassVar[KeyPath | None] = ("task", "dataset")
+    protocol: ClassVar[type] = DatasetSource
+    marks: ClassVar[frozenset[str]] = frozenset({"load"})
+    bundled = frozenset(
+        ["blank"]
+        + [
+            str(member.model_fields["kind"].default)
+            for member in get_args(get_args(DatasetSettings)[0])
+        ]
+    )
+    settings_base: ClassVar[type[Settings]] = DatasetPluginSettings
+    page: ClassVar[str] = "docs/own-data.md"
+    takes_functions: ClassVar[bool] = True
+    # Data are never changed, and read once.
+    copies_objects: ClassVar[bool] = False
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a data set that a function returns."""
+        return _OfFunction(function)
+
+    @classmethod
+    def of_object(cls, given: Any) -> tuple[object, str, Any]:
+        """Return data that Python gives, with a name that ends with the digest of their content.
+
+        Raises:
+            DataError: they have a form that is not read, or hold something wrong.
+            ScenarioError: an option does not suit them.
+        """
+        if hasattr(given, "load") and not isinstance(given, OwnDataset):
+            return given, identity.name_of(type(given)), type(given)
+        own = given if isinstance(given, OwnDataset) else OwnDataset(given)
+        return own, f"{own.name}:{own.sha256[:_HASH_LENGTH]}", None
+
+    @classmethod
+    def way_out(cls, word: str) -> str:
+        """Return how to give the data that a scenario asks for by their word."""
+        if _GIVEN.fullmatch(word):
+            return "give the same data from Python, by fleetsim.run(..., dataset=...)"
+        return super().way_out(word)
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object cannot be a data set; None if it can, once it is read."""
+        if hasattr(made, "load") and _asked(made.load) is None:
+            return f"cannot be called as load() or load(seed); {cls.page} has an example"
+        return None
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `fleetsim.plugins.conformance.datasets`."""
+        from fleetsim.plugins.conformance.datasets import check_dataset  # noqa: PLC0415
+
+        check_dataset(make, calls)
+
+
+class _OfFunction:
+    """Data set that a function of the user's own returns."""
+
+    def __init__(self, load: Callable[..., Any]) -> None:
+        self.load = load
+
+
+def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
+    """Return the data set of a plug-in.
+
+    Args:
+        part: object with `load`, or data in a form that is read.
+        said: name of the plug-in in messages.
+        seed: the scenario's seed, for a `load` that asks for it.
+        num_clients: number of clients, likewise.
+
+    Raises:
+        ScenarioError: its code fails, or returns no data set.
+        DataError: its data have a form that is not read, or hold something wrong.
+    """
+    found = part
+    if hasattr(part, "load") and not isinstance(part, OwnDataset):
+        given = {"seed": seed, "num_clients": num_clients}
+        asked = _asked(part.load) or ()
+        try:
+            found = part.load(**{name: given[name] for name in asked})
+        except ScenarioError:
+            raise
+        except Exception as fault:
+            raise refused(said, f"load fails: {told(fault)}") from fault
+    if isinstance(found, Dataset):
+        says = dataset_fault(found)
+        if says is not None:
+            raise refused(said, f"load returned a data set {says}")
+        return found
+    if isinstance(found, OwnDataset):
+        return found.load()
+    own = OwnDataset(found)
+    own.said = said
+    return own.load()
+
+
+def _asked(load: Callable[..., Any]) -> list[str] | None:
+    """Return which of seed and num_clients a `load` asks for; None if it cannot be called so."""
+    parameters = inspect.signature(load).parameters
+    asked = [name for name in ("seed", "num_clients") if name in parameters]
+    try:
+        inspect.signature(load).bind(**dict.fromkeys(asked, 0))
+    except TypeError:
+        return None
+    return asked
