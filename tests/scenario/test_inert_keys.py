@@ -396,6 +396,7 @@ ALWAYS_ACT = {
     "OortSettings": "profile",
     "OptimizerKind": "weights",
     "PartialSettings": "min_fraction upload_when max_pause_s transfers weight",
+    "FlwrDatasetsSettings": "arguments",
     "PartlyIidSettings": "runs_per_client size_sigma",
     "PauseSettings": "max_pause_s resume_s transfers",
     "PlacedSettings": "cell_radius_m min_distance_m",

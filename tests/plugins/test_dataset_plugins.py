@@ -1,0 +1,266 @@
+"""Data sets of the user's own in a run: from Python, by name, as a kind, in a study."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.data import TensorDataset
+
+import fleetsim
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.record.saved_run import open_run
+from fleetsim.report.pages import scenario_differences
+from fleetsim.scenario import load
+
+OWN = '''
+from typing import Literal
+import numpy as np
+import fleetsim
+from fleetsim.settings import Settings
+
+draws = np.random.default_rng(1)
+X, Y = draws.random((240, 8), dtype=np.float32), np.arange(240) % 3
+
+class Plain:
+    def load(self):
+        return (X, Y), (X[:30], Y[:30])
+
+class Scaled:
+    class Settings(Settings):
+        """Samples times a factor."""
+
+        kind: Literal["scaled"] = "scaled"
+        factor: float = 2.0
+
+    def __init__(self, settings):
+        self.factor = settings.factor
+
+    def load(self):
+        return fleetsim.dataset(
+            (X * self.factor, Y), client=np.arange(240) // 20, test_fraction=0.25
+        )
+
+class Noisy:
+    def load(self):
+        return fleetsim.dataset(
+            Plain().load(),
+            transform=lambda x: x + np.random.normal(size=8),
+            test_transform=lambda x: x,
+            transform_each_access=True,
+        )
+
+def table():
+    return fleetsim.dataset({"x": X, "label": Y}, test_fraction=0.2)
+'''
+DRAWS = np.random.Generator(np.random.PCG64(2))
+X, Y = DRAWS.random((240, 8), dtype=np.float32), np.arange(240) % 3
+TEST = X[:30], Y[:30]
+
+
+@pytest.fixture
+def own(own_module):
+    own_module(OWN, "own_data")
+    load("small.yaml", plugin="own_data:Plain")  # makes it importable
+    return sys.modules["own_data"]
+
+
+def run(name, *changes, out="out", **options):
+    return fleetsim.run(
+        "small.yaml", list(changes), out=out, plugin=name, progress=False, **options
+    )
+
+
+def test_every_way_in_gives_the_same_run(own, command):
+    own_data = own
+
+    runs = [
+        run("own_data:Plain", out="name"),
+        fleetsim.run("small.yaml", dataset=own_data.Plain, out="class", progress=False),
+        fleetsim.run("small.yaml", dataset=own_data.Plain(), out="object", progress=False),
+        fleetsim.run("small.yaml", dataset=own_data.Plain().load(), out="pair", progress=False),
+    ]
+    assert not command("run", "small.yaml", "--plugin", "own_data:Plain", "--out", "command").code
+    runs.append(open_run("command"))
+
+    assert len({each.manifest.digest for each in runs}) == 1
+    assert len({each.manifest.data_sha256 for each in runs}) == 1
+    assert [each.scenario["task"]["dataset"]["kind"] for each in runs[:3]] == ["own_data:Plain"] * 3
+    digest = runs[0].manifest.data_sha256
+    assert digest is not None
+    assert runs[3].scenario["task"]["dataset"] == {"kind": f"own:{digest[:16]}"}
+    (record,) = runs[0].manifest.plugins
+    assert (record.kind, record.name) == ("dataset", "own_data:Plain")
+    assert runs[0].tasks.num_samples.sum() == 4 * 3 * 20
+
+
+def test_a_torch_data_set_and_a_frame_train_alike(own):
+    tensors = TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
+    frame = pd.DataFrame(X).assign(label=Y)
+
+    one = fleetsim.run("small.yaml", dataset=(tensors, TEST), out="one", progress=False)
+    two = fleetsim.run("small.yaml", dataset=(frame, TEST), out="two", progress=False)
+
+    assert one.manifest.digest == two.manifest.digest
+    assert one.scenario == two.scenario
+
+
+def test_a_kind_with_settings_has_keys(own):
+    changes = ["task.dataset={kind: scaled, factor: 3.0}", "task.partition={kind: natural}"]
+
+    found = run("own_data:Scaled", *changes)
+
+    assert found.scenario["task"]["dataset"] == {"kind": "scaled", "factor": 3.0}
+    assert found.clients.num_samples.tolist() == [15] * 12
+    assert load("out/scenario.yaml", plugin="own_data:Scaled").data() == found.scenario
+    with pytest.raises(ScenarioError, match="kind 'scaled', which the scenario does not use"):
+        load("small.yaml", plugin="own_data:Scaled")
+
+
+def test_a_function_needs_its_kind(own):
+    found = run("dataset=own_data:table")
+
+    assert found.scenario["task"]["dataset"]["kind"] == "own_data:table"
+    with pytest.raises(ScenarioError, match=r"say --plugin partition=.* or --plugin dataset="):
+        run("own_data:table", out="other")
+
+
+def test_any_partition_applies(own):
+    skewed = run("own_data:Plain", "task.partition={kind: dirichlet, alpha: 0.5, min_samples: 2}")
+    labels = run("own_data:Plain", "task.partition={kind: one-class}", out="labels")
+
+    assert skewed.clients.num_samples.nunique() > 1
+    assert skewed.clients.num_samples.sum() == 240
+    assert labels.clients.num_samples.tolist() == [20] * 12
+    with pytest.raises(ScenarioError, match="natural needs a data set with clients of its own"):
+        run("own_data:Plain", "task.partition={kind: natural}", out="natural")
+
+
+def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_processes(own):
+    one = run("own_data:Noisy", out="one", workers=1)
+    two = run("own_data:Noisy", out="two", workers=2)
+    plain = run("own_data:Plain", out="plain")
+
+    assert one.manifest.digest == two.manifest.digest
+    assert one.manifest.trainer == "serial"
+    assert one.rounds.loss.tolist() != plain.rounds.loss.tolist()
+    with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked reads samples once, but the"):
+        run("own_data:Noisy", "trainer.kind=stacked", out="three")
+
+
+def test_a_run_without_training_needs_the_sizes_alone(own):
+    found = run("own_data:Noisy", train=False)
+
+    assert found.manifest.trainer == "none"
+    assert found.tasks.num_samples.sum() == 4 * 3 * 20
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+def test_other_data_are_another_run(own):
+    first = fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
+    other = fleetsim.run("small.yaml", dataset=((X + 1, Y), TEST), out="two", progress=False)
+    again = fleetsim.run(
+        "small.yaml", dataset=((X.copy(), Y), TEST), out="one", exist_ok=True, progress=False
+    )
+
+    assert again.manifest.digest == first.manifest.digest
+    assert first.manifest.world_hash != other.manifest.world_hash
+    (difference, *_) = scenario_differences.world_differences([first, other])
+    assert difference.startswith("task.dataset.kind")
+    with pytest.raises(DataError, match="holds a complete run") as no:
+        fleetsim.run("small.yaml", dataset=((X + 1, Y), TEST), out="one", progress=False)
+    assert "\n" not in str(no.value)
+    with pytest.raises(ScenarioError, match=r"was run with the plug-in own:.*, not own:"):
+        fleetsim.run(
+            "small.yaml", dataset=((X + 1, Y), TEST), out="one", exist_ok=True, progress=False
+        )
+
+
+def test_a_named_data_set_whose_content_has_changed_is_not_resumed(own, monkeypatch):
+    own_data = own
+    first = run("own_data:Plain", out="one")
+    monkeypatch.setattr(own_data, "X", own_data.X + 1)
+
+    with pytest.raises(ScenarioError, match="the data of the user's own data set are not those"):
+        run("own_data:Plain", out="one", exist_ok=True)
+    other = run("own_data:Plain", out="two")
+    assert first.manifest.world_hash == other.manifest.world_hash
+    (difference,) = scenario_differences.world_differences([first, other])
+    assert difference.startswith("task.dataset.data_sha256")
+    assert scenario_differences.world_differences([first, first]) == []
+
+
+def test_a_changed_folder_is_not_resumed(own, tmp_path):
+    home = tmp_path / "folder"
+    home.mkdir()
+    folder = f"task.dataset={{kind: folder, folder: {home}, test_fraction: 0.2}}"
+    np.savez(home / "train.npz", inputs=X, labels=Y)
+    first = fleetsim.run("small.yaml", [folder], out="one", progress=False)
+
+    assert first.manifest.data_sha256 is not None
+    again = fleetsim.run("small.yaml", [folder], out="one", exist_ok=True, progress=False)
+    assert again.manifest.digest == first.manifest.digest
+    np.savez(home / "train.npz", inputs=X, labels=2 - Y)
+    with pytest.raises(ScenarioError, match="are not those that the run began with; restore them"):
+        fleetsim.run("small.yaml", [folder], out="one", exist_ok=True, progress=False)
+
+
+def test_data_sets_of_fleetsim_have_no_digest(own):
+    assert fleetsim.run("small.yaml", out="one", progress=False).manifest.data_sha256 is None
+
+
+def test_a_scenario_with_data_from_python_says_how_to_give_them(own):
+    fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
+
+    with pytest.raises(
+        ScenarioError, match=r"kind = 'own:.{16}': is no dataset of fleetsim's; give"
+    ):
+        load("one/scenario.yaml")
+    found = fleetsim.run("one/scenario.yaml", dataset=((X, Y), TEST), out="two", progress=False)
+    assert found.manifest.digest == open_run("one").manifest.digest
+
+
+# --- commands and studies -------------------------------------------------------------------------
+
+
+def test_validate_reads_the_data(own, command):
+    good = command("validate", "small.yaml", "--plugin", "own_data:Plain")
+    many = ("--set", "fleet.size=500", "--set", "server.selector.kind=random")
+    bad = command("validate", "small.yaml", "--plugin", "own_data:Plain", *many)
+
+    assert (good.code, good.err) == (0, "")
+    assert "data own_data:Plain, partition iid" in good.out
+    assert bad.code == 2
+    assert "500 clients are more than the 240 training samples" in bad.err
+
+
+def test_validate_tells_a_fault_of_the_data_in_one_line(own_module, command):
+    own_module(
+        "class Bad:\n    def load(self):\n        return [([1.0], -1)], [([1.0], 0)]\n", "bad"
+    )
+
+    ended = command("validate", "small.yaml", "--plugin", "bad:Bad")
+
+    assert ended.code == 2
+    (line,) = ended.err.splitlines()
+    assert "--plugin bad:Bad: training part: labels: it holds the label -1" in line
+
+
+def test_a_study_runs_it_in_processes(own, tmp_path):
+    (tmp_path / "study.yaml").write_text(
+        "name: own\nscenario: small.yaml\nseeds: [1, 2]\nbaseline: one\n"
+        "overrides: {task.dataset.kind: 'own_data:Plain'}\n"
+        "arms:\n  one: {}\n  two: {server.selector.clients: [3, 4, 5]}\ntargets: [0.3]\n"
+    )
+
+    fleetsim.study("study.yaml", plugin="own_data:Plain", home="home", jobs=2, progress=False)
+
+    runs = [open_run(path.parent) for path in sorted((tmp_path / "home").rglob("manifest.json"))]
+    assert len(runs) == 4
+    assert {each.manifest.plugins[0].name for each in runs} == {"own_data:Plain"}
+    assert len({each.manifest.data_sha256 for each in runs}) == 1
