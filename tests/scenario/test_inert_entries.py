@@ -94,6 +94,7 @@ EXAMPLES = {
 ALL_ACT = {
     "AutoFLSettings.clock_levels": "any may be drawn to explore",
     "BlankSettings.input_shape": "sides of a tensor",
+    "FlwrDatasetsSettings.arguments": "the library refuses those that it has no use for",
     "Condition.all_of": "keys of the entries have conditions of their own",
     "Condition.any_of": "likewise",
     "Condition.none_of": "likewise",

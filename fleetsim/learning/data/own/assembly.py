@@ -21,7 +21,7 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class AssemblyRules:
-    """What the user asks for besides the samples."""
+    """Options of the user besides the samples."""
 
     test_fraction: float | None = None
     """Share of every client's training samples that becomes the test part; None: there is one."""
