@@ -62,7 +62,8 @@ def _part_fault(part: str, inputs: Any, labels: Any, num_classes: int) -> str | 
 
 
 def _owner_fault(dataset: Dataset) -> str | None:
-    owner, num, names = dataset.owner, len(dataset.train_labels), dataset.owner_names
+    owner: Any = dataset.owner
+    num, names = len(dataset.train_labels), dataset.owner_names
     if owner is None:
         return None
     if not isinstance(owner, np.ndarray) or owner.dtype != np.int64 or owner.shape != (num,):
