@@ -16,6 +16,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `engine`: servers and tasks on the virtual clock.
 - `selectors`: policies that choose the cohort.
 - `learning`: data, models and training.
+- `trackers`: what follows a run elsewhere than in its folder.
 - `record`: run folders: tables, checkpoints, measures.
 - `report`: figures and HTML pages of runs.
 - `calibration`: device files from timed training runs and power logs.

@@ -6,6 +6,7 @@ FleetsimError
 |   |-- ScenarioError   the scenario or the command: file, line, key, way out          (exit 2)
 |   `-- DataError       a device file, trace, data set or run folder: file, row        (exit 2)
 |-- TrainingError     a process that trains failed or was killed                       (exit 1)
+|-- TrackerError      a tracker failed                                                 (exit 1)
 |-- DivergenceError   the global model is no longer finite                             (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
 ```
@@ -57,6 +58,10 @@ class DataError(FaultsError):
 
 class TrainingError(_PlainMessageError):
     """Failure or kill of a process that trains; the run can be resumed."""
+
+
+class TrackerError(_PlainMessageError):
+    """Failure of a tracker; the run can be resumed."""
 
 
 class DivergenceError(_PlainMessageError):

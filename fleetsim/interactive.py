@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.plugins import PluginNames, given_plugin, load_plugins
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
+from fleetsim.trackers.named import trackers_of
 
 if TYPE_CHECKING:
-    from fleetsim.contracts import Aggregator, Partition, Progress, Selector
+    from fleetsim.contracts import Aggregator, Partition, Progress, Selector, Tracker
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
 
@@ -45,6 +46,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
     reading: Prefetch | None = None,
+    trackers: Iterable[str | Tracker] = (),
     **keys: Any,
 ) -> Run:
     """Run a scenario into a folder.
@@ -80,6 +82,8 @@ def run(
         on_progress: callback after every round.
         on_note: callback with a line of text if `resume` found no run, or a complete one.
         reading: the scenario's data set, if reading has begun; None: it is read now.
+        trackers: trackers, told of every round: objects, or `tensorboard`, `mlflow`, `wandb`, each
+            with `=DIR` if need be.
         keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
 
     Raises:
@@ -101,6 +105,7 @@ def run(
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
     plugins = [*load_plugins(plugin), *parts]
     loaded = load(scenario, changes, seed=seed, plugin=plugins)
+    followers = trackers_of(trackers)
     # Imported here: `help(fleetsim)` and a faulty scenario must not wait for torch.
     from fleetsim import simulate  # noqa: PLC0415
     from fleetsim.progress import watch_from_python  # noqa: PLC0415
@@ -129,6 +134,7 @@ def run(
                 on_progress=tell,
                 on_note=on_note if resume else None,
                 reading=reading,
+                trackers=followers,
             )
         except RunExistsError as fault:
             says = str(fault).partition("; ")[0]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,14 @@ from fleetsim.contracts import (
     Accountant,
     Aggregator,
     BoolArray,
+    EndedRun,
     Progress,
     SecureSum,
     Selector,
+    State,
     StopReason,
+    TrackedRun,
+    Tracker,
     Work,
     WorkKind,
 )
@@ -70,6 +75,7 @@ from fleetsim.scenario import (
 )
 from fleetsim.selectors import requirements
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
+from fleetsim.trackers.following import Following
 
 
 @terminable()
@@ -87,6 +93,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
     reading: Prefetch | None = None,
+    trackers: Sequence[Tracker] = (),
 ) -> Run:
     """Run a scenario into a folder.
 
@@ -107,12 +114,14 @@ def run(
         on_progress: callback after every round.
         on_note: callback with a line of text if `resume` found no run, or a complete one.
         reading: the scenario's data set, if reading has begun; None: it is read now.
+        trackers: told of the run's begin, of every round and of its end.
 
     Raises:
         ScenarioError: the scenario cannot be run with these arguments.
         DataError: a file is missing or wrong, or the folder cannot be written.
         SimulationError: an invariant was broken; all that was recorded is in the folder.
         TrainingError: a training process failed or was killed; the run can be resumed.
+        TrackerError: a tracker failed; the run can be resumed.
         KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
@@ -168,6 +177,7 @@ def run(
         manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        following = Following(recorder, trackers)
         parts = Parts(
             fleet=fleet,
             learning=Learning(
@@ -193,7 +203,7 @@ def run(
                 label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
-            recorder=recorder,
+            recorder=following if trackers else recorder,
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,
@@ -204,11 +214,12 @@ def run(
             server = BufferedServer(scenario.server, scenario.stop, parts, state=state)
         else:
             server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
+        following.begin(_tracked(scenario, folder, state))
         # Written last: a run that cannot continue keeps its manifest.
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
-        return _run(server, recorder, folder, manifest, scenario.server.selector.kind)
+        return _run(server, recorder, following, folder, manifest, scenario.server.selector.kind)
 
 
 def _build_selector(scenario: Scenario, *, train: bool) -> Selector:
@@ -284,6 +295,7 @@ def _naming_folder(folder: Path) -> Iterator[None]:
 def _run(
     server: Server,
     recorder: RunRecorder,
+    following: Following,
     folder: Path,
     manifest: Manifest,
     selector: str,
@@ -310,12 +322,14 @@ def _run(
         recorder.flush()
         says = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
         write_manifest(folder, current(status="interrupted", stop_text=says))
+        following.cut_short(EndedRun(folder, "interrupted", says, None), interrupt)
         interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
         raise
     except BaseException as fault:
         recorder.flush()
         says = str(fault) or type(fault).__name__
         write_manifest(folder, current(status="failed", stop_text=says))
+        following.cut_short(EndedRun(folder, "failed", says, None), fault)
         raise
     found = failures(
         RunHistory.read(folder),
@@ -334,7 +348,23 @@ def _run(
             failures=tuple(found),
         ),
     )
+    following.end(EndedRun(folder, "done", reason.text, digest))
     return open_run(folder)
+
+
+def _tracked(scenario: Scenario, folder: Path, state: State | None) -> TrackedRun:
+    """Return what trackers are told of a run that begins, or continues from a state."""
+    place = f"{scenario.content_hash} {folder.resolve()}"
+    return TrackedRun(
+        name=scenario.name,
+        folder=folder,
+        scenario=scenario.data(),
+        seed=scenario.seed,
+        scenario_hash=scenario.content_hash,
+        versions=versions(),
+        identity=hashlib.sha256(place.encode()).hexdigest()[:16],
+        num_rounds=0 if state is None else int(state["rounds/round"]),
+    )
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from fleetsim.cli.scenario_options import (
 )
 from fleetsim.cli.terminal import console, ended, note, say
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
+from fleetsim.trackers.named import trackers_of
 
 if TYPE_CHECKING:
     from fleetsim.learning.data.prefetch import Prefetch
@@ -78,6 +79,14 @@ def run(
             help="Resume although the numerical platform differs; both are recorded.",
         ),
     ] = False,
+    tracker: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tracker",
+            metavar="NAME[=DIR]",
+            help="Tell every round to tensorboard, mlflow or wandb; repeatable.",
+        ),
+    ] = None,
     no_report: Annotated[
         bool,
         typer.Option(
@@ -90,6 +99,7 @@ def run(
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
+    trackers = trackers_of(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)
@@ -111,6 +121,7 @@ def run(
                 on_progress=on_progress,
                 on_note=note,
                 reading=reading,
+                trackers=trackers,
             )
     from fleetsim.report.pages import terminal_summary
 

@@ -5,6 +5,7 @@
 - `selection`: views of a selector, its requests and answers, and its Protocol.
 - `learning`: jobs, and the Protocols of the parts of learning.
 - `recording`: rows of a run's tables, and the Protocol of a recorder.
+- `tracking`: facts of a run for trackers, and their Protocol.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
 is one piece of work for one client; a *report* is what the server learns of a task. Clients are
@@ -48,6 +49,7 @@ from fleetsim.contracts.selection import (
     RoundView,
     Selector,
 )
+from fleetsim.contracts.tracking import EndedRun, TrackedRun, Tracker
 from fleetsim.contracts.work import (
     BoolArray,
     ClientRows,
@@ -73,6 +75,7 @@ __all__ = [
     "DatasetSource",
     "DiagnosedSelector",
     "Diagnostics",
+    "EndedRun",
     "Evaluation",
     "FleetView",
     "FloatArray",
@@ -101,6 +104,8 @@ __all__ = [
     "StepMemory",
     "StopReason",
     "TaskRow",
+    "TrackedRun",
+    "Tracker",
     "Trainer",
     "Uplink",
     "Work",

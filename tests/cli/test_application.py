@@ -15,7 +15,14 @@ from fleetsim.selectors import KINDS
 COMMANDS = {
     ("run",): {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
-        *("--no-report", "--no-train", "--resume", "--numerics", "--allow-other-platform"),
+        *(
+            "--no-report",
+            "--no-train",
+            "--resume",
+            "--numerics",
+            "--allow-other-platform",
+            "--tracker",
+        ),
     },
     ("validate",): {"--seed", "--set", "--plugin", "--full"},
     ("check-plugin",): {"--set"},

@@ -1,0 +1,47 @@
+"""Event files of TensorBoard: a scalar for each column of the rounds table.
+
+`tensorboard --logdir DIR` shows every run in DIR as a folder of its own. The step is the number of
+the round. The time of an event is the virtual time at which the round ended, so that the horizontal
+axis "relative" is virtual time. Source: the event format of TensorBoard, tensorboard/compat/proto.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
+from fleetsim.trackers.metrics import metrics_of
+
+DEFAULT = "tensorboard"
+
+
+class TensorBoard:
+    """Tracker that writes event files into `FOLDER/NAME OF THE RUN FOLDER`."""
+
+    def __init__(self, folder: str | Path = DEFAULT) -> None:
+        self._folder = Path(folder)
+        self._writer: Any = None
+
+    def begin(self, run: TrackedRun) -> None:
+        """Open a file; events of rounds that will be told again are withdrawn."""
+        self._writer = EventFileWriter(str(self._folder / run.folder.name))
+        started = SessionLog(status=SessionLog.START)
+        self._writer.add_event(Event(step=run.num_rounds + 1, session_log=started))
+
+    def round(self, row: RoundRow) -> None:
+        """Write an event with the numbers of a round."""
+        values = [
+            Summary.Value(tag=name, simple_value=value) for name, value in metrics_of(row).items()
+        ]
+        self._writer.add_event(
+            Event(wall_time=row.finished_at_s, step=row.round, summary=Summary(value=values))
+        )
+
+    def end(self, run: EndedRun) -> None:
+        """Write what is left, and close the file."""
+        self._writer.close()

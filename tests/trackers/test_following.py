@@ -1,0 +1,170 @@
+"""Trackers of a run: what they are told, when, and that they change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fleetsim
+from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
+from fleetsim.errors import ScenarioError, TrackerError
+from fleetsim.record.run_folder import RunExistsError
+from fleetsim.trackers.metrics import metrics_of
+
+SMALL = ("fleet.size=6", "server.cohort=2", "stop.rounds=4", "checkpoint.every_rounds=2")
+
+
+class Notes:
+    """Tracker that writes down what it is told."""
+
+    def __init__(self, fails_at: int | str | None = None) -> None:
+        self.begun: list[TrackedRun] = []
+        self.rows: list[RoundRow] = []
+        self.ended: list[EndedRun] = []
+        self._fails_at = fails_at
+
+    def begin(self, run: TrackedRun) -> None:
+        self._fail("begin")
+        self.begun.append(run)
+
+    def round(self, row: RoundRow) -> None:
+        self._fail(row.round)
+        self.rows.append(row)
+
+    def end(self, run: EndedRun) -> None:
+        self._fail("end")
+        self.ended.append(run)
+
+    def _fail(self, at: int | str) -> None:
+        if self._fails_at == at:
+            raise ConnectionError("nobody\nlistens")
+
+
+def made(folder: Path, *trackers: object, **options: object) -> fleetsim.Run:
+    return fleetsim.run(
+        "quickstart", SMALL, out=folder, train=False, progress=False, trackers=trackers, **options
+    )
+
+
+def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
+    notes = Notes()
+    done = made(tmp_path / "run", notes)
+    (begun,), (ended,) = notes.begun, notes.ended
+
+    assert (begun.name, begun.folder, begun.seed) == ("quickstart", tmp_path / "run", 1)
+    assert begun.num_rounds == 0
+    assert begun.scenario["server"]["cohort"] == 2
+    assert begun.scenario_hash == done.manifest.scenario_hash
+    assert begun.versions == done.manifest.versions
+    assert [row.round for row in notes.rows] == [1, 2, 3, 4]
+    assert [row.energy_j for row in notes.rows] == done.rounds["energy_j"].tolist()
+    assert ended == EndedRun(tmp_path / "run", "done", "4 rounds done", done.manifest.digest)
+
+
+def test_trackers_change_no_byte_of_the_folder(tmp_path):
+    plain, tracked = made(tmp_path / "a"), made(tmp_path / "b", Notes(), Notes())
+
+    assert plain.manifest.digest == tracked.manifest.digest
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == sorted(
+        p.name for p in (tmp_path / "b").iterdir()
+    )
+
+
+def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
+    """Interrupted after round 3, with all three saved: the next that is told is the fourth."""
+    first, second = Notes(), Notes()
+
+    def stop(progress):
+        if progress.round == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path / "run", first, on_progress=stop)
+    made(tmp_path / "run", second, exist_ok=True)
+
+    assert [row.round for row in first.rows] == [1, 2, 3]
+    assert (first.ended[0].status, first.ended[0].digest) == ("interrupted", None)
+    assert second.begun[0].num_rounds == 3
+    assert second.begun[0].identity == first.begun[0].identity
+    assert [row.round for row in second.rows] == [4]
+    assert second.ended[0].status == "done"
+
+
+def test_another_folder_or_scenario_is_another_run(tmp_path):
+    notes = Notes()
+    made(tmp_path / "a", notes)
+    made(tmp_path / "b", notes)
+
+    assert notes.begun[0].identity != notes.begun[1].identity
+
+
+@pytest.mark.parametrize("at", ["begin", 1, 3])
+def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_path, at):
+    other = Notes()
+    says = rf"tracker Notes\.{at if at == 'begin' else 'round'} failed: ConnectionError: nobody"
+    with pytest.raises(TrackerError, match=says) as caught:
+        made(tmp_path / "run", Notes(at), other)
+    finished = made(tmp_path / "run", exist_ok=True)
+
+    assert "\n" not in str(caught.value)
+    assert "continue it, without this tracker" in str(caught.value)
+    assert finished.manifest.digest == made(tmp_path / "plain").manifest.digest
+    assert [ended.status for ended in other.ended] == ([] if at == "begin" else ["failed"])
+
+
+def test_a_tracker_that_fails_at_the_end_leaves_a_complete_run(tmp_path):
+    other = Notes()
+    with pytest.raises(TrackerError, match=r"Notes\.end failed: .*the run is complete in"):
+        made(tmp_path / "run", Notes("end"), other)
+
+    assert other.ended[0].status == "done"
+    assert fleetsim.open_run(tmp_path / "run").manifest.status == "done"
+
+
+def test_a_tracker_that_fails_when_a_run_is_interrupted_leaves_a_note(tmp_path):
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        made(tmp_path / "run", Notes("end"), on_progress=stop)
+
+    assert any("Notes.end failed" in note for note in caught.value.__notes__)
+
+
+def test_a_complete_run_tells_nobody(tmp_path):
+    made(tmp_path / "run")
+    notes = Notes()
+    made(tmp_path / "run", notes, exist_ok=True)
+
+    assert notes.begun == []
+    with pytest.raises(RunExistsError):
+        made(tmp_path / "run", notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["tensorbord"], r"is none of tensorboard, mlflow, wandb.*'tensorboard'"),
+        (["wandb="], "names no place; write wandb or wandb=DIR"),
+        ([object()], "tracker 'object': is no tracker, it lacks begin, round, end"),
+        ([Notes], "is a class; give an object of it"),
+        ("mlflow", "a list of trackers is wanted"),
+    ],
+)
+def test_what_is_no_tracker_is_refused_before_the_run(tmp_path, given, says):
+    with pytest.raises(ScenarioError, match=says):
+        fleetsim.run("quickstart", SMALL, out=tmp_path / "run", train=False, trackers=given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_a_round_are_finite_and_by_column(tmp_path):
+    notes = Notes()
+    made(tmp_path / "run", notes)
+    row = notes.rows[0]._replace(waiting_s=float("inf"), loss=None, selector_diagnostics="{}")
+    found = metrics_of(row)
+
+    assert "round" not in found
+    assert found["num_delivered"] == row.num_delivered
+    assert found["aggregated"] == 1.0
+    assert not {"waiting_s", "loss", "selector_diagnostics"} & found.keys()
