@@ -17,7 +17,7 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.plugins import PluginNames, given_plugin, load_plugins
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
-from fleetsim.trackers.named import trackers_of
+from fleetsim.trackers.named import told_apart, trackers_named
 
 if TYPE_CHECKING:
     from fleetsim.contracts import Aggregator, Partition, Progress, Selector, Tracker
@@ -46,7 +46,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
     reading: Prefetch | None = None,
-    trackers: Iterable[str | Tracker] = (),
+    trackers: Iterable[str | Tracker | type[Tracker]] = (),
     **keys: Any,
 ) -> Run:
     """Run a scenario into a folder.
@@ -82,8 +82,8 @@ def run(
         on_progress: callback after every round.
         on_note: callback with a line of text if `resume` found no run, or a complete one.
         reading: the scenario's data set, if reading has begun; None: it is read now.
-        trackers: trackers, told of every round: objects, or `tensorboard`, `mlflow`, `wandb`, each
-            with `=DIR` if need be.
+        trackers: trackers, told of every round: objects or classes, or `tensorboard`, `mlflow`,
+            `wandb`, each with `=DIR` if need be.
         keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
 
     Raises:
@@ -103,9 +103,10 @@ def run(
         "dataset": dataset,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
-    plugins = [*load_plugins(plugin), *parts]
+    named, own = told_apart(trackers)
+    plugins = [*load_plugins(plugin), *parts, *(given_plugin("tracker", one) for one in own)]
+    followers = trackers_named(named)
     loaded = load(scenario, changes, seed=seed, plugin=plugins)
-    followers = trackers_of(trackers)
     # Imported here: `help(fleetsim)` and a faulty scenario must not wait for torch.
     from fleetsim import simulate  # noqa: PLC0415
     from fleetsim.progress import watch_from_python  # noqa: PLC0415

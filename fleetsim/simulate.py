@@ -51,6 +51,7 @@ from fleetsim.learning.training.preparation import (
     TaskRequest,
     prepare_task,
 )
+from fleetsim.plugins.trackers import trackers_among
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, RunHistory, failures
 from fleetsim.record.manifest import (
@@ -114,7 +115,8 @@ def run(
         on_progress: callback after every round.
         on_note: callback with a line of text if `resume` found no run, or a complete one.
         reading: the scenario's data set, if reading has begun; None: it is read now.
-        trackers: told of the run's begin, of every round and of its end.
+        trackers: told of the run's begin, of every round and of its end, beside those among the
+            plug-ins of the scenario.
 
     Raises:
         ScenarioError: the scenario cannot be run with these arguments.
@@ -128,6 +130,7 @@ def run(
     if selector is not None:
         scenario = scenario.with_selector(selector)
     chosen = _build_selector(scenario, train=train)
+    followers = [*trackers, *trackers_among(scenario.plugins)]
     request = TaskRequest(
         task=scenario.task,
         trainer=scenario.trainer,
@@ -177,7 +180,7 @@ def run(
         manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
-        following = Following(recorder, trackers)
+        following = Following(recorder, followers)
         parts = Parts(
             fleet=fleet,
             learning=Learning(
@@ -203,7 +206,7 @@ def run(
                 label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
-            recorder=following if trackers else recorder,
+            recorder=following if followers else recorder,
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,

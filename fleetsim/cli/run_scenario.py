@@ -20,7 +20,7 @@ from fleetsim.cli.scenario_options import (
 )
 from fleetsim.cli.terminal import console, ended, note, say
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
-from fleetsim.trackers.named import trackers_of
+from fleetsim.trackers.named import trackers_named
 
 if TYPE_CHECKING:
     from fleetsim.learning.data.prefetch import Prefetch
@@ -99,7 +99,7 @@ def run(
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
-    trackers = trackers_of(tracker or ())
+    trackers = trackers_named(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)

@@ -10,13 +10,20 @@ from fleetsim.plugins.datasets import DatasetPlugins
 from fleetsim.plugins.partitions import PartitionPlugins
 from fleetsim.plugins.plugin_kind import PluginKind, refused
 from fleetsim.plugins.selectors import SelectorPlugins
+from fleetsim.plugins.trackers import TrackerPlugins
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
     {
         kind.name: kind
-        for kind in (SelectorPlugins, AggregatorPlugins, PartitionPlugins, DatasetPlugins)
+        for kind in (
+            SelectorPlugins,
+            AggregatorPlugins,
+            PartitionPlugins,
+            DatasetPlugins,
+            TrackerPlugins,
+        )
     }
 )
 """Every kind, in the order of the scenario's readers: who, how, on what."""

@@ -29,15 +29,26 @@ NAMED: Mapping[str, _Named] = MappingProxyType(
 """Trackers of fleetsim; each name is that of the extra, too."""
 
 
-def trackers_of(given: Iterable[str | Tracker]) -> list[Tracker]:
-    """Return trackers, of which some are given as `NAME` or `NAME=PLACE`.
+def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str], list[object]]:
+    """Return the names and the objects or classes among trackers of both forms.
 
     Raises:
-        ScenarioError: a name is unknown, its library is not installed, or an object is no tracker.
+        ScenarioError: it is one name.
     """
     if isinstance(given, str):
         raise ScenarioError(f"trackers = {quoted(given)}: a list of trackers is wanted")
-    return [_made(one) if isinstance(one, str) else _checked(one) for one in given]
+    both: list[str | object] = list(given)
+    names = [one for one in both if isinstance(one, str)]
+    return names, [one for one in both if not isinstance(one, str)]
+
+
+def trackers_named(names: Iterable[str]) -> list[Tracker]:
+    """Return the trackers of `NAME` or `NAME=PLACE`.
+
+    Raises:
+        ScenarioError: a name is unknown, or its library is not installed.
+    """
+    return [_made(name) for name in names]
 
 
 def _made(text: str) -> Tracker:
@@ -56,14 +67,3 @@ def _made(text: str) -> Tracker:
             f"tracker {quoted(text)}: needs {missing.name}; pip install 'fleetsim[{name}]'"
         ) from missing
     return made(place) if place else made()  # type: ignore[call-arg]
-
-
-def _checked(found: Tracker) -> Tracker:
-    if isinstance(found, type):
-        raise ScenarioError(f"tracker {quoted(found.__name__)}: is a class; give an object of it")
-    methods = ("begin", "round", "end")
-    missing = [name for name in methods if not callable(getattr(found, name, None))]
-    if missing:
-        says = f"is no tracker, it lacks {', '.join(missing)}; docs/trackers.md has an example"
-        raise ScenarioError(f"tracker {quoted(type(found).__name__)}: {says}")
-    return found

@@ -6,5 +6,6 @@
 - `aggregators`: versions of a model.
 - `partitions`: splits of samples.
 - `datasets`: loadings of a data set.
+- `trackers`: runs that a tracker follows.
 - `small_server`: made-up server of the selectors' rounds.
 """
