@@ -101,7 +101,7 @@ _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetc
 _trace.command(
     "import",
     epilog="Example: fleetsim trace import table drive.csv traces/mine --time t --rate"
-    " 'DL[kbit/s]' --who phone",
+    " 'DL\\[kbit/s]' --who phone",
 )(import_)
 _device.command(
     "calibrate",

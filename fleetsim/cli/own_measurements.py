@@ -66,14 +66,14 @@ def import_(
         typer.Option(
             metavar="COLUMN[UNIT]",
             help="table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
-            " 8601, or as [%d.%m.%Y %H:%M:%S].",
+            " 8601, or by the form of a date, \\[%d.%m.%Y %H:%M:%S].",
         ),
     ] = None,
     rate: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN[UNIT]",
-            help="table: rate to the client, such as 'DL_bitrate[kbit/s]'; units bit/s kbit/s"
+            help="table: rate to the client, such as 'DL_bitrate\\[kbit/s]'; units bit/s kbit/s"
             " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...).",
         ),
     ] = None,
@@ -93,8 +93,8 @@ def import_(
         list[str] | None,
         typer.Option(
             metavar="STATE=COLUMN",
-            help="table: column of online, charging, unmetered, load (load=cpu[%]) or ram_byte"
-            " (ram_byte=used[MiB]); STATE=COLUMN=WORD,WORD names the words that mean it. May be"
+            help="table: column of online, charging, unmetered, load (load=cpu\\[%]) or ram_byte"
+            " (ram_byte=used\\[MiB]); STATE=COLUMN=WORD,WORD names the words that mean it. May be"
             " given several times.",
         ),
     ] = None,
@@ -151,8 +151,8 @@ def calibrate(
         Path,
         typer.Option(
             metavar="CSV",
-            help="Timed training runs: columns seconds, samples, batch_size, [epochs], and model,"
-            " input, classes (or FLOP by class, layers, parameters).",
+            help="Timed training runs: columns seconds, samples, batch_size, epochs (or 1), and"
+            " model, input, classes (or FLOP by class, layers, parameters).",
         ),
     ],
     like: Annotated[

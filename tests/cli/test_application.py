@@ -238,3 +238,11 @@ def test_the_schema_of_studies_is_another_one_and_takes_no_plug_in():
     assert {"scenario", "arms", "vary", "seeds"} <= set(found["properties"])
     assert called("schema", "study", "--plugin", "least:LeastAsked").exit_code == 2
     assert json.loads(called("schema", "scenario").stdout) == json.loads(called("schema").stdout)
+
+
+def test_units_in_brackets_are_shown_in_the_help():
+    # Help texts are rich markup, in which brackets are styles unless they are escaped.
+    shown = " ".join(called("trace", "import", "--help").output.split())
+
+    for text in ("'DL_bitrate[kbit/s]'", "load=cpu[%]", "used[MiB]", "[%d.%m.%Y", "'DL[kbit/s]'"):
+        assert text in shown
