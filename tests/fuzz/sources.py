@@ -143,6 +143,11 @@ IMPORTS: Final[dict[str, Files]] = {
     },
     "flash": {"guid2data.json": _FLASH},
     "fedscale": {"client_behave_trace": _FEDSCALE},
+    "flash-ready": {"ready_strict.json": b'{"a": [[10.0, 20.0], [15.0, 40.0]], "b": []}'},
+    "lumos5g": {
+        "Lumos5G-v1.0.csv": b"run_num,seq_num,Throughput,mobility_mode,trajectory_direction\n"
+        b"1,1,100,walking,CW\n1,2,200,walking,CW\n1,2,300.5,walking,CW\n"
+    },
     "irish-5g": {"Download/B_1.csv": _IRISH},
     "norway-3g": {"log": b"0.0 9.9\n0.55 4.0\n2.05 0.5\n"},
     "rates": NETWORK_TRACES["rates"],
