@@ -18,14 +18,18 @@ from fleetsim.contracts import (
     Progress,
     SecureSum,
     Selector,
+    ServerPart,
+    ServerStart,
     State,
     StopReason,
     TrackedRun,
     Tracker,
+    Wire,
     Work,
     WorkKind,
 )
 from fleetsim.engine.servers.buffered import BufferedServer
+from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
@@ -178,6 +182,7 @@ def run(
             # Another process has completed the run in the meantime.
             return open_run(folder)
         manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
+        wire, memory = _own_training(scenario, prepared)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
         following = Following(recorder, followers)
@@ -203,6 +208,8 @@ def run(
                 secure_sum=_build_secure_sum(scenario, prepared),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
+                memory=memory,
+                wire=wire,
                 label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
@@ -223,6 +230,31 @@ def run(
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
         return _run(server, recorder, following, folder, manifest, scenario.server.selector.kind)
+
+
+def _own_training(scenario: Scenario, prepared: PreparedTask) -> tuple[Wire, ClientMemory | None]:
+    """Return the arrays of the clients' own training, and their bytes on the wire.
+
+    Raises:
+        ScenarioError: its part on the server reads updates that privacy would have to cover.
+        TrainingError: its part on the server fails, or sends more than it says.
+    """
+    algorithm = prepared.algorithm
+    if algorithm is None:
+        return Wire(), None
+    wire, server = Wire(), scenario.server
+    if isinstance(algorithm, ServerPart):
+        for key in ("privacy", "secure_aggregation"):
+            if getattr(server, key, None) is not None:
+                raise ScenarioError(
+                    f"server.{key}: covers models alone, and task.local.algorithm.kind ="
+                    f" {quoted(scenario.task.local.algorithm.kind)} lets the server read more of"
+                    " each client; leave it out, or choose an algorithm without a part on the"
+                    " server, such as ditto"
+                )
+        wire = algorithm.wire(prepared.cost.num_parameters)
+    start = ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size)
+    return wire, ClientMemory(algorithm, start, wire)
 
 
 def _build_selector(scenario: Scenario, *, train: bool) -> Selector:

@@ -3,6 +3,7 @@
 - `work`: work of a client, its cost, and outcomes of tasks.
 - `reports`: reports of tasks, resources of clients and evaluations of models.
 - `selection`: views of a selector, its requests and answers, and its Protocol.
+- `client_training`: own training of clients, and its part on the server.
 - `learning`: jobs, and the Protocols of the parts of learning.
 - `recording`: rows of a run's tables, and the Protocol of a recorder.
 - `tracking`: facts of a run for trackers, and their Protocol.
@@ -14,6 +15,14 @@ numbered 0..N-1. Model parameters and updates are flat float32 vectors [P].
 
 from __future__ import annotations
 
+from fleetsim.contracts.client_training import (
+    ClientTraining,
+    ClientUpdate,
+    ServerPart,
+    ServerStart,
+    ServerStep,
+    Wire,
+)
 from fleetsim.contracts.learning import (
     Accountant,
     Aggregator,
@@ -51,6 +60,7 @@ from fleetsim.contracts.selection import (
 )
 from fleetsim.contracts.tracking import EndedRun, TrackedRun, Tracker
 from fleetsim.contracts.work import (
+    Arrays,
     BoolArray,
     ClientRows,
     FloatArray,
@@ -68,9 +78,12 @@ from fleetsim.contracts.work import (
 __all__ = [
     "Accountant",
     "Aggregator",
+    "Arrays",
     "BoolArray",
     "ClientColumns",
     "ClientRows",
+    "ClientTraining",
+    "ClientUpdate",
     "Cohort",
     "DatasetSource",
     "DiagnosedSelector",
@@ -100,6 +113,9 @@ __all__ = [
     "Screen",
     "SecureSum",
     "Selector",
+    "ServerPart",
+    "ServerStart",
+    "ServerStep",
     "State",
     "StepMemory",
     "StopReason",
@@ -108,6 +124,7 @@ __all__ = [
     "Tracker",
     "Trainer",
     "Uplink",
+    "Wire",
     "Work",
     "WorkKind",
     "latest_rows",

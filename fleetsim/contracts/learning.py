@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fleetsim.contracts.reports import Evaluation, Report
-from fleetsim.contracts.work import IntArray, Parameters, State, Work
+from fleetsim.contracts.work import Arrays, IntArray, Parameters, State, Work
 
 
 class Job(NamedTuple):
@@ -24,6 +24,10 @@ class Job(NamedTuple):
     """Learning rate of training; None: that of the first round."""
     most_steps: int | None = None
     """`TRAIN` only: number of SGD steps after which it stops, >= 1; None: all epochs."""
+    state: Arrays | None = None
+    """Arrays that the client keeps for its own training; None with the built-in training."""
+    received: Arrays | None = None
+    """Arrays that the server sent beside the model, likewise."""
 
 
 class JobResult(NamedTuple):
@@ -36,6 +40,12 @@ class JobResult(NamedTuple):
     vector: Parameters | None = None
     epoch_losses: tuple[float, ...] | None = None
     """Mean loss of each epoch that was begun, if the work asks for it."""
+    state: Arrays | None = None
+    """Arrays that the client keeps until its next task, of own training; None: unchanged."""
+    sent: Arrays | None = None
+    """Arrays that the client uploads beside the model, likewise; None: nothing."""
+    metrics: dict[str, float] | None = None
+    """Numbers of the task, likewise; None: no number."""
 
 
 class Trainer(Protocol):

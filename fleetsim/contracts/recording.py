@@ -45,6 +45,8 @@ class TaskRow(NamedTuple):
     belief: float | None = None
     energy_enlisted_idle_j: float | None = None
     """Joules of waiting, enlisted, after its end; None where that is not charged."""
+    train_metrics: str | None = None
+    """Numbers of the client's own training, as a JSON object; None if it told none."""
 
     @property
     def energy_j(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fleetsim.contracts.work import Outcome, Parameters, Purpose
+from fleetsim.contracts.work import Arrays, Outcome, Parameters, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,10 @@ class Report(NamedTuple):
     is_share: bool = False
     """True if `weight` is a share of the next model, used as it is and not in proportion to the
     others."""
+    sent: Arrays | None = None
+    """Arrays that the client's own training uploaded beside the model, when delivered."""
+    metrics: dict[str, float] | None = None
+    """Numbers that the client's own training tells of its task, when delivered."""
 
     @property
     def is_delivered(self) -> bool:

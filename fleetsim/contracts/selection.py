@@ -38,7 +38,7 @@ class FleetView:
     parameters: Parameters
     """Initial global model [P]."""
     payload_byte: int = 0
-    """Bytes of a model on the wire."""
+    """Bytes of a model on the wire, with the arrays that clients' own training receives."""
     validation: Evaluation | None = None
     """Evaluation of the initial model on the samples kept for selectors, if any."""
     position_m: FloatArray | None = None

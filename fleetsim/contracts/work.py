@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ Parameters = NDArray[np.float32]
 """All parameters and buffers of a model in one flat vector [P]; never changed in place."""
 State = dict[str, NDArray[np.generic]]
 """State of a part for a checkpoint: named arrays (scalars as 0-d), no objects."""
+Arrays = dict[str, NDArray[Any]]
+"""Named arrays of numbers that clients' own training keeps or sends; never changed in place."""
 ClientRows = dict[str, NDArray[np.generic]]
 """Rows of some clients: `client` [k], ascending, and a row of each other array [k, ...]."""
 
@@ -117,3 +120,5 @@ class ModelCost:
     """Number of those layers by operation class; empty where only their sum is known."""
     memory: StepMemory | None = None
     """Memory of a step; None in worlds without a memory model."""
+    train_factor: float = 1.0
+    """Work of a training step divided by that of one forward and backward pass."""

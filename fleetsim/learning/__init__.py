@@ -3,7 +3,8 @@
 - `data`: data sets.
 - `partition`: assignment of training samples to clients.
 - `models`: networks, flat vector of their weights, and cost.
-- `local`: local SGD and its settings.
+- `local`: local training and its settings.
+- `algorithms`: algorithms of clients that replace the built-in local training.
 - `kernels`: computation of jobs in one process.
 - `training`: trainers, worker pool, and choice of the trainer.
 - `aggregation`: means, server optimizers, compression and screening of updates.

@@ -13,6 +13,7 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.training import trainer_choice
 from fleetsim.scenario.privacy_conflicts import of_privacy, of_secure_aggregation
@@ -32,9 +33,10 @@ def contradictions(scenario: Scenario) -> list[Fault]:
         *of_privacy(scenario),
         *of_secure_aggregation(scenario),
         *_of_task(scenario),
+        *_of_algorithm(scenario),
         *_of_stop(scenario),
     ]
-    wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model)
+    wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model, scenario.task.local)
     if wrong_trainer is not None:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
@@ -130,9 +132,31 @@ def _of_task(scenario: Scenario) -> Iterator[Fault]:
             f" '{task.partition.kind}' mixes; set it to natural, or leave pair out"
         )
         yield ("fleet", "usage", "pair"), says
+    if task.local.label_smoothing and isinstance(task.model, SvmSettings):
+        says = "svm has a hinge loss, whose labels cannot be smoothed; leave it out"
+        yield ("task", "local", "label_smoothing"), says
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
         says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
         yield ("task", "holdout_from"), says
+
+
+def _of_algorithm(scenario: Scenario) -> Iterator[Fault]:
+    local, server = scenario.task.local, scenario.server
+    algorithm = local.algorithm
+    if algorithm.kind == "none":
+        return
+    wrong = algorithm.fault(local)
+    if wrong is not None:
+        yield ("task", "local", wrong[0]), wrong[1]
+    if isinstance(server, BufferedServerSettings):
+        says = (
+            "keeps arrays of clients, which change when a round is aggregated; use server.mode:"
+            " synchronous"
+        )
+        yield ("task", "local", "algorithm", "kind"), says
+    elif algorithm.needs_fedavg and server.aggregator.kind != "fedavg":
+        says = f"does not suit task.local.algorithm.kind = {algorithm.kind!r}; use fedavg"
+        yield ("server", "aggregator", "kind"), says
 
 
 def _of_stop(scenario: Scenario) -> Iterator[Fault]:

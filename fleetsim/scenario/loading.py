@@ -24,8 +24,14 @@ from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_w
 from fleetsim.schema import faults, strict_yaml
 from fleetsim.schema import overrides as overriding
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
-from fleetsim.schema.strict_yaml import Document
+from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.selectors import build_selector, requirements
+
+_USUAL_KINDS: tuple[tuple[KeyPath, str, str], ...] = (
+    (("server",), "mode", "synchronous"),
+    (("task", "local", "optimizer"), "kind", "sgd"),
+)
+"""Mappings of several kinds, and the kind of one that does not name it."""
 
 
 def load(
@@ -77,7 +83,7 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
     for plugin in own:
         document = plugin.placed(document)
     refuse_missing(document, own)
-    scenario = faults.check(class_with(own), _synchronous_unless_said(document))
+    scenario = faults.check(class_with(own), _with_usual_kinds(document))
     files = HardwareFiles()
     found = contradictions(scenario)
     found += named_files.missing(scenario.fleet, document.folder, files)
@@ -139,13 +145,23 @@ def schema(plugin: PluginNames = None) -> dict[str, Any]:
     return schema
 
 
-def _synchronous_unless_said(document: Document) -> Document:
-    """Return the document with a server mode."""
-    server = document.data.get("server")
-    if not isinstance(server, dict) or "mode" in server:
-        return document
-    data = {**document.data, "server": {"mode": "synchronous", **server}}
-    return dataclasses.replace(document, data=data)
+def _with_usual_kinds(document: Document) -> Document:
+    """Return the document with a server mode and a kind of optimizer, if it leaves them out."""
+    data = document.data
+    for key_path, key, usual in _USUAL_KINDS:
+        data = _with_usual(data, key_path, key, usual)
+    return document if data is document.data else dataclasses.replace(document, data=data)
+
+
+def _with_usual(data: Any, key_path: KeyPath, key: str, usual: str) -> Any:
+    """Return data with a value for a key of a mapping in it, unless the key has one."""
+    if not isinstance(data, dict):
+        return data
+    if not key_path:
+        return data if key in data else {key: usual, **data}
+    first, *rest = key_path
+    within = _with_usual(data.get(first), tuple(rest), key, usual)
+    return data if within is data.get(first) else {**data, first: within}
 
 
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
@@ -169,7 +185,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
             epochs=local.epochs or 0,
             steps=local.steps,
             batch_size=local.batch_size,
-            learning_rate=local.optimizer.learning_rate,
+            learning_rate=local.optimizer.learning_rate_at(1),
             planned_rounds=scenario.stop.rounds,
             has_validation=scenario.evaluate.validation_fraction > 0.0,
             clients_hash=scenario.clients_hash,

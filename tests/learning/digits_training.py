@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Trainer, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, ModelSettings, TwoNNSettings

@@ -21,7 +21,8 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.networks import build_model

@@ -92,6 +92,7 @@ EXAMPLES = {
 }
 
 ALL_ACT = {
+    "AfterStepsSettings.after_steps": "a task's steps follow from each client's samples",
     "AutoFLSettings.clock_levels": "any may be drawn to explore",
     "BlankSettings.input_shape": "sides of a tensor",
     "FlwrDatasetsSettings.arguments": "the library refuses those that it has no use for",
@@ -114,6 +115,7 @@ ALL_ACT = {
 """Lists all of whose entries can act wherever the list does, and why."""
 
 MAY_REPEAT = {
+    "AfterStepsSettings.after_steps": "must be ascending",
     "BlankSettings.input_shape": "sides of a tensor may be equal",
     "RandomSettings.from_sets": "a set that stands twice is drawn twice as often",
     "ResistiveSettings.from_fraction": "must be ascending",

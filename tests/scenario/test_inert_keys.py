@@ -53,6 +53,24 @@ CHANNEL_KEYS = {
     "max_bit_per_s_per_hz": "5",
     "outage_bit_per_s_per_hz": "0.1",
 }
+OPTIMIZER_KEYS = {
+    "decay": "{kind: exponential, factor: 0.5}",
+    "warm_up_rounds": "2",
+    "within_task": "{kind: cosine}",
+    "weight_decay": "0.1",
+}
+AUGMENTATION_KEYS = {
+    "flip_chance": "0.5",
+    "crop_padding": "1",
+    "noise_sd": "0.1",
+    "mixup_alpha": "0.2",
+}
+MOMENTUM = "task.local.optimizer.momentum=0.9"
+MOMENT_KEYS = {
+    "AdamOptions": ("adam", {"beta1": "0.5", "beta2": "0.5", "epsilon": "0.1"}),
+    "AdagradSettings": ("adagrad", {"initial_sum": "0.5", "epsilon": "0.1"}),
+    "RmsPropSettings": ("rmsprop", {"alpha": "0.5", "epsilon": "0.1"}),
+}
 FEDMARL_LEARNING = {
     "accuracy_weight": "2",
     "latency_weight": "2",
@@ -229,10 +247,36 @@ EXAMPLES = {
     "Quantise8BitSettings.rounding": inert(
         "server.compression.rounding=nearest", BLANK, "server.compression={kind: quantise-8bit}"
     ),
-    "SgdSettings.decay": inert(
-        "task.local.optimizer.decay={kind: exponential, factor: 0.5}", BLANK
+    **{
+        f"LocalOptimizerKind.{key}": inert(f"task.local.optimizer.{key}={value}", BLANK)
+        for key, value in OPTIMIZER_KEYS.items()
+    },
+    "SgdSettings.dampening": inert("task.local.optimizer.dampening=0.1", BLANK, MOMENTUM),
+    "SgdSettings.nesterov": inert("task.local.optimizer.nesterov=true", BLANK, MOMENTUM),
+    **{
+        f"{owner}.{key}": inert(
+            f"task.local.optimizer.{key}={value}",
+            BLANK,
+            f"task.local.optimizer={{kind: {kind}, learning_rate: 0.1}}",
+        )
+        for owner, (kind, keys) in MOMENT_KEYS.items()
+        for key, value in keys.items()
+    },
+    **{
+        f"AugmentationSettings.{key}": inert(
+            f"task.local.augmentation.{key}={value}",
+            "task.dataset={kind: blank, input_shape: [1, 8, 8]}",
+        )
+        for key, value in AUGMENTATION_KEYS.items()
+    },
+    "FedDynSettings.alpha": inert(
+        "task.local.algorithm.alpha=0.5", BLANK, "task.local.algorithm={kind: feddyn}"
     ),
-    "SgdSettings.weight_decay": inert("task.local.optimizer.weight_decay=0.1", BLANK),
+    "DittoSettings.personal_weight": inert(
+        "task.local.algorithm.personal_weight=0.5", BLANK, "task.local.algorithm={kind: ditto}"
+    ),
+    "LocalSettings.max_gradient_norm": inert("task.local.max_gradient_norm=0.1", BLANK),
+    "LocalSettings.label_smoothing": inert("task.local.label_smoothing=0.1", BLANK),
     "TrainerSettings.kind": inert("trainer.kind=serial", BLANK),
     "TrainerSettings.precision": inert("trainer={kind: vectorised, precision: mixed}", BLANK),
     "MnistSettings.writers": inert("task.dataset.writers=true", "task.dataset={kind: mnist}"),
@@ -319,6 +363,8 @@ ALWAYS_ACT = {
     "BufferedServerSettings": "selector compression",
     "BufferedSettings": "buffer_size window_s max_staleness deadline_s eligibility",
     "CheckpointSettings": "every_rounds",
+    "CosineDecaySettings": "floor_fraction",
+    "CosineSettings": "floor_fraction",
     "CelebASettings": "folder attribute people min_images side",
     "Cinic10Settings": "folder train_part train_samples test_samples pixels",
     "TinyImageNetSettings": "folder train_samples test_samples pixels",
@@ -334,6 +380,7 @@ ALWAYS_ACT = {
     "EmnistSettings": "split folder",
     "EverydaySettings": "standby_w restart_fraction",
     "ExponentialDecaySettings": "every_rounds",
+    "ExponentialSettings": "every_steps",
     "ExtraSensorySettings": "folder",
     "FashionMnistSettings": "folder pixels",
     "FedAdagradSettings": "beta1 tau",
@@ -382,7 +429,9 @@ ALWAYS_ACT = {
     ),
     "HingeStaleness": "a b",
     "LabelledTextSettings": "encoding user text label test min_texts max_tokens vocabulary_size",
-    "LocalSettings": "epochs steps proximal_mu partial_fraction clock_fraction",
+    "LocalSettings": (
+        "epochs steps algorithm augmentation proximal_mu partial_fraction clock_fraction"
+    ),
     "LstmSettings": "embedding hidden layers",
     "MnistSettings": "folder pixels",
     "MutualNearestSettings": "num_nearest",
@@ -409,6 +458,7 @@ ALWAYS_ACT = {
     "RandomSettings": "weights from_sets slot_rounds",
     "ResNet18Settings": "norm width",
     "ResistiveSettings": "internal_ohm from_fraction open_circuit_v",
+    "RmsPropSettings": "centered momentum",
     "RoundRobinSettings": "sets slot_rounds",
     "Scenario": "seed energy evaluate trainer checkpoint",
     "SecAggSettings": "threshold_fraction value_bit key_byte share_byte",
@@ -421,6 +471,7 @@ ALWAYS_ACT = {
     "ShuffleNetV2Settings": "norm",
     "SkinSettings": "ambient_c resistance_k_per_w time_constant_s",
     "StopSettings": "rounds time_s energy_j",
+    "StepScheduleKind": "warm_up_steps",
     "SuccessSettings": "share",
     "SurveySettings": "policy weights",
     "SvmSettings": "hinge",

@@ -11,6 +11,7 @@
 - `training_requests`: training requests of a selector's answer.
 - `dispatch`: dispatch of tasks and collection of their results.
 - `waiting_clients`: clients that have answered and wait for the server.
+- `client_memory`: arrays that clients and the server keep for clients' own training.
 - `global_model`: server's side of learning, and the global model with its versions.
 - `rounds`: reports and table rows of tasks and rounds.
 - `round_closer`: closing of rounds.

@@ -60,6 +60,7 @@ class Dispatcher:
         self._learning = learning = parts.learning
         # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
+        self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
         self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
         self._interruption = interruption
         self._waiting = WaitingClients(world, parts.energy)
@@ -113,7 +114,8 @@ class Dispatcher:
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:
-            return _Messages(model_byte, self._upload_byte(request.upload_fraction))
+            update_byte = self._upload_byte(request.upload_fraction)
+            return _Messages(model_byte, update_byte + self._learning.wire.upload_byte)
         if request.upload_fraction != 1.0:
             raise ScenarioError(
                 "server.secure_aggregation masks whole updates, and the selector asks client"
@@ -156,7 +158,7 @@ class Dispatcher:
     def _model_byte(self, client: int, version: int) -> int:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
         holds_it = version >= 0 and self._world.held_version[client] == version
-        return 0 if holds_it else self._learning.cost.payload_byte
+        return 0 if holds_it else self._payload_byte
 
     def _job(
         self,
@@ -169,7 +171,13 @@ class Dispatcher:
         if request.work.kind is WorkKind.NONE:
             return None
         rate = self._learning_rate_at(round_)
-        return self._counted(Job(request.client, request.work, base, draws, learning_rate=rate))
+        job = Job(request.client, request.work, base, draws, learning_rate=rate)
+        memory = self._learning.memory
+        if memory is not None and request.work.kind is WorkKind.TRAIN:
+            job = job._replace(
+                state=memory.kept_by(request.client), received=memory.sent_with_model()
+            )
+        return self._counted(job)
 
     def _task(
         self,
@@ -321,13 +329,19 @@ class Dispatcher:
             for at, request, job, _, vector in sent
         ]
         reasons = self._learning.screen([job.base for _, _, job, _, _ in sent], vectors)
+        if (memory := self._learning.memory) is not None:
+            reasons = [
+                memory.fault(yielded.sent) if reason is None else reason
+                for (_, _, _, yielded, _), reason in zip(sent, reasons, strict=True)
+            ]
         for (at, _, _, yielded, vector), received, reason in zip(
             sent, vectors, reasons, strict=True
         ):
             result = collected[at][0]
             if reason is not None:
                 refused = result._replace(outcome=Outcome.REFUSED, refused=reason)
-                collected[at] = (refused, yielded._replace(vector=None))
+                without = yielded._replace(vector=None, state=None, sent=None)
+                collected[at] = (refused, without)
             elif received is not vector:
                 collected[at] = (result, yielded._replace(vector=received))
         return collected

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fleetsim.contracts import (
     Accountant,
     Aggregator,
+    Arrays,
     Evaluation,
     FloatArray,
+    JobResult,
     ModelCost,
     Parameters,
     Report,
@@ -20,8 +22,10 @@ from fleetsim.contracts import (
     State,
     Trainer,
     Uplink,
+    Wire,
     Work,
 )
+from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.errors import DivergenceError
 
 
@@ -50,6 +54,10 @@ class Learning:
     """Count of the privacy that is spent; None without differential privacy."""
     secure_sum: SecureSum | None = None
     """Secure aggregation; None: clients send their updates to the server as they are."""
+    memory: ClientMemory | None = None
+    """Arrays of the clients' own training; None with the built-in training."""
+    wire: Wire = field(default_factory=Wire)
+    """Bytes of the arrays that travel with a model for it."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
 
@@ -65,10 +73,13 @@ class GlobalModel:
         """Accuracy at the last evaluation."""
         self._aggregator = learning.aggregator
         self._trainer = learning.trainer
+        self._memory = learning.memory
         self._evaluated: tuple[int, Evaluation] | None = None
 
-    def aggregate(self, delivered: Sequence[Report]) -> None:
+    def aggregate(self, delivered: Sequence[Report], results: Sequence[JobResult] = ()) -> None:
         """Make the next version from delivered reports; without vectors the model stays the same.
+
+        `results` are those of the reports, for the arrays of the clients' own training.
 
         Raises:
             ValueError: an update is not finite.
@@ -76,6 +87,9 @@ class GlobalModel:
         """
         if any(report.vector is not None for report in delivered):
             parameters = self._aggregator.aggregate(self.parameters, delivered)
+            server: Arrays = {}
+            if self._memory is not None:
+                parameters, server = self._memory.step(self.parameters, parameters, delivered)
             # One sum in the usual case: it is finite only if all weights are.
             if not np.isfinite(parameters.sum(dtype=np.float64)):
                 num_broken = int(np.count_nonzero(~np.isfinite(parameters)))
@@ -85,6 +99,9 @@ class GlobalModel:
                     " task.local.optimizer.learning_rate, or that of server.aggregator"
                 )
             self.parameters = parameters
+            if self._memory is not None:
+                clients = (report.client for report in delivered)
+                self._memory.keep(server, zip(clients, results, strict=True))
         self.version += 1
 
     def replace(self, parameters: Parameters) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int =
         epoch_losses=yielded.epoch_losses if yielded else None,
         weight=training.weight if training else None,
         is_share=training is not None and training.is_share,
+        sent=yielded.sent if yielded and training else None,
+        metrics=yielded.metrics if yielded and training else None,
     )
 
 
@@ -110,6 +113,7 @@ def task_rows(
     train_losses: Sequence[float | None],
     staleness: Sequence[int],
     waiting_j: Sequence[float | None],
+    metrics: Sequence[dict[str, float] | None],
 ) -> list[TaskRow]:
     """Return the table rows of tasks that ended in a round; all sequences are [n]."""
     if not results:
@@ -151,6 +155,7 @@ def task_rows(
             for result, delivered in zip(results, is_delivered, strict=True)
         ],
         "energy_enlisted_idle_j": waiting_j,
+        "train_metrics": [numbers and json.dumps(numbers) for numbers in metrics],
     }
     in_order = (columns[name] for name in TaskRow._fields)
     return [TaskRow(*values) for values in zip(*in_order, strict=True)]

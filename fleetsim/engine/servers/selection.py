@@ -84,7 +84,7 @@ class Selection:
                 learning_rate=learning.learning_rate_at(1),
                 planned_rounds=planned_rounds,
                 parameters=learning.parameters,
-                payload_byte=learning.cost.payload_byte,
+                payload_byte=learning.cost.payload_byte + learning.wire.download_byte,
                 position_m=world.fleet.position_m,
                 validation=model.validate(),
                 clients_hash=parts.clients_hash,

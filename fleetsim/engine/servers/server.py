@@ -178,19 +178,25 @@ class Server(ABC):
         delivered = [report for report in reports if report.is_delivered]
         is_enough = len(delivered) >= minimum and self._is_unmasked(reports)
         if is_enough:
+            results = [
+                yielded
+                for (_, yielded), report in zip(collected, reports, strict=True)
+                if report.is_delivered and yielded is not None
+            ]
             try:
-                self._model.aggregate(delivered)
+                self._model.aggregate(delivered, results)
             except ValueError as fault:
                 raise SimulationError(str(fault), self.now_s) from fault
         self._world.count(reports)
-        results = [*probes, *(result for result, _ in collected)]
+        ended_all = [*probes, *(result for result, _ in collected)]
         rows = task_rows(
-            results,
+            ended_all,
             self._world.fleet,
             round_=self._closer.round + 1,
             train_losses=[*(None for _ in probes), *(report.loss for report in reports)],
             staleness=[*(0 for _ in probes), *staleness],
-            waiting_j=self._dispatcher.take_waiting_j(results),
+            waiting_j=self._dispatcher.take_waiting_j(ended_all),
+            metrics=[*(None for _ in probes), *(report.metrics for report in reports)],
         )
         row = self._closer.close(
             span,
@@ -227,6 +233,8 @@ class Server(ABC):
         accountant = self._parts.learning.accountant
         if accountant is not None:
             parts["accountant"] = accountant.state()
+        if (memory := self._parts.learning.memory) is not None:
+            parts["own-training"] = memory.state()
         for name, part in parts.items():
             state |= {f"{name}/{key}": value for key, value in part.items()}
         return state
@@ -247,4 +255,6 @@ class Server(ABC):
         self._parts.learning.uplink.restore(part("uplink"))
         if self._parts.learning.accountant is not None:
             self._parts.learning.accountant.restore(part("accountant"))
+        if (memory := self._parts.learning.memory) is not None:
+            memory.restore(part("own-training"))
         self._dispatcher.next_task = int(state["server/next_task"])

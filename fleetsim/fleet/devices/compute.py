@@ -73,6 +73,8 @@ def unloaded_s(
     else:
         batches = num_batches(samples_of(work, num_samples), batch_size)
     seconds = batches * batch_s + passes * _forward_s(compute, cost)
+    if work.kind is WorkKind.TRAIN:
+        seconds = seconds * cost.train_factor
     return np.asarray(seconds, dtype=np.float64)
 
 
@@ -155,11 +157,16 @@ def steps_done(
 def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
     """Return the FLOP of work [n]: 3 F for a sample in training, F for one in evaluation.
 
+    Training is multiplied by the model's `train_factor`.
+
     Raises:
         ValueError: training on part of the samples.
     """
     passes = _forward_passes(work, num_samples, batch_size)
-    return np.asarray(passes * sum(cost.forward_flop.values()), dtype=np.float64)
+    flop = passes * sum(cost.forward_flop.values())
+    if work.kind is WorkKind.TRAIN:
+        flop = flop * cost.train_factor
+    return np.asarray(flop, dtype=np.float64)
 
 
 def samples_of(work: Work, num_samples: IntArray) -> IntArray:

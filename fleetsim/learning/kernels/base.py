@@ -27,6 +27,7 @@ from fleetsim.learning.kernels.cpu.gemm import onednn
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.augmentation import StepStream
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.quoting import quoted
 
@@ -227,6 +228,7 @@ class Kernel:
                 stream=self._stream(job),
                 most_steps=job.most_steps,
                 tells_epoch_losses=job.work.tells_epoch_losses,
+                step_stream=self._step_stream(job),
             )
             for job in jobs
         ]
@@ -239,8 +241,9 @@ class Kernel:
         """Return the clients' settings with this learning rate."""
         if learning_rate == self._first_rate:
             return self._local_settings
-        sgd = self._local_settings.optimizer.model_copy(update={"learning_rate": learning_rate})
-        return self._local_settings.model_copy(update={"optimizer": sgd})
+        optimizer = self._local_settings.optimizer
+        optimizer = optimizer.model_copy(update={"learning_rate": learning_rate})
+        return self._local_settings.model_copy(update={"optimizer": optimizer})
 
     def _run(self, job: Job) -> JobResult:
         """Compute a job that is not a training."""
@@ -248,13 +251,24 @@ class Kernel:
             case WorkKind.EVALUATE:
                 return local_sgd.evaluate(self._module, job.base, *self._samples(self._drawn(job)))
             case WorkKind.GRADIENT:
-                return local_sgd.gradient(self._module, job.base, *self._samples(self._drawn(job)))
+                return local_sgd.gradient(
+                    self._module,
+                    job.base,
+                    *self._samples(self._drawn(job)),
+                    label_smoothing=self._local_settings.label_smoothing,
+                )
             case _:
                 return JobResult(num_samples=0)
 
     def _stream(self, job: Job) -> np.random.Generator:
         """Return the random stream of a job."""
         return rng.stream(self._seed, "local", job.client, *job.address)
+
+    def _step_stream(self, job: Job) -> StepStream | None:
+        """Return the random streams of a training's augmentation; None without any."""
+        if self._local_settings.augmentation.is_none:
+            return None
+        return lambda step: rng.stream(self._seed, "augment", job.client, *job.address, step)
 
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
         """Return the lengths of trainings."""

@@ -74,6 +74,8 @@ class StepBlock:
     """Samples of the largest batch of the block."""
     is_prefix: bool
     """True if the clients are 0 .. stop - start - 1, all that train at this step."""
+    step: int
+    """Number of the step in the clients' tasks, 1 for the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,6 +251,5 @@ def _blocks(
     stops = np.append(starts[1:], len(step))
     columns = np.maximum.reduceat(num_real, starts)
     is_prefix = stops - starts == num_training[step[starts]]
-    return tuple(
-        map(StepBlock, starts.tolist(), stops.tolist(), columns.tolist(), is_prefix.tolist())
-    )
+    parts = (starts, stops, columns, is_prefix, step[starts] + 1)
+    return tuple(map(StepBlock, *(part.tolist() for part in parts)))

@@ -1,8 +1,13 @@
-"""Local work of one client: SGD, gradients, evaluation, and the memory that it needs.
+"""Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
 - `learning_rate_decay`: decay of the learning rate over rounds.
+- `step_schedule`: schedule of the learning rate over the steps of a task.
+- `optimizer_settings`: settings of the optimizers.
 - `settings`: settings of local training.
-- `local_sgd`: local SGD, gradient and evaluation on one client's samples.
+- `augmentation_settings`: settings of the augmentation of training samples.
+- `augmentation`: flip, crop, noise and mixup of the samples of a step.
+- `optimizers`: directions of the optimizers' steps, clipping of gradients.
+- `local_sgd`: local training, gradient and evaluation on one client's samples.
 - `step_memory`: memory of an SGD step, measured on the real model.
 - `measured_networks`: networks whose training on phones was measured.
 """

@@ -5,6 +5,7 @@ A task trains at the rate of the round in which the server dispatches it.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from typing import Annotated, Literal, Self
 
@@ -68,7 +69,38 @@ class ExponentialDecaySettings(Settings):
         return float(self.factor ** (max(round_ - 1, 0) // self.every_rounds))
 
 
+class CosineDecaySettings(Settings):
+    """Half a cosine over the first rounds (Loshchilov, Hutter 2017, without restarts)."""
+
+    kind: Literal["cosine"] = "cosine"
+    over_rounds: Rounds
+    """Rounds over which the rate falls; the next round is the first at the lowest rate."""
+    floor_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
+    """Lowest factor of the rate; with 0, training stands still after these rounds."""
+
+    def factor_at(self, round_: int) -> float:
+        """Return the factor of the learning rate in a round, 1 for the first; 0 is before it.
+
+        >>> [CosineDecaySettings(over_rounds=4).factor_at(round_) for round_ in (1, 3, 5, 9)]
+        [1.0, 0.5, 0.0, 0.0]
+        """
+        place = min(max(round_ - 1, 0) / self.over_rounds, 1.0)
+        # Exact at the middle and at the end, where the cosine of a float is not.
+        height = 0.5 - 0.5 * math.sin(math.pi * (place - 0.5))
+        return self.floor_fraction + (1.0 - self.floor_fraction) * height
+
+
+def warm_up_factor(round_: int, num_rounds: int) -> float:
+    """Return the factor of a linear warm-up over so many rounds, >= 1; round 0 counts as 1.
+
+    >>> [warm_up_factor(round_, 4) for round_ in (0, 1, 2, 4, 5)]
+    [0.25, 0.25, 0.5, 1.0, 1.0]
+    """
+    return min(max(round_, 1) / num_rounds, 1.0)
+
+
 DecaySettings = Annotated[
-    NoDecaySettings | StepDecaySettings | ExponentialDecaySettings, Field(discriminator="kind")
+    NoDecaySettings | StepDecaySettings | ExponentialDecaySettings | CosineDecaySettings,
+    Field(discriminator="kind"),
 ]
 """Settings of any decay, told apart by `kind`."""

@@ -1,4 +1,4 @@
-"""Local SGD, gradient and evaluation of a model on one client's samples.
+"""Local training, gradient and evaluation of a model on one client's samples.
 
 Every function is pure in its arguments: the network's weights are overwritten with `base` first.
 
@@ -7,18 +7,19 @@ Client k starts from the model w_0 that the server sent and minimises
     F_k(w) + mu/2 |w - w_0|^2,    F_k(w) = (1/n_k) sum_i loss_i(w),
 
 with the cross-entropy as loss unless the network has its own loss; docs/models/learning.md has the
-sources. One step on a batch B, with weight decay l, momentum m, velocity v (0 at the start of every
-task) and learning rate h, as in `torch.optim.SGD`:
+sources. One step on a batch B, with learning rate h:
 
-    g = (1/|B|) sum_B grad loss_i(w) + mu (w - w_0) + l w;    v <- m v + g;    w <- w - h v.
+    g = (1/|B|) sum_B grad loss_i(w) + mu (w - w_0);    w <- w - h d(g, w).
 
-The update is written out, because the constructor of a torch optimizer imports torch's compiler.
+g is scaled down to the largest norm that the settings allow. The direction d is that of the
+optimizer, see `optimizers`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +30,8 @@ from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import IntArray, JobResult, Parameters
 from fleetsim.counts import num_batches
+from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
+from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
@@ -59,6 +62,7 @@ def train(
     stream: np.random.Generator,
     most_steps: int | None = None,
     tells_epoch_losses: bool = False,
+    step_stream: StepStream | None = None,
 ) -> JobResult:
     """Train from `base` over all samples, shuffled in every epoch.
 
@@ -70,11 +74,12 @@ def train(
         base: initial weights [P].
         inputs: samples [n, ...], n >= 1.
         labels: labels [n] int64, or [n, t] of sequences; see `losses`.
-        settings: batch size, optimizer and proximal term.
+        settings: batch size, optimizer, clipping, label smoothing and proximal term.
         epochs: passes over the samples, >= 1; replaces `settings.epochs`.
         stream: random stream: the seed of dropout, if the network has any, then the `orders`.
         most_steps: number of steps, >= 1, after which training stops; None: all epochs.
         tells_epoch_losses: if true, the result holds the mean loss of every epoch.
+        step_stream: random streams of the steps' augmentation; None: samples stay as they are.
 
     Returns:
         New weights, mean and root mean square of the losses, n, and mean losses by epoch if wanted.
@@ -82,11 +87,8 @@ def train(
     load_flat(module, base)
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    # Copies only if the settings need them: those of a large model take memory and time.
-    anchors = [p.detach().clone() for p in parameters] if settings.proximal_mu else parameters
-    has_velocity = settings.optimizer.momentum > 0
-    velocities = [torch.zeros_like(p) for p in parameters] if has_velocity else parameters
-    loss_of = losses_of(module)
+    descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
+    loss_of = losses_of(module, settings.label_smoothing)
     seen: list[Tensor] = []
     by_epoch: list[Tensor] = []
     num_left = num_steps(len(labels), epochs, settings.batch_size, most_steps)
@@ -96,10 +98,17 @@ def train(
                 break
             seen = []
             for batch in torch.split(order, settings.batch_size)[:num_left]:
-                taken, named = inputs.index_select(0, batch), labels.index_select(0, batch)
-                batch_losses = loss_of(module(taken), named)
+                seen_as = Batch(inputs.index_select(0, batch), labels.index_select(0, batch))
+                if step_stream is not None:
+                    seen_as = augmented(
+                        seen_as.inputs,
+                        seen_as.labels,
+                        settings.augmentation,
+                        step_stream(descent.num_taken + 1),
+                    )
+                batch_losses = seen_as.losses(module(seen_as.inputs), loss_of)
                 gradients = torch.autograd.grad(batch_losses.mean(), parameters)
-                _step(parameters, gradients, anchors, velocities, settings)
+                descent.step(gradients)
                 seen.append(batch_losses.detach())
             num_left -= len(seen)
             if tells_epoch_losses:
@@ -135,43 +144,24 @@ def num_steps(num_samples: int, epochs: int, batch_size: int, most: int | None =
     return all_steps if most is None else min(all_steps, most)
 
 
-def _step(
-    parameters: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    anchors: Sequence[Tensor],
-    velocities: Sequence[Tensor],
-    settings: LocalSettings,
-) -> None:
-    """Update parameters and velocities in place by one SGD step.
-
-    Anchors are read only with a proximal term, velocities only with momentum.
-    """
-    sgd = settings.optimizer
-    with torch.no_grad():
-        for parameter, gradient, anchor, velocity in zip(
-            parameters, gradients, anchors, velocities, strict=True
-        ):
-            direction = gradient
-            if settings.proximal_mu:
-                direction = direction.add(parameter - anchor, alpha=settings.proximal_mu)
-            if sgd.weight_decay:
-                direction = direction.add(parameter, alpha=sgd.weight_decay)
-            if sgd.momentum:
-                direction = velocity.mul_(sgd.momentum).add_(direction)
-            parameter.sub_(direction, alpha=sgd.learning_rate)
-
-
-def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
+def gradient(
+    module: nn.Module,
+    base: Parameters,
+    inputs: Tensor,
+    labels: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+) -> JobResult:
     """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
-    Weight decay and proximal term are not part of it; buffers have gradient 0. The result has the
-    losses, too. Arguments are those of `train`.
+    Weight decay and proximal term are not part of it, and it is not clipped; buffers have gradient
+    0. The result has the losses, too. Arguments are those of `train`.
     """
     load_flat(module, base)
     module.train()
     named = {name: value for name, value in module.named_parameters() if value.requires_grad}
     sums = {name: torch.zeros_like(value) for name, value in named.items()}
-    loss_of = losses_of(module)
+    loss_of = losses_of(module, label_smoothing)
     seen = []
     for some_inputs, some_labels in _chunks(inputs, labels):
         some_losses = loss_of(module(some_inputs), some_labels)
@@ -190,22 +180,36 @@ def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
     return result._replace(accuracy=float(all_hits.mean()))
 
 
-def losses_of(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the loss function of a network: its own, or `losses`."""
-    return module.losses if isinstance(module, HasLoss) else losses
+def losses_of(
+    module: nn.Module, label_smoothing: float = 0.0
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss function of a network: its own, or `losses`.
+
+    Raises:
+        ValueError: labels of a loss of the network's own would be smoothed.
+    """
+    if not isinstance(module, HasLoss):
+        return partial(losses, label_smoothing=label_smoothing) if label_smoothing else losses
+    if label_smoothing:
+        raise ValueError("labels are smoothed for the cross-entropy, not for a network's own loss")
+    return module.losses
 
 
-def losses(logits: Tensor, labels: Tensor) -> Tensor:
+def losses(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
     """Return each sample's cross-entropy in nats [n]; for sequences, the mean over positions.
 
     Args:
         logits: scores [n, classes], or [n, t, classes] of sequences.
         labels: labels [n] int64, or [n, t].
+        label_smoothing: share e of a label that is spread over all C classes: the loss is
+            (1 - e) times the cross-entropy with the label, plus e times the mean of those with
+            each class (Szegedy et al., CVPR 2016).
     """
     if labels.dim() == 1:
-        return cross_entropy(logits, labels, reduction="none")
+        return cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
+    flat = logits.flatten(0, 1), labels.flatten()
     return (
-        cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        cross_entropy(*flat, reduction="none", label_smoothing=label_smoothing)
         .view_as(labels)
         .mean(dim=1)
     )

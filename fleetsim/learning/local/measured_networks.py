@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim.contracts import ModelCost, StepMemory
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.model_kind import SampleForm

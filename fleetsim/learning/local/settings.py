@@ -7,47 +7,25 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Le, Lt
 from pydantic import model_validator
 
-from fleetsim.learning.local.learning_rate_decay import DecaySettings, NoDecaySettings
+from fleetsim.counts import num_batches
+from fleetsim.learning.algorithms.settings import AlgorithmSettings, BuiltInSettings
+from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
 from fleetsim.schema.effects import TRAINING, by_key
-from fleetsim.schema.ranges import Epochs, LearningRate, Samples, StepFactor, Steps
+from fleetsim.schema.ranges import Epochs, Gain, Samples, StepFactor, Steps
 from fleetsim.settings import Settings
 
 Precision = Literal["float32", "mixed"]
 """Precision of training; `mixed` is bfloat16 arithmetic on float32 weights."""
 
 
-class SgdSettings(Settings):
-    """Stochastic gradient descent; its velocity is 0 at the start of every task."""
-
-    acts_if = by_key(
-        decay=TRAINING,
-        weight_decay=TRAINING,
-    )
-
-    kind: Literal["sgd"] = "sgd"
-    learning_rate: LearningRate
-    """Step size of local SGD in the first round."""
-    decay: DecaySettings = NoDecaySettings()
-    """Decay of the step size over rounds."""
-    momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
-    """Heavy-ball momentum, without dampening; 0 is plain SGD."""
-    weight_decay: Annotated[StepFactor, Ge(0)] = 0.0
-    """Factor of the L2 penalty's gradient, which is added to every gradient."""
-
-    def learning_rate_at(self, round_: int) -> float:
-        """Return the learning rate of a task that is dispatched in a round, 1 for the first.
-
-        >>> SgdSettings(learning_rate=0.004).learning_rate_at(7)
-        0.004
-        """
-        return self.learning_rate * self.decay.factor_at(round_)
-
-
-OptimizerSettings = SgdSettings
-
-
 class LocalSettings(Settings):
     """Local training of a client, from the model that the server sent."""
+
+    acts_if = by_key(
+        max_gradient_norm=TRAINING,
+        label_smoothing=TRAINING,
+    )
 
     epochs: Epochs | None = None
     """Passes over the client's own samples in one task; this or `steps`."""
@@ -60,6 +38,13 @@ class LocalSettings(Settings):
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
     """Weight of FedProx's proximal term, which holds the weights near the model that the server
     sent; 0 is FedAvg's local objective."""
+    max_gradient_norm: Gain | None = None
+    """Largest Euclidean norm of a step's gradient over all weights; a larger one is scaled down to
+    it. The gradient is that of the loss and the proximal term. null: no limit."""
+    label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Share of a label that training spreads evenly over all classes."""
+    augmentation: AugmentationSettings = AugmentationSettings()
+    algorithm: AlgorithmSettings = BuiltInSettings()
     partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
     """Probability that a client trains only partly in a task, as FedProx's stragglers do. The
     number of epochs (or steps) is then uniform between 1 and one less than the full number."""
@@ -79,3 +64,35 @@ class LocalSettings(Settings):
                 "partial_fraction needs at least 2 epochs or steps; raise them, or leave it out"
             )
         return self
+
+    def scheduled_steps(self, num_samples: int) -> int:
+        """Return the steps of the whole training of a client, over which schedules are laid out.
+
+        >>> sgd = SgdSettings(learning_rate=0.1)
+        >>> LocalSettings(epochs=2, batch_size=50, optimizer=sgd).scheduled_steps(101)
+        6
+        """
+        if self.steps is not None:
+            return self.steps
+        return (self.epochs or 0) * num_batches(num_samples, self.batch_size)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if steps are those of SGD with heavy-ball momentum, at one rate in a task.
+
+        The samples and labels are then as they are, without augmentation or smoothing.
+        """
+        sgd = self.optimizer
+        is_sgd = isinstance(sgd, SgdSettings) and sgd.is_heavy_ball
+        changes_loss = self.label_smoothing or not self.augmentation.is_none
+        return is_sgd and self.max_gradient_norm is None and not changes_loss
+
+    def plain_sgd(self) -> SgdSettings:
+        """Return the optimizer of a training that `is_plain`.
+
+        Raises:
+            ValueError: it is not.
+        """
+        if not isinstance(self.optimizer, SgdSettings) or not self.is_plain:
+            raise ValueError("only plain steps of SGD have this form, see `is_plain`")
+        return self.optimizer

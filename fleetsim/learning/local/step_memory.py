@@ -26,7 +26,11 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def step_memory(
-    module: nn.Module, input_shape: tuple[int, ...], local: LocalSettings
+    module: nn.Module,
+    input_shape: tuple[int, ...],
+    local: LocalSettings,
+    *,
+    num_more_copies: int = 0,
 ) -> StepMemory:
     """Return the memory of a step of local training; the module is not changed.
 
@@ -35,6 +39,7 @@ def step_memory(
             embedding, else float32.
         input_shape: shape of one sample.
         local: optimizer and proximal term.
+        num_more_copies: copies of the weights that an algorithm of its own holds beside them.
     """
     module = copy.deepcopy(module).train()
     takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
@@ -59,7 +64,7 @@ def step_memory(
     sample_byte = kept_byte(module, loss) // len(samples)
     weights_byte = sum(weight.nbytes for weight in module.parameters())
     others_byte = sum(buffer.nbytes for buffer in module.buffers())
-    num_copies = 2 + bool(local.optimizer.momentum) + bool(local.proximal_mu)
+    num_copies = 2 + local.optimizer.num_moments + bool(local.proximal_mu) + num_more_copies
     return StepMemory(
         state_byte=num_copies * weights_byte + others_byte,
         sample_byte=sample_byte,

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Parameters, Trainer
+from fleetsim.contracts import (
+    BoolArray,
+    ClientTraining,
+    FloatArray,
+    IntArray,
+    ModelCost,
+    Parameters,
+    Trainer,
+)
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import CompressionSettings
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
@@ -17,6 +26,7 @@ from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.kernels.base import TrainerData
 from fleetsim.learning.kernels.cpu.numerical_platform import require_portable, resolve
+from fleetsim.learning.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
@@ -27,6 +37,7 @@ from fleetsim.learning.partition.membership import label_coverage
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.learning.training.trainer_choice import choose_trainer, kernel_class
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
+from fleetsim.quoting import quoted
 
 UNTRAINED = "none"
 """Kind of trainer of a run without training."""
@@ -83,6 +94,8 @@ class PreparedTask:
     """Name of the natural client that each client is [N]; None: a partition without them."""
     data_sha256: str | None = None
     """SHA-256 of the content of the user's own data set; None: it is none."""
+    algorithm: ClientTraining | None = None
+    """Own training of the clients; None: the built-in one."""
 
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
@@ -150,9 +163,17 @@ def prepare_task(
         is_sequence=samples.is_sequence,
         seed=seed,
     )
+    are_numbers = samples.vocabulary_size is None
+    wrong = task.local.augmentation.fault(samples.input_shape, are_numbers=are_numbers)
+    if wrong is not None:
+        raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
     parameters, cost = flatten(module), model_cost(module, samples.input_shape)
+    algorithm = task.local.algorithm.build()
+    cost = replace(cost, train_factor=getattr(algorithm, "train_factor", 1.0))
     if request.measures_memory:
-        cost = replace(cost, memory=step_memory(module, samples.input_shape, task.local))
+        more = getattr(algorithm, "num_copies", 0)
+        memory = step_memory(module, samples.input_shape, task.local, num_more_copies=more)
+        cost = replace(cost, memory=memory)
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
@@ -162,10 +183,20 @@ def prepare_task(
     if train:
         assert samples.data is not None  # a blank data set was refused above
         is_accessed = samples.data.accessed is not None
+        if is_accessed and algorithm is not None:
+            raise ScenarioError(
+                f"task.local.algorithm.kind = {quoted(task.local.algorithm.kind)} needs samples"
+                " that stay the same, and this data set makes them at each access; leave one out"
+            )
         wanted = _serial(request.trainer) if is_accessed else request.trainer
-        kind = chosen = choose_trainer(wanted, task.model, torch_device=torch_device)
-        options = {"precision": request.trainer.precision} if chosen == "vectorised" else {}
-        kernel = kernel_class(chosen, is_accessed=is_accessed)(
+        kind = chosen = choose_trainer(wanted, task.model, task.local, torch_device=torch_device)
+        options: dict[str, Any] = {}
+        if chosen == "vectorised":
+            options["precision"] = request.trainer.precision
+        of_kind = kernel_class(chosen, is_accessed=is_accessed)
+        if algorithm is not None:
+            of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
+        kernel = of_kind(
             module,
             samples.data,
             local_settings=task.local,
@@ -188,6 +219,7 @@ def prepare_task(
         label_coverage=samples.label_coverage,
         owners=samples.owners,
         data_sha256=samples.data_sha256,
+        algorithm=algorithm,
     )
 
 

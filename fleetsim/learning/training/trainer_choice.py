@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, get_args
 
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
@@ -31,18 +32,20 @@ MAX_VECTORISED_WIDTH = 32
 
 
 def choose_trainer(
-    wanted: TrainerSettings, model: ModelSettings, *, torch_device: str
+    wanted: TrainerSettings, model: ModelSettings, local: LocalSettings, *, torch_device: str
 ) -> TrainerKind:
     """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
+
+    `local` is the clients' training: not every trainer has every optimizer.
 
     Raises:
         ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """
-    says = fault(wanted, model)
+    says = fault(wanted, model, local)
     if says is not None:
         raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
     if wanted.kind == "auto":
-        return _fastest(model, on_cpu=torch_device == "cpu")
+        return _fastest(model, local, on_cpu=torch_device == "cpu")
     if wanted.kind == "channels-last" and torch_device != "cpu":
         raise ScenarioError(
             "trainer.kind: channels-last trains on the CPU alone; use auto, or --torch-device cpu"
@@ -50,26 +53,41 @@ def choose_trainer(
     return wanted.kind
 
 
-def _fastest(model: ModelSettings, *, on_cpu: bool) -> TrainerKind:
-    if _has_dropout(model):
+def _fastest(model: ModelSettings, local: LocalSettings, *, on_cpu: bool) -> TrainerKind:
+    if _has_dropout(model) or local.algorithm.kind != "none":
         return "serial"
-    if model.kind in TRAINS["stacked"]:
+    if model.kind in TRAINS["stacked"] and local.is_plain:
         return "stacked"
-    if not on_cpu:
-        return "vectorised" if model.kind in TRAINS["vectorised"] else "serial"
+    is_vectorised = model.kind in TRAINS["vectorised"] and local.augmentation.is_none
+    if model.kind in TRAINS["stacked"] or not on_cpu:
+        return "vectorised" if is_vectorised else "serial"
     if model.kind in TRAINS["channels-last"]:
         return "channels-last"
-    if isinstance(model, Gpt2Settings) and model.width <= MAX_VECTORISED_WIDTH:
+    if is_vectorised and isinstance(model, Gpt2Settings) and model.width <= MAX_VECTORISED_WIDTH:
         return "vectorised"
     return "serial"
 
 
-def fault(wanted: TrainerSettings, model: ModelSettings) -> tuple[str, str] | None:
+def fault(
+    wanted: TrainerSettings, model: ModelSettings, local: LocalSettings
+) -> tuple[str, str] | None:
     """Return the wrong key of `trainer` and the reason; None if the settings suit the model."""
     if wanted.precision == "mixed" and wanted.kind != "vectorised":
         return "precision", "mixed is for trainer.kind = vectorised; leave it out, or set that"
     if wanted.kind not in ("auto", "serial") and _has_dropout(model):
         return "kind", f"{wanted.kind} trains without dropout; use auto or serial, or leave it out"
+    if wanted.kind not in ("auto", "serial") and local.algorithm.kind != "none":
+        says = f"cannot compute task.local.algorithm.kind = {local.algorithm.kind!r}"
+        return "kind", f"{wanted.kind} {says}; use auto or serial"
+    if wanted.kind in ("stacked", "vectorised") and not local.augmentation.is_none:
+        says = "trains on samples as they are, without augmentation; use auto or serial"
+        return "kind", f"{wanted.kind} {says}"
+    if wanted.kind == "stacked" and not local.is_plain:
+        says = (
+            "stacked trains by sgd with momentum alone: no nesterov, dampening, other optimizer,"
+            " within_task schedule, max_gradient_norm or label_smoothing; use auto or vectorised"
+        )
+        return "kind", says
     if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
         return None
     those = ", ".join(sorted(TRAINS[wanted.kind]))

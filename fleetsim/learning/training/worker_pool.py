@@ -269,10 +269,12 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
             verb, calls = receive(end)
         except (EOFError, ConnectionError):
             return
-        answer: tuple[str | None, Any]
+        answer: tuple[str | None, Any]  # fault, and the results or whether it is one line
         try:
             results = _answer(kernel, verb, [unpacked(call) for call in calls])
             answer = (None, [packed(result) for result in results])
+        except TrainingError as fault:
+            answer = (str(fault), True)
         except Exception:  # any fault: the process that sent the call raises it
             answer = (traceback.format_exc(), None)
         try:
@@ -303,6 +305,8 @@ def _reply(helper: _Helper) -> list[Any]:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
         raise _dead(helper) from None
+    if fault is not None and answer:
+        raise TrainingError(fault)
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
     return [unpacked(result) for result in answer]

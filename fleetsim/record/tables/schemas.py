@@ -56,7 +56,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "epsilon",
             }
         ),
-        "tasks": frozenset({"opinion", "belief", _ENLISTED}),
+        "tasks": frozenset({"opinion", "belief", _ENLISTED, "train_metrics"}),
         "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED, *_FOLLOWED}),
     }
 )

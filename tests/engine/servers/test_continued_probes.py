@@ -17,7 +17,8 @@ from fleetsim.errors import SimulationError
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings

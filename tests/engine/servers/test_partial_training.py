@@ -10,7 +10,8 @@ from scipy import stats
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.engine.servers.training_requests import in_part
 from fleetsim.engine.tasks.task import TrainingRequest
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 
 FIVE = Work(WorkKind.TRAIN, epochs=5)
 

@@ -41,9 +41,9 @@ def test_padded_steps_are_one_part_each_and_padding_weighs_nothing() -> None:
     plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=True)
 
     assert plan.blocks == (
-        StepBlock(0, 2, 2, True),
-        StepBlock(2, 4, 2, True),
-        StepBlock(4, 5, 1, True),
+        StepBlock(0, 2, 2, True, 1),
+        StepBlock(2, 4, 2, True, 2),
+        StepBlock(4, 5, 1, True, 3),
     )
     assert plan.rows.tolist() == [[4, 3], [12, 11], [2, 1], [10, 10], [0, 0]]
     assert plan.weights.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1, 0], [1, 0]]
@@ -56,10 +56,10 @@ def test_unpadded_parts_hold_batches_of_one_size() -> None:
     plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=False)
 
     assert plan.blocks == (
-        StepBlock(0, 2, 2, True),
-        StepBlock(2, 3, 2, False),
-        StepBlock(3, 4, 1, False),
-        StepBlock(4, 5, 1, True),
+        StepBlock(0, 2, 2, True, 1),
+        StepBlock(2, 3, 2, False, 2),
+        StepBlock(3, 4, 1, False, 2),
+        StepBlock(4, 5, 1, True, 3),
     )
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
 

@@ -270,9 +270,9 @@ def test_each_form_takes_its_steps_and_none_for_clients_that_have_finished(
     taken: list[int] = []
     step = stack.step
 
-    def spy(self: Any, first: Any, *others: Any) -> Any:
+    def spy(self: Any, first: Any, *others: Any, **more: Any) -> Any:
         taken.append(len(first) // 5 if isinstance(first, Tensor) else first.stop)
-        return step(self, first, *others)
+        return step(self, first, *others, **more)
 
     monkeypatch.setattr(stack, "step", spy)
     chains(widths, [Client(size) for size in sizes], dtype=torch.float32).train(kind, local())

@@ -24,7 +24,8 @@ from fleetsim.learning.local.learning_rate_decay import (
     NoDecaySettings,
     StepDecaySettings,
 )
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, ModelSettings

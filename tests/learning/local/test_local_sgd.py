@@ -15,7 +15,8 @@ from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.local_sgd import hits, losses, losses_and_hits
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 
 Array = NDArray[Any]
@@ -70,7 +71,7 @@ def with_torch_optimizer(chosen: LocalSettings, epochs: int, *, most_steps: int 
     module, _ = network()
     inputs, labels = data()
     permutations = stream()
-    sgd = chosen.optimizer
+    sgd = chosen.plain_sgd()
     optimizer = torch.optim.SGD(
         module.parameters(),
         lr=sgd.learning_rate,

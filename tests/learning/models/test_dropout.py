@@ -11,7 +11,8 @@ from torch import nn
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import Dropout, dropping_out
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
@@ -104,7 +105,7 @@ def test_without_it_the_network_and_its_draws_are_what_they_were():
 
 
 def test_one_client_is_trained_after_the_other():
-    assert choose_trainer(TrainerSettings(), HALF, torch_device="cpu") == "serial"
-    assert choose_trainer(TrainerSettings(), PLAIN, torch_device="cpu") == "stacked"
+    assert choose_trainer(TrainerSettings(), HALF, LOCAL, torch_device="cpu") == "serial"
+    assert choose_trainer(TrainerSettings(), PLAIN, LOCAL, torch_device="cpu") == "stacked"
     with pytest.raises(ScenarioError, match=r"trainer.kind: stacked trains without dropout; use"):
-        choose_trainer(TrainerSettings(kind="stacked"), HALF, torch_device="cpu")
+        choose_trainer(TrainerSettings(kind="stacked"), HALF, LOCAL, torch_device="cpu")

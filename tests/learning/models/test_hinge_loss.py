@@ -19,7 +19,8 @@ from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
 from fleetsim.learning.models.networks import build_model

@@ -10,7 +10,8 @@ from torch import nn
 
 from fleetsim import rng
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
@@ -154,6 +155,9 @@ def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_al
 # --- settings -----------------------------------------------------------------------------------
 
 
+SGD = {"kind": "sgd", "learning_rate": 1}
+
+
 @pytest.mark.parametrize(
     ("settings_class", "values"),
     [
@@ -161,8 +165,14 @@ def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_al
         (SgdSettings, {"learning_rate": 0.1, "momentum": 1}),
         (SgdSettings, {"learning_rate": 0.1, "weight_decay": -1e-4}),
         (SgdSettings, {"learning_rate": float("inf")}),
-        (LocalSettings, {"epochs": 0, "batch_size": 1, "optimizer": {"learning_rate": 1}}),
-        (LocalSettings, {"epochs": 1, "batch_size": 0, "optimizer": {"learning_rate": 1}}),
+        (
+            LocalSettings,
+            {"epochs": 0, "batch_size": 1, "optimizer": SGD},
+        ),
+        (
+            LocalSettings,
+            {"epochs": 1, "batch_size": 0, "optimizer": SGD},
+        ),
         (LocalSettings, {"epochs": 1, "batch_size": 1}),
         (TwoNNSettings, {"hidden": [200, 0]}),
         (TwoNNSettings, {"hidden": [200]}),

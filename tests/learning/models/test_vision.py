@@ -15,7 +15,8 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, ModelCost, Parameters
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.model_kind import SampleForm

@@ -36,7 +36,7 @@ def prepared(
     num_clients: int = 4,
     **task: object,
 ) -> PreparedTask:
-    local = {"epochs": 1, "batch_size": 5, "optimizer": {"learning_rate": 0.1}}
+    local = {"epochs": 1, "batch_size": 5, "optimizer": {"kind": "sgd", "learning_rate": 0.1}}
     settings = TaskSettings.model_validate(
         {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
     )

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.kernels.stacked.linear_chain import widths_of
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.kernels.vmap.vmap_sgd import fault
+from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_schedule import CosineSettings
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
@@ -29,6 +33,7 @@ from fleetsim.learning.training.trainer_choice import TRAINS, choose_trainer, ke
 
 SMALL = TwoNNSettings(hidden=(4, 4))
 IMAGE = (1, 32, 32)
+PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rate=0.1))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +55,8 @@ def test_auto_takes_what_was_measured_to_be_fastest(
 ) -> None:
     auto = TrainerSettings()
 
-    assert choose_trainer(auto, model, torch_device="cpu") == on_cpu
-    assert choose_trainer(auto, model, torch_device="cuda") == on_cuda
+    assert choose_trainer(auto, model, PLAIN, torch_device="cpu") == on_cpu
+    assert choose_trainer(auto, model, PLAIN, torch_device="cuda") == on_cuda
 
 
 @pytest.mark.parametrize("kind", get_args(TrainerKind))
@@ -59,7 +64,7 @@ def test_a_scenario_may_name_its_trainer(kind: TrainerKind) -> None:
     models: TypeAdapter[ModelSettings] = TypeAdapter(ModelSettings)
     for name in TRAINS[kind]:
         model = models.validate_python({"kind": name})
-        assert choose_trainer(TrainerSettings(kind=kind), model, torch_device="cpu") == kind
+        assert choose_trainer(TrainerSettings(kind=kind), model, PLAIN, torch_device="cpu") == kind
 
 
 @pytest.mark.parametrize(
@@ -79,13 +84,40 @@ def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(
     wanted: TrainerSettings, model: ModelSettings, says: str
 ) -> None:
     with pytest.raises(ScenarioError, match=rf"trainer\.{says}"):
-        choose_trainer(wanted, model, torch_device="cpu")
+        choose_trainer(wanted, model, PLAIN, torch_device="cpu")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"optimizer": AdamSettings(learning_rate=0.01)},
+        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, nesterov=True)},
+        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, dampening=0.1)},
+        {"optimizer": SgdSettings(learning_rate=0.1, within_task=CosineSettings())},
+        {"max_gradient_norm": 1.0},
+        {"label_smoothing": 0.1},
+    ],
+)
+def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change: dict[str, Any]) -> None:
+    local = PLAIN.model_copy(update=change)
+
+    assert choose_trainer(TrainerSettings(), SMALL, local, torch_device="cpu") == "vectorised"
+    cnn = FedGraCnnSettings()
+    assert choose_trainer(TrainerSettings(), cnn, local, torch_device="cpu") == "channels-last"
+    with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked trains by sgd .* use auto or"):
+        choose_trainer(TrainerSettings(kind="stacked"), SMALL, local, torch_device="cpu")
+    module = build_model(SMALL, input_shape=IMAGE, num_classes=3, seed=1)
+    one = np.zeros((1, *IMAGE), np.float32)
+    label = np.zeros(1, np.int64)
+    data = TrainerData(one, label, [label], one, label)
+    with pytest.raises(ValueError, match="plain steps of SGD"):
+        StackedKernel(module, data, local_settings=local, seed=1)
 
 
 def test_channels_last_is_for_the_cpu() -> None:
     with pytest.raises(ScenarioError, match="channels-last trains on the CPU alone"):
         choose_trainer(
-            TrainerSettings(kind="channels-last"), FedGraCnnSettings(), torch_device="cuda"
+            TrainerSettings(kind="channels-last"), FedGraCnnSettings(), PLAIN, torch_device="cuda"
         )
 
 

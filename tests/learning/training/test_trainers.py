@@ -20,7 +20,8 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings, TwoNNSettings

@@ -65,7 +65,7 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Loc
         lengths: lengths of the trainings of one stack.
         settings: settings of all clients.
 
-    >>> sgd = {"optimizer": {"learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
+    >>> sgd = {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
     >>> chosen = LocalSettings.model_validate(sgd)
     >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 5)], chosen)
     True
@@ -90,7 +90,7 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Loc
 
 def _has_dual(widths: Widths, settings: LocalSettings) -> bool:
     """Return whether the dual form supports these networks and settings."""
-    return len(widths) > 2 and not settings.optimizer.momentum
+    return len(widths) > 2 and not settings.plain_sgd().momentum
 
 
 class DualChainStack:
@@ -161,7 +161,7 @@ class DualChainStack:
         self._gathered = space.take("gathered", (num_models * batch * num,), like)
         self._gradients = space.take("gradients", (num_models * batch * self._units,), like)
         self._num_seen = 0
-        sgd = settings.optimizer
+        sgd = settings.plain_sgd()
         self._rate, self._decay = sgd.learning_rate, sgd.weight_decay
         self._mu = settings.proximal_mu
         self._share = 1.0

@@ -26,12 +26,13 @@ class StackedKernel(Kernel):
 
         Raises:
             ScenarioError: the torch device is not there.
-            ValueError: the network is not such a chain.
+            ValueError: the network is not such a chain, or the steps are not those of plain SGD.
         """
         super().__init__(*args, **kwargs)
         widths = widths_of(self._module)
         if widths is None:
             raise ValueError("only chains of linear layers with ReLU can be stacked")
+        self._local_settings.plain_sgd()
         self._widths = widths
         self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
         batch_size = self._local_settings.batch_size

@@ -162,7 +162,7 @@ class ChainStack:
                 start = stop
         self._anchors = [value.clone() if settings.proximal_mu else None for value in self._values]
         self._velocities = [
-            torch.zeros_like(value) if settings.optimizer.momentum else None
+            torch.zeros_like(value) if settings.plain_sgd().momentum else None
             for value in self._values
         ]
         num_lines = len(bases) * batch

@@ -36,7 +36,7 @@ def take_step(
         inputs: right factor of the gradients; None: `gradients` are complete.
         settings: optimizer and proximal term.
     """
-    sgd = settings.optimizer
+    sgd = settings.plain_sgd()
     rate = sgd.learning_rate
     pull: Tensor | None = None
     if stacked.anchor is not None:

@@ -31,12 +31,14 @@ class VectorisedKernel(Kernel):
 
         Raises:
             ScenarioError: the torch device is not there.
-            ValueError: torch cannot vectorise the network.
+            ValueError: torch cannot vectorise the network, or samples are augmented.
         """
         super().__init__(*args, **kwargs)
         says = fault(self._module)
         if says is not None:
             raise ValueError(f"clients of this network cannot be trained at once: {says}")
+        if not self._local_settings.augmentation.is_none:
+            raise ValueError("samples of clients that train at once are not augmented")
         self._precision = precision
         first = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._footprint = footprint(self._module, self._all_samples.take(first))

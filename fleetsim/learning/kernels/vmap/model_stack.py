@@ -1,4 +1,4 @@
-"""Stacked weights of many models of one network, and one SGD step for all of them.
+"""Stacked weights of many models of one network, and one step for all of them.
 
 Weights and buffers of K models are stacked, [K, ...] each, and `torch.func.vmap` runs the network
 over the stacks. The update is that of `local_sgd.train`.
@@ -25,11 +25,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.linalg import vector_norm
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetsim.contracts import Parameters
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.local.local_sgd import losses_of
+from fleetsim.learning.local.optimizers import clip_factor, direction, initial_moments, norm_of
 from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.models.flat_vector import layout
 
@@ -54,7 +56,7 @@ class ModelStack:
         Args:
             module: the network.
             bases: flat vectors [P] to start from, one per model; copied.
-            settings: optimizer and proximal term of all models.
+            settings: optimizer, clipping, label smoothing and proximal term of all models.
             precision: precision of the forward and backward pass.
         """
         module.train()
@@ -62,7 +64,7 @@ class ModelStack:
         self.dtype = some_weight.dtype
         self._device = some_weight.device
         self._is_mixed = precision == "mixed"
-        self._losses = losses_of(module)
+        self._losses = losses_of(module, settings.label_smoothing)
         self._forward = vmap(
             lambda values, inputs: functional_call(module, values, (inputs,)), in_dims=(0, 0)
         )
@@ -81,21 +83,27 @@ class ModelStack:
         self._trained = [
             name for name, parameter in module.named_parameters() if parameter.requires_grad
         ]
-        self._sgd = settings.optimizer
+        self._optimizer = settings.optimizer
+        self._max_norm = settings.max_gradient_norm
         self._mu = settings.proximal_mu
         self._anchors: dict[str, Tensor] = {}
-        self._velocities: dict[str, Tensor] = {}
         if self._mu:
             self._anchors = {name: self._values[name].clone() for name in self._trained}
-        if self._sgd.momentum:
-            self._velocities = {
-                name: torch.zeros_like(self._values[name]) for name in self._trained
-            }
+        self._moments = {
+            name: initial_moments(self._optimizer, self._values[name]) for name in self._trained
+        }
 
     def step(
-        self, models: slice | Tensor, inputs: Tensor, labels: Tensor, weights: Tensor
+        self,
+        models: slice | Tensor,
+        inputs: Tensor,
+        labels: Tensor,
+        weights: Tensor,
+        *,
+        number: int,
+        rate: float | Tensor,
     ) -> Tensor:
-        """Take one SGD step for some models.
+        """Take one step for some models.
 
         Args:
             models: a prefix of the models, or their indices [k], each once.
@@ -103,6 +111,8 @@ class ModelStack:
             labels: labels [k, batch] int64, or [k, batch, t].
             weights: weight of each sample in the mean over its batch [k, batch]: 1/b, or 0 for
                 padding.
+            number: number of the step in the models' tasks, 1 for the first.
+            rate: learning rate of the step, one for all models or one for each [k].
 
         Returns:
             Losses before the step [k, batch].
@@ -121,8 +131,8 @@ class ModelStack:
             )
         gradients = torch.autograd.grad((step_losses * weights).sum(), trained)
         with torch.no_grad():
-            for name, gradient in zip(self._trained, gradients, strict=True):
-                self._descend(name, models, values[name], gradient)
+            named = dict(zip(self._trained, gradients, strict=True))
+            self._descend(models, values, named, number, rate)
             if isinstance(models, Tensor):
                 for name, value in values.items():
                     self._values[name].index_copy_(0, models, value)
@@ -134,17 +144,47 @@ class ModelStack:
         return torch.cat(parts, dim=1).cpu().numpy()
 
     def _descend(
-        self, name: str, models: slice | Tensor, parameter: Tensor, gradient: Tensor
+        self,
+        models: slice | Tensor,
+        values: dict[str, Tensor],
+        gradients: dict[str, Tensor],
+        number: int,
+        rate: float | Tensor,
     ) -> None:
-        """Update one parameter of some models in place, as `local_sgd.train` does."""
-        direction = gradient
-        if self._mu:
-            direction = direction.add(parameter - self._anchors[name][models], alpha=self._mu)
-        if self._sgd.weight_decay:
-            direction = direction.add(parameter, alpha=self._sgd.weight_decay)
-        if self._sgd.momentum:
-            velocity = self._velocities[name][models]
-            direction = velocity.mul_(self._sgd.momentum).add_(direction)
+        """Update the weights of some models in place, as `local_sgd.train` does."""
+        shrunk: Tensor | None = None
+        if self._max_norm is not None:
+            gradients = {
+                name: self._pulled(name, models, values[name], gradient)
+                for name, gradient in gradients.items()
+            }
+            norms = (vector_norm(each.flatten(1), dim=1) for each in gradients.values())
+            shrunk = clip_factor(norm_of(norms), self._max_norm)
+        for name, gradient in gradients.items():
+            parameter = values[name]
+            if shrunk is None:
+                pulled = self._pulled(name, models, parameter, gradient)
+            else:
+                pulled = gradient * _beside(shrunk, gradient)
+            moments = tuple(moment[models] for moment in self._moments[name])
+            along = direction(self._optimizer, pulled, parameter, moments, number)
             if isinstance(models, Tensor):
-                self._velocities[name].index_copy_(0, models, velocity)
-        parameter.sub_(direction, alpha=self._sgd.learning_rate)
+                for moment, changed in zip(self._moments[name], moments, strict=True):
+                    moment.index_copy_(0, models, changed)
+            if isinstance(rate, Tensor):
+                parameter.sub_(along * _beside(rate, along))
+            else:
+                parameter.sub_(along, alpha=rate)
+
+    def _pulled(
+        self, name: str, models: slice | Tensor, parameter: Tensor, gradient: Tensor
+    ) -> Tensor:
+        """Return a gradient of some models with the proximal term's."""
+        if not self._mu:
+            return gradient
+        return gradient.add(parameter - self._anchors[name][models], alpha=self._mu)
+
+
+def _beside(per_model: Tensor, stacked: Tensor) -> Tensor:
+    """Return a number per model [k] in a shape that multiplies a stack [k, ...]."""
+    return per_model.view(-1, *(1 for _ in stacked.shape[1:]))

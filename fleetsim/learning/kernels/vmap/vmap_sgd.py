@@ -17,16 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import JobResult
-from fleetsim.learning.kernels.batches import Length, StackJob, longest_first, schedule
+from fleetsim.contracts import FloatArray, JobResult
+from fleetsim.learning.kernels.batches import (
+    Length,
+    Schedule,
+    StackJob,
+    longest_first,
+    schedule,
+)
 from fleetsim.learning.kernels.vmap.model_stack import ModelStack
 from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.local.step_memory import kept_byte
+from fleetsim.learning.local.step_schedule import ConstantRateSettings
 
 STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}
 """Bytes of weights and activations of one stack by type of device. On the CPU they fit the caches;
@@ -94,8 +102,8 @@ def stacks(
         stack_byte: largest memory of one stack, see `STACK_BYTE`; a stack has at least one client.
     """
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
-    # Weights and gradients, velocities, anchors.
-    num_copies = 2 + bool(settings.optimizer.momentum) + bool(settings.proximal_mu)
+    # Weights and gradients, moments, anchors.
+    num_copies = 2 + settings.optimizer.num_moments + bool(settings.proximal_mu)
     client_byte = num_copies * size.weights_byte + batch * size.sample_byte
     num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
     order = longest_first(lengths, settings.batch_size)
@@ -119,7 +127,8 @@ def train_stack(
         jobs: trainings of the clients, in the order of `stacks`.
         inputs: samples of all clients [n, ...], on the same device.
         labels: labels [n] int64, or [n, t] of sequences.
-        settings: batch size, optimizer and proximal term of all clients.
+        settings: batch size, optimizer, clipping, label smoothing and proximal term of all
+            clients.
         precision: precision of the forward and backward pass.
 
     Raises:
@@ -131,20 +140,39 @@ def train_stack(
     client = torch.from_numpy(plan.client).to(device)
     stack = ModelStack(module, [job.base for job in jobs], settings, precision=precision)
     weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
+    rates = _rates(plan, jobs, settings)
+    line_rates = torch.from_numpy(rates).to(device, stack.dtype)
     all_losses = torch.zeros_like(weights)
     for block in plan.blocks:
         lines = slice(block.start, block.stop), slice(block.num_columns)
         shape = block.stop - block.start, block.num_columns
         models = slice(shape[0]) if block.is_prefix else client[lines[0]]
-        chosen = rows[lines].flatten()
+        chosen, own = rows[lines].flatten(), rates[lines[0]]
         all_losses[lines] = stack.step(
             models,
             inputs.index_select(0, chosen).view(*shape, *inputs.shape[1:]),
             labels.index_select(0, chosen).view(*shape, *labels.shape[1:]),
             weights[lines],
+            number=block.step,
+            rate=float(own[0]) if (own == own[0]).all() else line_rates[lines[0]],
         )
     exact = all_losses.cpu().numpy().astype(np.float64)
     return plan.results(jobs, exact, stack.vectors())
+
+
+def _rates(plan: Schedule, jobs: Sequence[StackJob], settings: LocalSettings) -> FloatArray:
+    """Return the learning rate of each line of a schedule [lines]."""
+    optimizer = settings.optimizer
+    if isinstance(optimizer.within_task, ConstantRateSettings):
+        return np.full(len(plan.client), optimizer.learning_rate)
+    factor_at = lru_cache(optimizer.within_task.factor_at)
+    lengths = [settings.scheduled_steps(len(job.rows)) for job in jobs]
+    factors = [
+        factor_at(block.step, lengths[client])
+        for block in plan.blocks
+        for client in plan.client[block.start : block.stop].tolist()
+    ]
+    return optimizer.learning_rate * np.array(factors)
 
 
 def _mixes_samples(module: nn.Module) -> bool:

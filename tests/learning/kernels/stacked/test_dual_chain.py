@@ -12,7 +12,8 @@ import torch
 from fleetsim.learning.kernels.batches import Length
 from fleetsim.learning.kernels.device_samples import Samples
 from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 
 CPU = torch.device("cpu")
 

@@ -83,10 +83,12 @@ def test_samples_of_weight_zero_never_reach_a_batch_norm(monkeypatch: pytest.Mon
     shapes: list[tuple[int, ...]] = []
     step = ModelStack.step
 
-    def spy(self: Any, who: Any, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    def spy(
+        self: Any, who: Any, inputs: Tensor, labels: Tensor, weights: Tensor, **more: Any
+    ) -> Tensor:
         shapes.append(tuple(weights.shape))
         assert (weights > 0).all()
-        return step(self, who, inputs, labels, weights)
+        return step(self, who, inputs, labels, weights, **more)
 
     monkeypatch.setattr(ModelStack, "step", spy)
     Fleet(batch_norm_net(), [Client(3), Client(8), Client(5)]).train(VectorisedKernel, local())

@@ -99,10 +99,10 @@ def test_no_step_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch
     """torch refuses every wait inside a step."""
     step = ModelStack.step
 
-    def watched(*arguments: object) -> torch.Tensor:
+    def watched(*arguments: object, **more: object) -> torch.Tensor:
         torch.cuda.set_sync_debug_mode("error")
         try:
-            return step(*arguments)  # type: ignore[arg-type]  # passed on as they are
+            return step(*arguments, **more)  # type: ignore[arg-type]  # passed on as they are
         finally:
             torch.cuda.set_sync_debug_mode("default")
 

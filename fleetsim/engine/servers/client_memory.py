@@ -1,0 +1,193 @@
+"""Arrays of clients' own training: those that clients keep, and those of the server.
+
+A client's arrays travel in its job and come back in the result. They change when its update is
+aggregated, together with the server's, and not otherwise: a task that is lost, late, cancelled,
+refused or in a round of too few answers leaves them as they were (decision 50).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import (
+    Arrays,
+    ClientTraining,
+    JobResult,
+    Parameters,
+    Report,
+    ServerPart,
+    ServerStart,
+    ServerStep,
+    State,
+    Wire,
+)
+from fleetsim.errors import TrainingError
+
+_KEPT = "kept/"
+_SERVER = "server/"
+
+
+class ClientMemory:
+    """Arrays that clients and the server keep for the clients' own training."""
+
+    def __init__(self, algorithm: ClientTraining, start: ServerStart, wire: Wire) -> None:
+        """Start without arrays of clients.
+
+        Args:
+            algorithm: own training of the clients, with or without a part on the server.
+            start: what the server knows before the first round.
+            wire: bytes of the arrays that travel.
+
+        Raises:
+            TrainingError: the server sends more than that.
+        """
+        self._part = algorithm if isinstance(algorithm, ServerPart) else None
+        self._name = type(algorithm).__name__
+        self._start = start
+        self._wire = wire
+        self._kept: dict[int, Arrays] = {}
+        self._server: Arrays = {}
+        if self._part is not None:
+            self._server = self._asked("start_server", self._part.start_server, start)
+            self.sent_with_model()
+
+    def kept_by(self, client: int) -> Arrays:
+        """Return the arrays that a client kept; empty before its first aggregated task."""
+        return self._kept.get(client, {})
+
+    def sent_with_model(self) -> Arrays:
+        """Return the arrays that clients receive beside the model.
+
+        Raises:
+            TrainingError: they are larger than was said.
+        """
+        if self._part is None:
+            return {}
+        arrays: Arrays = self._asked("broadcast", self._part.broadcast, self._server)
+        self._check_bytes("broadcast", arrays, self._wire.download_byte)
+        return arrays
+
+    def fault(self, sent: Arrays | None) -> str | None:
+        """Return why the server refuses arrays that a client sent; None if it takes them.
+
+        Raises:
+            TrainingError: they are larger than was said.
+        """
+        self._check_bytes("ClientUpdate.sent", sent or {}, self._wire.upload_byte)
+        for name, array in (sent or {}).items():
+            num_broken = array.size - int(np.count_nonzero(np.isfinite(array)))
+            if num_broken:
+                return f"{num_broken} of {array.size} numbers of its array {name} are not finite"
+        return None
+
+    def step(
+        self, before: Parameters, after: Parameters, reports: Sequence[Report]
+    ) -> tuple[Parameters, Arrays]:
+        """Return the next global model, and the server's next arrays for `keep`.
+
+        Args:
+            before: global model before the aggregation [P].
+            after: model that the aggregator makes [P].
+            reports: aggregated reports.
+        """
+        if self._part is None:
+            return after, self._server
+        in_order = sorted(reports, key=lambda report: (report.client, report.dispatched_at_s))
+        step = ServerStep(self._start, before, after, in_order)
+        answer: Any = self._asked("server_step", self._part.server_step, self._server, step)
+        if not (isinstance(answer, tuple) and len(answer) == 2):
+            raise TrainingError(
+                f"{self._name}.server_step must return (model, arrays), got {type(answer).__name__}"
+            )
+        model = np.asarray(answer[0], dtype=before.dtype)
+        if model.shape != before.shape:
+            raise TrainingError(
+                f"{self._name}.server_step must return a model of shape {before.shape}, got"
+                f" {model.shape}"
+            )
+        return model, self._arrays("server_step", answer[1])
+
+    def keep(self, server: Arrays, results: Iterable[tuple[int, JobResult]]) -> None:
+        """Replace the arrays of the server, and of the clients whose results are aggregated.
+
+        Raises:
+            TrainingError: a client's arrays differ in name, shape or type from those of others.
+        """
+        self._server = server
+        for client, result in results:
+            if result.state is None:
+                continue
+            known = next(iter(self._kept.values()), result.state)
+            if _form(known) != _form(result.state):
+                raise TrainingError(
+                    f"{self._name}: client {client} keeps {_form(result.state)}, and others"
+                    f" {_form(known)}; all clients must keep arrays of the same names and shapes"
+                )
+            self._kept[client] = result.state
+
+    def state(self) -> State:
+        """Return everything that `restore` needs."""
+        found: State = {f"{_SERVER}{name}": array for name, array in self._server.items()}
+        if self._kept:
+            clients = sorted(self._kept)
+            found["clients"] = np.array(clients, dtype=np.int64)
+            for name in self._kept[clients[0]]:
+                found[f"{_KEPT}{name}"] = np.stack([self._kept[c][name] for c in clients])
+        return found
+
+    def restore(self, state: State) -> None:
+        """Restore a result of `state`."""
+        self._server = _under(_SERVER, state)
+        kept = _under(_KEPT, state)
+        clients: list[int] = state["clients"].tolist() if "clients" in state else []
+        self._kept = {
+            client: {name: stacked[row] for name, stacked in kept.items()}
+            for row, client in enumerate(clients)
+        }
+
+    def _asked(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the answer of a method of the server's part.
+
+        Raises:
+            TrainingError: it fails.
+        """
+        try:
+            answer = function(*arguments)
+        except Exception as fault:
+            says = " ".join(f"{type(fault).__name__}: {fault}".split())
+            raise TrainingError(f"{self._name}.{method} fails: {says}") from fault
+        return answer if method == "server_step" else self._arrays(method, answer)
+
+    def _arrays(self, method: str, answer: Any) -> Arrays:
+        if isinstance(answer, dict) and all(
+            isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
+            for name, array in answer.items()
+        ):
+            return answer
+        raise TrainingError(
+            f"{self._name}.{method} must return a dict of arrays without objects, by name, got"
+            f" {type(answer).__name__}"
+        )
+
+    def _check_bytes(self, what: str, arrays: Arrays, most_byte: int) -> None:
+        num_byte = sum(array.nbytes for array in arrays.values())
+        if num_byte > most_byte:
+            raise TrainingError(
+                f"{self._name}: {what} has {num_byte} bytes, and wire says at most {most_byte};"
+                " tasks are timed by what wire says"
+            )
+
+
+def _under(prefix: str, state: State) -> Arrays:
+    """Return the entries of a state under a prefix, without it."""
+    return {
+        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
+    }
+
+
+def _form(state: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return shape and number type of arrays by name."""
+    return {name: (array.shape, str(array.dtype)) for name, array in sorted(state.items())}

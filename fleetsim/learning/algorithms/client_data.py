@@ -1,0 +1,128 @@
+"""Samples, batches and arrays of one task, as an algorithm of clients sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import Arrays, ClientUpdate
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import flatten
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClientData:
+    """Data of one client and one task; nothing of it may be changed in place."""
+
+    client: int
+    """Number of the client."""
+    inputs: Tensor
+    """Training samples of the client [n, ...]."""
+    labels: Tensor
+    """Labels of these samples [n] int64, or [n, t] of sequences."""
+    state: Arrays
+    """Arrays that the client kept from its last aggregated task, by name; empty before."""
+    received: Arrays
+    """Arrays that the server sent beside the model, by name."""
+    losses: Callable[[Tensor, Tensor], Tensor]
+    """Loss of each sample [n] from scores and labels, with the scenario's label smoothing."""
+    settings: LocalSettings
+    epochs: int
+    """Passes over the samples in this task."""
+    most_steps: int | None = None
+    """Steps after which the task ends; None: all epochs."""
+    step_stream: StepStream | None = None
+    """Random streams of the steps' augmentation; None: samples stay as they are."""
+    evaluation: Callable[[], tuple[Tensor, Tensor]] | None = None
+    """Function that returns the samples on which the client evaluates; None: the training ones."""
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of this task."""
+        size = self.settings.batch_size
+        return local_sgd.num_steps(len(self.labels), self.epochs, size, self.most_steps)
+
+    @property
+    def scheduled_steps(self) -> int:
+        """Steps over which a schedule within the task is laid out."""
+        return self.settings.scheduled_steps(len(self.labels))
+
+    def batches(self, generator: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield inputs and labels of each step, in the order of the built-in training.
+
+        Raises:
+            ValueError: samples are mixed, so that a batch has two sets of labels.
+        """
+        if self.settings.augmentation.mixup_alpha:
+            raise ValueError("batches with mixup_alpha have two sets of labels; use steps")
+        for _, batch in self.steps(generator):
+            yield batch.inputs, batch.labels
+
+    def steps(self, generator: np.random.Generator) -> Iterator[tuple[int, Batch]]:
+        """Yield the epoch, from 0, and the augmented batch of each step."""
+        number, most = 0, self.num_steps
+        orders = local_sgd.orders(generator, self.epochs, len(self.labels))
+        for epoch, order in enumerate(torch.from_numpy(orders).to(self.labels.device)):
+            for rows in torch.split(order, self.settings.batch_size):
+                if number == most:
+                    return
+                number += 1
+                batch = Batch(self.inputs.index_select(0, rows), self.labels.index_select(0, rows))
+                if self.step_stream is not None:
+                    batch = augmented(
+                        batch.inputs,
+                        batch.labels,
+                        self.settings.augmentation,
+                        self.step_stream(number),
+                    )
+                yield epoch, batch
+
+    def evaluated(self, model: nn.Module) -> tuple[float, float]:
+        """Return mean loss and accuracy of a network on the client's evaluation samples.
+
+        The host computes it without virtual time, as it does the global model's accuracy. The
+        network is in evaluation mode meanwhile.
+        """
+        samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
+        found = local_sgd.evaluate(model, flatten(model), *samples)
+        model.train()
+        assert found.loss is not None
+        assert found.accuracy is not None
+        return found.loss, found.accuracy
+
+
+@dataclass(slots=True)
+class LossTally:
+    """Losses of a task by epoch, from which a client's report is made."""
+
+    by_epoch: list[list[Tensor]] = field(default_factory=list)
+
+    def add(self, epoch: int, losses: Tensor) -> None:
+        """Add the losses of a batch [n] of an epoch, from 0."""
+        while len(self.by_epoch) <= epoch:
+            self.by_epoch.append([])
+        self.by_epoch[epoch].append(losses.detach())
+
+    def update(
+        self,
+        *,
+        state: Arrays | None = None,
+        sent: Arrays | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> ClientUpdate:
+        """Return the client's update, with the losses of its last epoch as the built-in's are."""
+        epochs: Sequence[Tensor] = [torch.cat(losses).double() for losses in self.by_epoch]
+        return ClientUpdate(
+            loss=float(epochs[-1].mean()),
+            loss_rms=float(epochs[-1].square().mean()) ** 0.5,
+            state=state,
+            sent=sent,
+            metrics=metrics,
+            epoch_losses=tuple(float(losses.mean()) for losses in epochs),
+        )

@@ -1,0 +1,92 @@
+"""One task of an algorithm of clients, as a job, and checks of what the algorithm returns."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from fleetsim.contracts import ClientTraining, ClientUpdate, JobResult, Parameters
+from fleetsim.errors import TrainingError
+from fleetsim.learning.algorithms.client_data import ClientData
+from fleetsim.learning.models.dropout import dropping_out
+from fleetsim.learning.models.flat_vector import flatten, load_flat
+
+
+def run_algorithm(
+    algorithm: ClientTraining,
+    model: nn.Module,
+    base: Parameters,
+    data: ClientData,
+    generator: np.random.Generator,
+) -> JobResult:
+    """Return the result of a client's own training from `base`.
+
+    Args:
+        algorithm: the training.
+        model: the network; holds the result after the call.
+        base: initial weights [P].
+        data: samples and arrays of the task.
+        generator: random numbers of the task.
+
+    Raises:
+        TrainingError: the training fails, or returns something else than it must.
+    """
+    load_flat(model, base)
+    model.train()
+    name = f"{type(algorithm).__name__}.train_client"
+    where = f"{name} of client {data.client}"
+    try:
+        with dropping_out(model, generator):
+            update: Any = algorithm.train_client(model, data, generator, data.settings)
+    except Exception as fault:
+        raise TrainingError(f"{where} fails: {_told(fault)}") from fault
+    says = _wrong_with(update)
+    if says is not None:
+        raise TrainingError(f"{name} must return a ClientUpdate {says}")
+    return JobResult(
+        num_samples=len(data.labels),
+        loss=float(update.loss),
+        loss_rms=abs(float(update.loss if update.loss_rms is None else update.loss_rms)),
+        vector=flatten(model),
+        epoch_losses=update.epoch_losses,
+        state=update.state,
+        sent=update.sent,
+        metrics=None if update.metrics is None else dict(update.metrics),
+    )
+
+
+def _wrong_with(update: Any) -> str | None:
+    """Return what an update must be instead; None if it is right."""
+    if not isinstance(update, ClientUpdate):
+        return f"(from fleetsim.contracts), got {type(update).__name__}"
+    numbers = {"loss": update.loss} | dict(update.metrics or {})
+    for key, number in numbers.items():
+        if not isinstance(number, int | float | np.floating):
+            return f"with a number as {key}, got {type(number).__name__}"
+    for field, arrays in (("state", update.state), ("sent", update.sent)):
+        says = _wrong_arrays(arrays)
+        if says is not None:
+            return f"whose {field} is a dict of numpy arrays of numbers by name, got {says}"
+    return None
+
+
+def _wrong_arrays(arrays: Any) -> str | None:
+    if arrays is None:
+        return None
+    if not isinstance(arrays, dict):
+        return type(arrays).__name__
+    for key, array in arrays.items():
+        is_numbers = isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
+        if not isinstance(key, str) or not is_numbers:
+            return f"{type(array).__name__} as {key!r}"
+    return None
+
+
+def _told(fault: Exception) -> str:
+    """Return a fault on one line, with the place where it was raised."""
+    text = " ".join(f"{type(fault).__name__}: {fault}".split())
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{text} ({frame.filename}, line {frame.lineno})"

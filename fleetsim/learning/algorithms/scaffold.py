@@ -1,0 +1,83 @@
+"""SCAFFOLD: steps corrected by control variates of the client and of the server.
+
+Karimireddy et al., "SCAFFOLD: stochastic controlled averaging for federated learning", ICML 2020,
+algorithm 1 with option II. Client i starts from the model x that the server sent and takes K steps
+
+    y <- y - h (g(y) - c_i + c);    then    c_i+ = c_i - c + (x - y) / (K h),
+
+and sends y and c_i+ - c_i. The server aggregates the models as the scenario's aggregator does
+(fedavg with equal weights and its mean is the paper's step at a global rate of 1), and
+
+    c <- c + (1/N) sum_i (c_i+ - c_i)    over the aggregated clients, N the size of the fleet.
+
+All control variates are 0 at first. They are of the trained parameters [T]; a client receives c and
+sends its change, 4 T byte each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, ServerStep, Wire
+from fleetsim.learning.algorithms.client_data import ClientData, LossTally
+from fleetsim.learning.algorithms.trained_weights import parts_of, trained, vector_of
+from fleetsim.learning.local.optimizers import Descent
+from fleetsim.learning.local.settings import LocalSettings
+
+_FLOAT_BYTE = 4
+
+
+class Scaffold:
+    """Algorithm of SCAFFOLD; clients keep `control` [T], the server another."""
+
+    num_copies = 2
+    """Correction c - c_i, and the model that was sent."""
+
+    def train_client(
+        self,
+        model: nn.Module,
+        data: ClientData,
+        generator: np.random.Generator,
+        settings: LocalSettings,
+    ) -> ClientUpdate:
+        """Take corrected steps."""
+        weights = trained(model)
+        start, common = vector_of(weights), data.received["control"]
+        own = data.state.get("control", np.zeros_like(common))
+        correction = parts_of(common - own, weights)
+        descent = Descent(weights, settings, num_steps=data.scheduled_steps)
+        tally = LossTally()
+        for epoch, batch in data.steps(generator):
+            losses = batch.losses(model(batch.inputs), data.losses)
+            gradients = torch.autograd.grad(losses.mean(), weights)
+            pairs = zip(gradients, correction, strict=True)
+            descent.step([gradient + shift for gradient, shift in pairs])
+            tally.add(epoch, losses)
+        taken = descent.num_taken * settings.optimizer.learning_rate
+        change = (start - vector_of(weights)) / taken - common
+        return tally.update(
+            state={"control": (own + change).astype(common.dtype)},
+            sent={"control": change.astype(common.dtype)},
+        )
+
+    def wire(self, num_parameters: int) -> Wire:
+        """Return the bytes of c, and of the change of c_i."""
+        return Wire(_FLOAT_BYTE * num_parameters, _FLOAT_BYTE * num_parameters)
+
+    def start_server(self, start: ServerStart) -> Arrays:
+        """Return c = 0."""
+        return {"control": np.zeros_like(start.parameters[~start.buffers])}
+
+    def broadcast(self, server: Arrays) -> Arrays:
+        """Return c."""
+        return server
+
+    def server_step(self, server: Arrays, step: ServerStep) -> tuple[Parameters, Arrays]:
+        """Return the aggregated model, and c moved by the clients' changes."""
+        control = server["control"].astype(np.float64)
+        for report in step.reports:
+            assert report.sent is not None
+            control += report.sent["control"] / np.float64(step.start.num_clients)
+        return step.after, {"control": control.astype(server["control"].dtype)}

@@ -1,0 +1,82 @@
+"""Augmentation of the samples of a training step: flip, crop, noise and mixup.
+
+Draws have the address of the task and the number of the step, so a training that is cut short is
+the beginning of the whole one, and augmentation changes no other draw. Mixup is that of Zhang et
+al., "mixup: beyond empirical risk minimization", ICLR 2018: one share per batch, from Beta(a, a);
+the loss is mixed with the same share, which for the cross-entropy equals mixed labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+
+StepStream = Callable[[int], np.random.Generator]
+"""Random stream of a step of a task by its number, 1 for the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Samples of a step, as the network sees them."""
+
+    inputs: Tensor
+    labels: Tensor
+    mixed_labels: Tensor | None = None
+    """Labels of the samples that were mixed in [n]; None without mixup."""
+    share: float = 1.0
+    """Share of `labels` in the loss; the rest is that of `mixed_labels`."""
+
+    def losses(self, scores: Tensor, loss_of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Return the loss of each sample [n] from the network's scores."""
+        own = loss_of(scores, self.labels)
+        if self.mixed_labels is None:
+            return own
+        return self.share * own + (1.0 - self.share) * loss_of(scores, self.mixed_labels)
+
+
+def augmented(
+    inputs: Tensor, labels: Tensor, settings: AugmentationSettings, stream: np.random.Generator
+) -> Batch:
+    """Return the changed samples of a step, new tensors.
+
+    Args:
+        inputs: samples [n, ...].
+        labels: their labels [n].
+        settings: what is changed.
+        stream: random stream of the step.
+    """
+    num = len(inputs)
+    if settings.flip_chance:
+        is_flipped = torch.from_numpy(stream.random(num) < settings.flip_chance)
+        chosen = is_flipped.to(inputs.device).view(-1, 1, 1, 1)
+        inputs = torch.where(chosen, inputs.flip(-1), inputs)
+    if settings.crop_padding:
+        inputs = _cropped(inputs, settings.crop_padding, stream)
+    if settings.noise_sd:
+        noise = torch.from_numpy(stream.standard_normal(tuple(inputs.shape)))
+        inputs = inputs + settings.noise_sd * noise.to(inputs)
+    if not settings.mixup_alpha:
+        return Batch(inputs, labels)
+    share = float(stream.beta(settings.mixup_alpha, settings.mixup_alpha))
+    other = torch.from_numpy(stream.permutation(num)).to(inputs.device)
+    mixed = share * inputs + (1.0 - share) * inputs.index_select(0, other)
+    return Batch(mixed, labels, labels.index_select(0, other), share)
+
+
+def _cropped(images: Tensor, padding: int, stream: np.random.Generator) -> Tensor:
+    """Return parts of the images' own size, cut at random from padded images [n, C, H, W]."""
+    num, _, height, width = images.shape
+    down, right = stream.integers(2 * padding + 1, size=(2, num)).tolist()
+    padded = pad(images, (padding,) * 4)
+    parts = [
+        image[:, top : top + height, left : left + width]
+        for image, top, left in zip(padded, down, right, strict=True)
+    ]
+    return torch.stack(parts)

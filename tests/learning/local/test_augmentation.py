@@ -1,0 +1,179 @@
+"""Augmentation of training samples: each change by hand, draws by address, and whole trainings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fleetsim import rng
+from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.learning.local.augmentation import augmented
+from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.local_sgd import losses
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, TwoNNSettings
+from fleetsim.learning.training.settings import TrainerSettings
+from fleetsim.learning.training.trainer_choice import choose_trainer
+from tests.learning.side_by_side import distance, vector_of
+
+ALL = AugmentationSettings(flip_chance=0.5, crop_padding=2, noise_sd=0.1, mixup_alpha=0.4)
+SHAPE = (1, 12, 12)
+
+
+def images(num: int = 6) -> Tensor:
+    """Images whose every pixel has a number of its own, from 1 on."""
+    return torch.arange(1.0, num * 2 * 3 * 4 + 1).view(num, 2, 3, 4)
+
+
+def stream(step: int = 1) -> np.random.Generator:
+    return rng.stream(5, "augment", 3, 0, 1, step)
+
+
+def changed(inputs: Tensor, **how: Any) -> Tensor:
+    labels = torch.arange(len(inputs))
+    return augmented(inputs, labels, AugmentationSettings(**how), stream()).inputs
+
+
+def test_a_flip_mirrors_whole_images_left_to_right() -> None:
+    assert torch.equal(changed(images(), flip_chance=1.0), images().flip(3))
+    found = changed(images(200), flip_chance=0.25)
+    is_flipped = (found == images(200).flip(3)).all(dim=(1, 2, 3))
+
+    assert torch.equal(found[~is_flipped], images(200)[~is_flipped])
+    # Binomial(200, 1/4): 50 +- 4 standard deviations of 6.1.
+    assert 26 <= int(is_flipped.sum()) <= 74
+
+
+def test_a_crop_is_the_image_moved_by_up_to_the_padding() -> None:
+    found = changed(images(300), crop_padding=1)
+    moves = set()
+    for image, cut in zip(images(300), found, strict=True):
+        padded = torch.zeros(2, 5, 6)
+        padded[:, 1:4, 1:5] = image
+        at = [
+            (top, left)
+            for top in range(3)
+            for left in range(3)
+            if torch.equal(cut, padded[:, top : top + 3, left : left + 4])
+        ]
+        assert len(at) == 1
+        moves.add(at[0])
+
+    assert len(moves) == 9  # one of nine is missing with chance 9 (8/9)^300 < 1e-14
+
+
+def test_noise_has_its_standard_deviation() -> None:
+    noise = changed(torch.zeros(400, 10, 10), noise_sd=0.3)
+
+    # 40,000 draws: mean within 5 times .3 / 200, deviation within 5 times .3 / 283.
+    assert abs(float(noise.mean())) < 0.0075
+    assert abs(float(noise.std()) - 0.3) < 0.0053
+
+
+def test_mixup_mixes_samples_and_losses_with_one_share() -> None:
+    inputs, labels = torch.eye(4, dtype=torch.float64), torch.arange(4)
+    batch = augmented(inputs, labels, AugmentationSettings(mixup_alpha=1.0), stream())
+    assert batch.mixed_labels is not None
+    by_hand = batch.share * inputs + (1 - batch.share) * inputs[batch.mixed_labels]
+
+    assert 0.0 < batch.share < 1.0
+    torch.testing.assert_close(batch.inputs, by_hand)
+    scores = torch.from_numpy(rng.stream(1, "test/scores").normal(size=(4, 4)))
+    soft = batch.share * torch.eye(4) + (1 - batch.share) * torch.eye(4)[batch.mixed_labels]
+    expected = -(soft * scores.log_softmax(dim=1)).sum(dim=1)
+    torch.testing.assert_close(batch.losses(scores, losses), expected)
+
+
+def test_draws_are_of_the_step_alone() -> None:
+    labels = torch.arange(6)
+    one, again, other = (
+        augmented(images(), labels, ALL, stream(step)).inputs for step in (2, 2, 3)
+    )
+
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def local(settings: AugmentationSettings) -> LocalSettings:
+    sgd = SgdSettings(learning_rate=0.05)
+    return LocalSettings(epochs=2, batch_size=8, optimizer=sgd, augmentation=settings)
+
+
+def trained(
+    settings: AugmentationSettings, kind: type[Kernel] = Kernel, **change: Any
+) -> JobResult:
+    draw = rng.stream(1, "test/augmentation")
+    inputs = draw.normal(size=(40, *SHAPE)).astype(np.float32)
+    labels = draw.integers(3, size=40)
+    data = TrainerData(inputs, labels, np.split(np.arange(40), [25]), inputs, labels)
+    module = build_model(LeNet5Settings(), input_shape=SHAPE, num_classes=3, seed=1)
+    job = Job(0, Work(WorkKind.TRAIN, epochs=2), flatten(module), (0, 1))._replace(**change)
+    (found,) = kind(module, data, local_settings=local(settings), seed=1).compute([job])
+    return found
+
+
+def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
+    one, again = trained(ALL), trained(ALL)
+
+    assert vector_of(one).tobytes() == vector_of(again).tobytes()
+    others = [
+        trained(ALL, address=(0, 2)),
+        trained(ALL, client=1),
+        trained(AugmentationSettings()),
+        *(trained(ALL.model_copy(update={key: 0})) for key in AugmentationSettings.model_fields),
+    ]
+    found = {vector_of(result).tobytes() for result in [one, *others]}
+    assert len(found) == 1 + len(others)
+
+
+def test_channels_last_augments_as_the_serial_trainer_does() -> None:
+    base = flatten(build_model(LeNet5Settings(), input_shape=SHAPE, num_classes=3, seed=1))
+
+    assert distance(trained(ALL, ChannelsLastKernel), trained(ALL), base) < 1e-3
+
+
+def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
+    small, cnn = TwoNNSettings(), LeNet5Settings()
+
+    assert choose_trainer(TrainerSettings(), small, local(ALL), torch_device="cpu") == "serial"
+    assert choose_trainer(TrainerSettings(), cnn, local(ALL), torch_device="cpu") == "channels-last"
+    for kind in ("stacked", "vectorised"):
+        with pytest.raises(ScenarioError, match=f"trainer.kind: {kind} trains on samples as they"):
+            choose_trainer(TrainerSettings(kind=kind), small, local(ALL), torch_device="cpu")
+    module = build_model(LogisticSettings(), input_shape=SHAPE, num_classes=3, seed=1)
+    one, label = np.zeros((1, *SHAPE), np.float32), np.zeros(1, np.int64)
+    data = TrainerData(one, label, [label], one, label)
+    with pytest.raises(ValueError, match="are not augmented"):
+        VectorisedKernel(module, data, local_settings=local(ALL), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "are_numbers", "key"),
+    [((64,), True, "flip_chance"), ((20,), False, "flip_chance"), ((1, 8, 8), True, None)],
+)
+def test_samples_that_cannot_be_changed_so_are_named(
+    shape: tuple[int, ...], are_numbers: bool, key: str | None
+) -> None:
+    found = ALL.fault(shape, are_numbers=are_numbers)
+
+    assert (found[0] if found else None) == key
+
+
+def test_noise_and_mixup_are_for_any_numbers() -> None:
+    settings = AugmentationSettings(noise_sd=0.1, mixup_alpha=0.1)
+
+    assert settings.fault((64,), are_numbers=True) is None

@@ -1,0 +1,177 @@
+"""Runs whose clients train by an algorithm: arrays kept, bytes on the wire, resume, workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Progress
+from fleetsim.errors import ScenarioError
+from fleetsim.record import checkpoint
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+TEXT = """\
+name: own
+task:
+  dataset: {kind: digits}
+  partition: {kind: shards}
+  model: {kind: logistic}
+  local:
+    epochs: 2
+    batch_size: 16
+    optimizer: {kind: sgd, learning_rate: 0.1}
+    algorithm: {kind: scaffold}
+fleet:
+  size: 12
+  devices: {t2.small: 0.5, pixel-6: 0.5}
+server: {cohort: 4, over_commit: 1.5, aggregator: {kind: fedavg, weights: uniform}}
+stop: {rounds: 6}
+checkpoint: {every_rounds: 2}
+"""
+NUM_PARAMETERS = 650
+"""Logistic regression on 64 pixels and 10 digits."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "own.yaml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def kind(name: str) -> list[str]:
+    return [f"task.local.algorithm={{kind: {name}}}"]
+
+
+def last_state(done: Run) -> dict[str, np.ndarray]:
+    folder = done.folder / checkpoint.FOLDER
+    latest = checkpoint.read_latest(folder)
+    assert latest is not None
+    return checkpoint.read_state(folder, latest)
+
+
+def interrupted(path: Path, folder: Path, changes: list[str], after: int) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.round == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(load(path, changes), out=folder, workers=1, on_progress=stop)
+
+
+@pytest.mark.parametrize("name", ["scaffold", "feddyn", "ditto"])
+def test_a_resumed_run_and_two_workers_give_the_same_bytes(path: Path, name: str) -> None:
+    whole = run(load(path, kind(name)), out=path.parent / "whole", workers=1)
+    two = run(load(path, kind(name)), out=path.parent / "two", workers=2)
+    interrupted(path, path.parent / "part", kind(name), after=3)
+    resumed = run(load(path, kind(name)), out=path.parent / "part", workers=2, resume=True)
+
+    assert whole.manifest.digest == two.manifest.digest == resumed.manifest.digest
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "server"), [("scaffold", "control", "control"), ("feddyn", "gradient", "h")]
+)
+def test_the_servers_arrays_are_the_mean_of_all_clients(
+    path: Path, name: str, own: str, server: str
+) -> None:
+    """Late and cancelled tasks change neither, and clients that never delivered have 0."""
+    changes = [*kind(name), "server.deadline_s=0.5", "checkpoint.every_rounds=1"]
+    done = run(load(path, changes), out=path.parent / "run", workers=1)
+    state = last_state(done)
+    kept = state[f"own-training/kept/{own}"]
+
+    assert (done.tasks.outcome != "delivered").any()
+    delivered = done.tasks[done.tasks.outcome == "delivered"].client
+    assert state["own-training/clients"].tolist() == sorted(set(delivered))
+    assert np.abs(kept).max() > 0.01
+    np.testing.assert_allclose(
+        state[f"own-training/server/{server}"], kept.sum(axis=0) / 12, atol=1e-6
+    )
+
+
+def test_extra_arrays_take_their_bytes_seconds_and_joules(path: Path) -> None:
+    """SCAFFOLD sends as much again both ways; FedDyn and Ditto nothing, but Ditto trains twice."""
+    plain, scaffold, feddyn, ditto = (
+        run(load(path, kind(name)), out=path.parent / name, train=False)
+        for name in ("none", "scaffold", "feddyn", "ditto")
+    )
+    model_byte = 4 * NUM_PARAMETERS
+    phone = [
+        one.tasks[(one.tasks.outcome == "delivered") & (one.tasks.device == "pixel-6")].iloc[0]
+        for one in (plain, scaffold, feddyn, ditto)
+    ]
+
+    assert [int(task.upload_byte) for task in phone] == [
+        model_byte,
+        2 * model_byte,
+        *[model_byte] * 2,
+    ]
+    assert [int(task.download_byte) for task in phone] == [
+        model_byte,
+        2 * model_byte,
+        *[model_byte] * 2,
+    ]
+    assert phone[1].upload_s > phone[0].upload_s
+    assert phone[1].energy_transmit_j > phone[0].energy_transmit_j
+    assert phone[3].train_flop == 2 * phone[0].train_flop
+    assert phone[3].compute_s == pytest.approx(2 * phone[0].compute_s)
+    assert phone[3].energy_compute_j == pytest.approx(2 * phone[0].energy_compute_j)
+    assert phone[2].compute_s == phone[0].compute_s
+
+
+def test_metrics_are_a_column_of_tasks(path: Path) -> None:
+    ditto = run(load(path, kind("ditto")), out=path.parent / "ditto", workers=1)
+    rows = ditto.tasks[ditto.tasks.outcome == "delivered"]
+
+    told = [json.loads(text) for text in rows.train_metrics]
+    assert {tuple(numbers) for numbers in told} == {("personal_loss", "personal_accuracy")}
+    assert all(0.0 <= numbers["personal_accuracy"] <= 1.0 for numbers in told)
+    plain = run(load(path, kind("none")), out=path.parent / "plain", workers=1)
+    assert "train_metrics" not in plain.tasks
+    assert open_run(ditto.folder).tasks.train_metrics.notna().any()
+
+
+def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
+    """On samples that clients of two digits each held out, their own models beat the global one."""
+    changes = [*kind("ditto"), "stop.rounds=12", "task.holdout_fraction=0.3"]
+    done = run(load(path, changes), out=path.parent / "run", workers=1)
+    late = done.tasks[(done.tasks.outcome == "delivered") & (done.tasks["round"] > 6)]
+
+    personal = np.mean([json.loads(text)["personal_accuracy"] for text in late.train_metrics])
+    assert personal > done.rounds.accuracy.max() + 0.1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            ["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
+            r"task.local.optimizer.*steps of plain sgd",
+        ),
+        (["task.local.optimizer.momentum=0.9"], r"task.local.optimizer.*without momentum"),
+        (["task.local.max_gradient_norm=1"], r"task.local.max_gradient_norm.*leave it out"),
+        (["task.local.proximal_mu=1"], r"task.local.proximal_mu.*leave it out"),
+        (["trainer.kind=stacked"], r"trainer.kind.*cannot compute .*scaffold.*use auto or serial"),
+        (
+            ["server={mode: buffered, concurrency: 2, buffer_size: 1}"],
+            r"task.local.algorithm.kind.*use server.mode: synchronous",
+        ),
+        (
+            [*kind("feddyn"), "server.aggregator={kind: fedavgm}"],
+            r"server.aggregator.kind.*'feddyn'; use fedavg",
+        ),
+        ([*kind("feddyn"), "task.local.proximal_mu=1"], r"task.local.proximal_mu.*of its own"),
+    ],
+)
+def test_what_does_not_suit_an_algorithm_is_one_line(
+    path: Path, changes: list[str], says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says) as found:
+        load(path, changes)
+    assert len(found.value.faults) == 1
