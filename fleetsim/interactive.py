@@ -20,7 +20,14 @@ from fleetsim.schema.python_data import Overrides, changes_of
 from fleetsim.trackers.named import told_apart, trackers_named
 
 if TYPE_CHECKING:
-    from fleetsim.contracts import Aggregator, Partition, Progress, Selector, Tracker
+    from fleetsim.contracts import (
+        Aggregator,
+        ClientTraining,
+        Partition,
+        Progress,
+        Selector,
+        Tracker,
+    )
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
 
@@ -42,6 +49,7 @@ def run(
     aggregator: Aggregator | type | None = None,
     partition: Partition | type | Callable[..., Any] | None = None,
     dataset: Any = None,
+    local: ClientTraining | type | None = None,
     progress: bool | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -77,6 +85,7 @@ def run(
         dataset: your own data in any form that `fleetsim.dataset` takes, such as a pair (train,
             test) of torch data sets, or what it returns; or a class, object or function that loads
             them, see docs/own-data.md.
+        local: the same for the clients' own training.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
         on_progress: callback after every round.
@@ -101,6 +110,7 @@ def run(
         "aggregator": aggregator,
         "partition": partition,
         "dataset": dataset,
+        "local": local,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
     named, own = told_apart(trackers)

@@ -15,6 +15,7 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `conformance`: rehearsals of plug-ins, `check_plugin`.
 - `datasets`: the kind `dataset`.
 - `trackers`: the kind `tracker`.
+- `client_trainings`: the kind `local`.
 
 A new kind is a subclass of `PluginKind` in a module of its own and its name in `kinds.KINDS`:
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from fleetsim.plugins.aggregators import AggregatorPlugins
+from fleetsim.plugins.client_trainings import ClientTrainingPlugins
 from fleetsim.plugins.datasets import DatasetPlugins
 from fleetsim.plugins.partitions import PartitionPlugins
 from fleetsim.plugins.plugin_kind import PluginKind, refused
@@ -23,6 +24,7 @@ KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
             PartitionPlugins,
             DatasetPlugins,
             TrackerPlugins,
+            ClientTrainingPlugins,
         )
     }
 )

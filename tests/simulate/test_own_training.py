@@ -175,3 +175,17 @@ def test_what_does_not_suit_an_algorithm_is_one_line(
     with pytest.raises(ScenarioError, match=says) as found:
         load(path, changes)
     assert len(found.value.faults) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "server.secure_aggregation={}",
+        "server.privacy={clip_norm: 1, noise_multiplier: 1, delta: 1.0e-5, sampling: none}",
+    ],
+)
+def test_arrays_beside_the_model_are_not_covered_by_privacy(path: Path, change: str) -> None:
+    key = change.partition("=")[0]
+
+    with pytest.raises(ScenarioError, match=rf"{key}: covers models alone.*'scaffold'.*ditto"):
+        run(load(path, [change, "server.over_commit=1.0"]), out=path.parent / "run", workers=1)

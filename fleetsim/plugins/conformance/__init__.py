@@ -7,5 +7,6 @@
 - `partitions`: splits of samples.
 - `datasets`: loadings of a data set.
 - `trackers`: runs that a tracker follows.
+- `client_trainings`: rounds of clients' own training.
 - `small_server`: made-up server of the selectors' rounds.
 """
