@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from fleetsim.contracts import (
     Accountant,
     Aggregator,
     BoolArray,
+    ClientColumns,
     EndedRun,
     Progress,
     SecureSum,
@@ -176,7 +178,7 @@ def run(
     )
     if manifest.status == "done":
         return open_run(folder)
-    with _naming_folder(folder), locked(folder):
+    with naming_folder(folder), locked(folder):
         manifest = read_manifest(folder)
         if manifest.status == "done":
             # Another process has completed the run in the meantime.
@@ -229,7 +231,7 @@ def run(
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
-        return _run(server, recorder, following, folder, manifest, scenario.server.selector.kind)
+        return run_recorded(server, recorder, following, folder, manifest, scenario.server.selector.kind)
 
 
 def _own_training(scenario: Scenario, prepared: PreparedTask) -> tuple[Wire, ClientMemory | None]:
@@ -317,7 +319,7 @@ def _build_accountant(scenario: Scenario, *, train: bool) -> Accountant | None:
 
 
 @contextmanager
-def _naming_folder(folder: Path) -> Iterator[None]:
+def naming_folder(folder: Path) -> Iterator[None]:
     """Add the run folder to an interrupt, unless a note names it already."""
     try:
         yield
@@ -327,8 +329,26 @@ def _naming_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def _run(
-    server: Server,
+class RunsToTheEnd(Protocol):
+    """What runs on a clock until a rule ends it, with its rounds and clients."""
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds closed so far."""
+
+    def run(self) -> StopReason:
+        """Run until a stop rule holds; return its reason."""
+
+    def clients(self) -> ClientColumns:
+        """Return the clients table at this moment."""
+
+
+def run_recorded(
+    server: RunsToTheEnd,
     recorder: RunRecorder,
     following: Following,
     folder: Path,

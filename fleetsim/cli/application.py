@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from fleetsim import __version__
-from fleetsim.cli import run_study, train_selector
+from fleetsim.cli import run_flower, run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import check_plugin, validate
 from fleetsim.cli.fetch_data import fetch
@@ -60,11 +60,13 @@ _study = typer.Typer(
     no_args_is_help=True,
 )
 _selector = typer.Typer(help="Selectors that learn before they are used.", no_args_is_help=True)
+_flower = typer.Typer(help="Flower apps on the virtual clock.", no_args_is_help=True)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
 app.add_typer(_device, name="device")
 app.add_typer(_study, name="study")
 app.add_typer(_selector, name="selector")
+app.add_typer(_flower, name="flower")
 
 
 def _version(is_asked: bool) -> None:
@@ -130,3 +132,6 @@ _selector.command(
     epilog="Example: fleetsim selector break-even fedgcs.safetensors --study papers/fedgcs-mnist"
     " --arm fedgcs",
 )(train_selector.break_even)
+_flower.command(
+    "run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2"
+)(run_flower.run)

@@ -24,6 +24,7 @@ from fleetsim.trackers.named import trackers_named
 
 if TYPE_CHECKING:
     from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
 
 _MAX_WORKERS = 1024
@@ -123,11 +124,16 @@ def run(
                 reading=reading,
                 trackers=trackers,
             )
+    finish(done, writes_report=not no_report)
+
+
+def finish(done: Run, *, writes_report: bool) -> None:
+    """Print the summary of a run that is done, and write its report."""
     from fleetsim.report.pages import terminal_summary
 
     for line in terminal_summary.lines(done):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
-    if no_report:
+    if not writes_report:
         return
     try:
         # Imported after the run: its libraries take a second and a hundred megabytes.

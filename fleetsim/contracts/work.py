@@ -68,6 +68,27 @@ class WorkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CountedWork:
+    """Cost of one computation as a whole, counted while it ran or declared by its author."""
+
+    flop: tuple[tuple[str, float], ...]
+    """FLOP by operation class, as in `ModelCost.forward_flop`, of all its passes together."""
+    batches: int = 1
+    """Batches that it runs, each of which costs a device the overhead of a dispatch."""
+    launches: int = 0
+    """Matrix operations that it launches, backward passes included."""
+    updated_parameters: int = 0
+    """Parameters that all its optimizer steps update, summed over the steps."""
+    num_samples: int = 0
+    """Samples that it uses."""
+
+    @property
+    def total_flop(self) -> float:
+        """FLOP of all operation classes."""
+        return sum(flop for _, flop in self.flop)
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """Computation that one client is asked for."""
 
@@ -82,6 +103,8 @@ class Work:
     """Share of its full clock, in (0, 1], at which the device computes."""
     tells_epoch_losses: bool = False
     """`TRAIN` only: whether the client also reports the loss of each of its epochs."""
+    counted: CountedWork | None = None
+    """Cost of this computation, whatever model and samples it has; None: it follows from both."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.clock_fraction <= 1.0:

@@ -59,6 +59,19 @@ class WeightsRecord(Settings):
     """SHA-256 of the file."""
 
 
+class FlowerRecord(Settings):
+    """Flower app that ran on the clock."""
+
+    app: str
+    """Name of the app in its `pyproject.toml`."""
+    source_sha256: Hash
+    """SHA-256 of its Python and TOML files, with their names."""
+    config: dict[str, bool | int | float | str]
+    """Its run configuration, with overrides."""
+    version: str
+    """Version of flwr."""
+
+
 class PlatformRecord(Settings):
     """A numerical platform: conditions besides the scenario that determine the last bits."""
 
@@ -158,6 +171,8 @@ class Manifest(Settings):
     """Parts of the user's own; all others were fleetsim's."""
     data_sha256: Hash | None = None
     """SHA-256 of the content of the user's own data set; null: it is none, or the run is older."""
+    flower: FlowerRecord | None = None
+    """Flower app that ran; null: the run is one of a scenario alone."""
     selector_weights: WeightsRecord | None = None
     """Weight file of the selector; null without one."""
     not_slowed_by_heat: tuple[str, ...] = ()
@@ -254,6 +269,13 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
         ScenarioError: one of them differs.
     """
     _require_same_plugins(folder, before.plugins, now.plugins)
+    if before.flower != now.flower:
+        ran = "a Flower app" if before.flower is None else f"the Flower app {before.flower.app}"
+        verb = "without" if before.flower is None else "with"
+        same = "" if before.flower is None else ", the same source, configuration and flwr"
+        raise ScenarioError(
+            f"{folder}: was run {verb} {ran}{same}; resume it as it began, or run afresh"
+        )
     if before.scenario_hash != now.scenario_hash:
         raise ScenarioError(
             f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"

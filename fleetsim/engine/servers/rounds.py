@@ -222,7 +222,7 @@ def round_row(
         accuracy=evaluation.accuracy if evaluation else None,
         loss=evaluation.loss if evaluation else None,
         num_eligible=span.num_eligible,
-        num_probed=len(rows) - len(train),
+        num_probed=sum(row.purpose is Purpose.PROBE for row in rows),
         num_selected=len(train),
         num_delivered=num[Outcome.DELIVERED],
         num_late=num[Outcome.LATE] + num[Outcome.STALE],

@@ -16,11 +16,11 @@ of its power, under a load l, a device runs at v * (1 - l) and is charged train_
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.contracts import CountedWork, FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.counts import num_batches
 from fleetsim.fleet.devices.pace import Paces
 from fleetsim.fleet.devices.profile import ComputeProfile
@@ -63,6 +63,8 @@ def unloaded_s(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if work.kind is WorkKind.NONE:
         return np.zeros(num_samples.size)
+    if work.counted is not None:
+        return np.full(num_samples.size, _counted_s(compute, work.counted))
     passes = _forward_passes(work, num_samples, batch_size)
     if work.kind is WorkKind.EVALUATE:
         batch_s = compute.dispatch_s + compute.layer_s * cost.num_layers / _TRAIN_PER_FORWARD
@@ -162,6 +164,8 @@ def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size:
     Raises:
         ValueError: training on part of the samples.
     """
+    if work.counted is not None:
+        return np.full(num_samples.size, work.counted.total_flop)
     passes = _forward_passes(work, num_samples, batch_size)
     flop = passes * sum(cost.forward_flop.values())
     if work.kind is WorkKind.TRAIN:
@@ -173,6 +177,8 @@ def samples_of(work: Work, num_samples: IntArray) -> IntArray:
     """Return the samples that a work uses [n] of those that clients have [n]."""
     if work.kind is WorkKind.NONE:
         return np.zeros_like(num_samples)
+    if work.counted is not None:
+        return np.full_like(num_samples, work.counted.num_samples)
     if work.num_samples is None:
         return num_samples
     return np.minimum(num_samples, work.num_samples)
@@ -193,6 +199,20 @@ def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntAr
             return _TRAIN_PER_FORWARD * num_trained(work, num_samples, batch_size)
 
 
+def _counted_s(compute: ComputeProfile, counted: CountedWork) -> float:
+    """Return the seconds of a computation that was counted as a whole.
+
+    The overhead of a layer is that of its three launches in a trained batch: forward pass, and
+    gradients of inputs and weights. So a launch costs a third of it.
+    """
+    return (
+        counted.batches * compute.dispatch_s
+        + counted.launches * compute.layer_s / _TRAIN_PER_FORWARD
+        + counted.updated_parameters * compute.parameter_s
+        + _arithmetic_s(compute, counted.flop)
+    )
+
+
 def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
     """Return the overhead of a trained batch of any size in seconds."""
     return (
@@ -204,8 +224,13 @@ def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
 
 def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:
     """Return the seconds of arithmetic in the forward pass of one sample, at rates of training."""
+    return _arithmetic_s(compute, cost.forward_flop.items())
+
+
+def _arithmetic_s(compute: ComputeProfile, flop_by_class: Iterable[tuple[str, float]]) -> float:
+    """Return the seconds of FLOP by operation class, at rates of training."""
     seconds = 0.0
-    for op_class, flop in cost.forward_flop.items():
+    for op_class, flop in flop_by_class:
         if op_class not in compute.phi:
             raise ValueError(
                 f"operation class {op_class!r} of the model has no rate on the device; "

@@ -1,0 +1,236 @@
+"""Nodes that run the client app: their state, their replies, and what messages cost them.
+
+A reply is a pure function of the message, the node's state and an address of random draws. So it is
+computed when a task has been delivered, and not at all for a client that is late or lost. The first
+message of a kind to a client is computed when it is dispatched, to measure what it costs. If it is
+delivered that reply is used, else it is dropped with the state that it left.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import IntArray, Purpose, State
+from fleetsim.errors import DataError, FleetsimError
+from fleetsim.flower import generators, payload, torch_counting, versions
+from fleetsim.flower.app import App
+from fleetsim.flower.costs import MessageCost
+from fleetsim.host import crash_file
+from fleetsim.quoting import one_line
+
+_CONTEXT = "context/"
+_COSTS = "costs"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMessage:
+    """A message on its way to a client."""
+
+    id: str
+    client: int
+    purpose: Purpose
+    address: tuple[int, ...]
+    """Address of its random draws, without the client."""
+    message: Any
+    """The message of Flower, as the server app made it."""
+    packed: bytes
+    """Its content at that moment."""
+
+    @property
+    def says(self) -> str:
+        """Words that name it in an error."""
+        return f"{self.message.metadata.message_type!r} message {self.id} to client {self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A reply, and the state of the node after it."""
+
+    content: Any
+    state: Any
+
+
+class ClientNodes:
+    """Nodes of all clients."""
+
+    def __init__(self, app: App, client_app: Any, *, num_clients: int, seed: int) -> None:
+        self._app, self._client_app, self._seed = app, client_app, seed
+        self._records = versions.module("flwr.app", "flwr.common")
+        self._states: dict[int, Any] = {}
+        """State of each node whose app has left one."""
+        self._costs: dict[str, MessageCost] = {}
+        """Cost of each kind of message to each client."""
+        self._measured: dict[str, _Computed] = {}
+        """Replies that were computed to measure them, by the message, until they are taken."""
+        self.num_samples: IntArray = np.zeros(num_clients, dtype=np.int64)
+        """Most samples that each client has trained on in one message, as far as it is known."""
+        self.num_calls = 0
+        """Calls of the client app in this process."""
+
+    def cost(self, sent: NodeMessage) -> MessageCost:
+        """Return what a message costs its client; measured for the first of its kind.
+
+        Raises:
+            DataError: the client app raised an exception, or its FLOP cannot be counted.
+        """
+        settings = self._app.settings.of(sent.purpose)
+        if settings.is_complete:
+            assert settings.upload_byte is not None
+            return MessageCost(settings.work(settings.num_samples or 0), settings.upload_byte)
+        kind = self._kind(sent)
+        if settings.measure == "once" and kind in self._costs:
+            return self._costs[kind]
+        if settings.counts_flop:
+            with torch_counting.counting() as count:
+                computed = self._compute(sent, keeps_state=True)
+        else:
+            count, computed = None, self._compute(sent, keeps_state=True)
+        told = payload.num_samples_of(payload.metrics_of(computed.content))
+        num_samples = settings.num_samples or told or 0
+        work = settings.work(num_samples) if count is None else count.work(num_samples)
+        if count is not None and not work.flop and sent.purpose is not Purpose.PROBE:
+            raise DataError(
+                f"{self._app.folder}: torch counted no FLOP in a {sent.says}; declare them in"
+                f" pyproject.toml: [tool.fleetsim] {sent.purpose.value}.flop = ... (0 if there are"
+                " none)"
+            )
+        upload_byte = payload.payload_byte(computed.content)
+        if settings.upload_byte is not None:
+            upload_byte = settings.upload_byte
+        cost = MessageCost(work, upload_byte)
+        self._costs[kind] = cost
+        self._measured[sent.id] = computed
+        return cost
+
+    def reply(self, sent: NodeMessage, cost: MessageCost) -> Any:
+        """Return the content of the reply to a delivered message; the node's state moves on.
+
+        Raises:
+            DataError: the client app raised an exception, or the reply costs something else.
+        """
+        computed = self._measured.pop(sent.id, None)
+        if computed is None:
+            computed = self._compute(sent, keeps_state=False)
+            self._check(sent, cost, computed.content)
+        if len(computed.state):
+            self._states[sent.client] = computed.state
+        if sent.purpose is Purpose.TRAIN:
+            known = self.num_samples[sent.client]
+            self.num_samples[sent.client] = max(known, cost.work.num_samples)
+        return computed.content
+
+    def drop(self, sent: NodeMessage) -> None:
+        """Drop the reply to a message that was not delivered."""
+        self._measured.pop(sent.id, None)
+
+    def _kind(self, sent: NodeMessage) -> str:
+        """Return client and kind of a message as one text."""
+        content = sent.message.content
+        ignored = self._app.settings.same_cost_config
+        parts = [sent.client, sent.message.metadata.message_type]
+        return json.dumps([*parts, payload.kind_of(content, ignored=ignored)])
+
+    def _check(self, sent: NodeMessage, cost: MessageCost, content: Any) -> None:
+        """Check that a reply costs what the first one of its kind did."""
+        settings = self._app.settings.of(sent.purpose)
+        pairs = []
+        if settings.upload_byte is None:
+            pairs.append(("byte", payload.payload_byte(content), cost.upload_byte))
+        told = payload.num_samples_of(payload.metrics_of(content))
+        if settings.num_samples is None and told is not None:
+            pairs.append(("sample(s)", told, cost.work.num_samples))
+        for unit, now, before in pairs:
+            if now != before:
+                raise DataError(
+                    f"{self._app.folder}: the reply to the {sent.says} has {now} {unit}, the first"
+                    f" one of its kind had {before}; set [tool.fleetsim]"
+                    f' {sent.purpose.value}.measure = "always" in pyproject.toml'
+                )
+
+    def _compute(self, sent: NodeMessage, *, keeps_state: bool) -> _Computed:
+        """Call the client app; with `keeps_state` the node's own state does not change."""
+        state = self._states.get(sent.client)
+        if state is None:
+            state = self._records.RecordDict()
+        elif keeps_state:
+            state = payload.unpack(payload.pack(state))
+        context = self._records.Context(
+            run_id=versions.RUN_ID,
+            node_id=sent.message.metadata.dst_node_id,
+            node_config={"partition-id": sent.client, "num-partitions": self.num_samples.size},
+            state=state,
+            run_config=dict(self._app.config),
+        )
+        # Sent bytes, so that nothing that a client changes is seen by the server or another one.
+        message = self._records.Message(
+            payload.unpack(sent.packed),
+            dst_node_id=sent.message.metadata.dst_node_id,
+            message_type=sent.message.metadata.message_type,
+            ttl=sent.message.metadata.ttl,
+            group_id=sent.message.metadata.group_id,
+        )
+        message.metadata.__dict__["_message_id"] = sent.id
+        self.num_calls += 1
+        with (
+            generators.seeded(self._seed, "flower/client-app", sent.client, *sent.address),
+            errors_of_app(self._app, f"the ClientApp, at the {sent.says},"),
+        ):
+            reply = self._client_app(message, context)
+        if not reply.has_content():
+            raise DataError(
+                f"{self._app.folder}: the ClientApp answered the {sent.says} with an error:"
+                f" {reply.error.reason}"
+            )
+        return _Computed(reply.content, context.state)
+
+    # --- stop and resume --------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Return everything that `restore` needs."""
+        costs = {kind: cost.data() for kind, cost in sorted(self._costs.items())}
+        state: State = {
+            "num_samples": self.num_samples,
+            _COSTS: np.frombuffer(json.dumps(costs).encode(), dtype=np.uint8),
+        }
+        for client, record in sorted(self._states.items()):
+            state[f"{_CONTEXT}{client}"] = np.frombuffer(payload.pack(record), dtype=np.uint8)
+        return state
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self.num_samples = state["num_samples"].astype(np.int64)
+        costs = json.loads(state[_COSTS].tobytes())
+        self._costs = {kind: MessageCost.of(data) for kind, data in costs.items()}
+        for key, packed in state.items():
+            if key.startswith(_CONTEXT):
+                self._states[int(key.removeprefix(_CONTEXT))] = payload.unpack(packed.tobytes())
+
+
+@contextmanager
+def errors_of_app(app: App, who: str) -> Iterator[None]:
+    """Turn an exception of an app's code into one line that names its place in the app."""
+    try:
+        yield
+    except FleetsimError:
+        raise
+    except Exception as fault:
+        # Flower wraps what an app raises in an error of its own.
+        cause = fault.__cause__ if type(fault).__module__.startswith("flwr") else None
+        cause = cause if isinstance(cause, Exception) else fault
+        own = [
+            frame
+            for frame in traceback.extract_tb(cause.__traceback__)
+            if frame.filename.startswith(str(app.folder))
+        ]
+        place = f"{own[-1].filename}:{own[-1].lineno}" if own else str(app.folder)
+        says = one_line(f"{type(cause).__name__}: {cause}")
+        raise DataError(
+            f"{place}: {who} raised {says}; its traceback is in {crash_file.write(fault)}"
+        ) from fault

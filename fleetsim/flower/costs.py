@@ -1,0 +1,147 @@
+"""Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
+
+```toml
+[tool.fleetsim]
+train = {flop_per_sample = 2.4e6, num_samples = 300, upload_byte = 4096}
+```
+
+What is not declared is measured at the first message of its kind to each client: the FLOP of the
+call, its batches and samples, and the bytes of its reply. Later messages of the kind cost the same.
+Kinds differ in message type, size and configuration, the number of the round aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fleetsim.contracts import CountedWork, Purpose
+from fleetsim.schema.ranges import Samples
+from fleetsim.settings import Settings
+
+Flop = Annotated[float, Field(ge=0.0, le=1e21)]
+"""From nothing to a week of a large data centre's accelerator."""
+Bytes = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
+MetricName = Annotated[str, Field(min_length=1, max_length=200)]
+
+_ACCURACIES = ("accuracy", "eval_accuracy", "eval_acc", "test_accuracy", "centralized_accuracy", "acc")
+_LOSSES = ("loss", "eval_loss", "test_loss", "centralized_loss")
+_TRAIN_LOSSES = ("train_loss", "loss", "train-loss")
+
+
+class MessageCostSettings(Settings):
+    """Declared cost of one kind of message; all that is null is measured."""
+
+    flop: Flop | None = None
+    """FLOP of a whole message."""
+    flop_per_sample: Flop | None = None
+    """FLOP of a sample, all epochs together, instead of `flop`."""
+    num_samples: Samples | None = None
+    """Samples of a message; null: what the reply's metrics call `num-examples`."""
+    operation: Literal["conv", "depthwise", "gemm", "rnn"] = "gemm"
+    """Operation class of declared FLOP, which determines a device's rate."""
+    batches: Samples = 1
+    """Batches of a message with declared FLOP; each costs a device the overhead of a dispatch."""
+    upload_byte: Bytes | None = None
+    """Bytes of the reply."""
+    measure: Literal["once", "always"] = "once"
+    """`always`: every message is computed when it is dispatched, and what it costs is measured
+    anew, for apps whose work differs between messages of one kind."""
+
+    @model_validator(mode="after")
+    def _one_flop(self) -> MessageCostSettings:
+        if self.flop is not None and self.flop_per_sample is not None:
+            raise ValueError("flop and flop_per_sample exclude each other")
+        return self
+
+    @property
+    def is_complete(self) -> bool:
+        """True if nothing must be measured."""
+        has_flop = self.flop is not None or (
+            self.flop_per_sample is not None and self.num_samples is not None
+        )
+        return has_flop and self.upload_byte is not None and self.measure == "once"
+
+    @property
+    def counts_flop(self) -> bool:
+        """True if FLOP are counted around the call."""
+        return self.flop is None and self.flop_per_sample is None
+
+    def work(self, num_samples: int) -> CountedWork:
+        """Return the declared work of a message with so many samples."""
+        flop = self.flop if self.flop is not None else (self.flop_per_sample or 0.0) * num_samples
+        return CountedWork(
+            flop=((self.operation, float(flop)),) if flop else (),
+            batches=self.batches,
+            num_samples=num_samples,
+        )
+
+
+class AppSettings(Settings):
+    """Table `tool.fleetsim` of an app's `pyproject.toml`."""
+
+    train: MessageCostSettings = MessageCostSettings()
+    evaluate: MessageCostSettings = MessageCostSettings()
+    query: MessageCostSettings = MessageCostSettings()
+    accuracy: MetricName | None = None
+    """Name of the metric in the column `accuracy`; null: the first usual name that is there."""
+    loss: MetricName | None = None
+    """Name of the metric in the column `loss`, the same way."""
+    same_cost_config: tuple[MetricName, ...] = ()
+    """Keys of a message's configuration that do not change what it costs, such as a learning rate;
+    the number of the round is one without being named."""
+    keep_replies: bool = True
+    """Replies are kept until the run is done, so that it can be resumed."""
+
+    def of(self, purpose: Purpose) -> MessageCostSettings:
+        """Return the settings of messages of a purpose."""
+        of_purpose = {
+            Purpose.TRAIN: self.train,
+            Purpose.EVALUATE: self.evaluate,
+            Purpose.PROBE: self.query,
+        }
+        return of_purpose[purpose]
+
+    def accuracy_of(self, metrics: Mapping[str, Any]) -> float | None:
+        """Return the accuracy among metrics; None if there is none."""
+        return number_named(metrics, _ACCURACIES if self.accuracy is None else (self.accuracy,))
+
+    def loss_of(self, metrics: Mapping[str, Any]) -> float | None:
+        """Return the loss among metrics; None if there is none."""
+        return number_named(metrics, _LOSSES if self.loss is None else (self.loss,))
+
+
+def train_loss_of(metrics: Mapping[str, Any]) -> float | None:
+    """Return the training loss among the metrics of a reply; None if there is none."""
+    return number_named(metrics, _TRAIN_LOSSES)
+
+
+def number_named(metrics: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
+    """Return the first of some metrics that is there and a number."""
+    for name in names:
+        value = metrics.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCost:
+    """Cost of a message for its client."""
+
+    work: CountedWork
+    upload_byte: int
+
+    def data(self) -> dict[str, Any]:
+        """Return plain data for a checkpoint."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> MessageCost:
+        """Return the cost of what `data` returned, after a passage through JSON."""
+        work = dict(data["work"])
+        work["flop"] = tuple((str(kind), float(flop)) for kind, flop in work["flop"])
+        return cls(CountedWork(**work), int(data["upload_byte"]))

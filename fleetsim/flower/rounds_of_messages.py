@@ -1,0 +1,237 @@
+"""Rounds of a Flower app: the open round, its tasks, its row, and the state after it.
+
+A round begins with a batch of train messages, and lasts until the next one or the end of the app.
+Queries and evaluations between two such batches belong to the round before them; those before the
+first batch belong to round 1. Its row shows the accuracy and the loss that the server app measured
+itself in this round. If it measured none, they are the means over the delivered evaluate messages,
+weighted by their samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import (
+    Evaluation,
+    Outcome,
+    Progress,
+    Purpose,
+    Recorder,
+    RoundRow,
+    State,
+    TaskRow,
+)
+from fleetsim.engine.servers.rounds import (
+    Span,
+    battery_levels,
+    check_conserved,
+    report_of,
+    round_row,
+    task_rows,
+)
+from fleetsim.engine.tasks.task import TaskResult
+from fleetsim.engine.world import World
+from fleetsim.flower.costs import AppSettings, train_loss_of
+from fleetsim.flower.payload import num_samples_of
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMessage:
+    """A message whose task has ended."""
+
+    result: TaskResult
+    purpose: Purpose
+    waiting_j: float | None
+    """Joules of waiting, enlisted, after it."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Metrics of its reply; empty if it was not delivered."""
+
+
+@dataclass(slots=True)
+class _OpenRound:
+    started_at_s: float
+    num_eligible: int = 0
+    idle_s: float = 0.0
+    has_train: bool = False
+    ended: list[EndedMessage] = field(default_factory=list)
+    central: dict[str, Any] = field(default_factory=dict)
+    """Metrics that the server app measured itself."""
+
+
+class RoundsOfMessages:
+    """Rounds of a run so far, and the open one."""
+
+    def __init__(
+        self,
+        world: World,
+        recorder: Recorder,
+        settings: AppSettings,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._world, self._recorder, self._settings = world, recorder, settings
+        self._on_progress = on_progress
+        self.num_closed = 0
+        """Rounds closed so far."""
+        self.energy_total_j = 0.0
+        self.accuracy: float | None = None
+        """Accuracy of the last row that has one."""
+        self._closed_at_s = 0.0
+        self._open: _OpenRound | None = None
+
+    @property
+    def number(self) -> int:
+        """Number of the open round, or else of the next one."""
+        return self.num_closed + 1
+
+    @property
+    def is_open_with_train(self) -> bool:
+        """True if another train batch begins another round."""
+        return self._open is not None and self._open.has_train
+
+    def begin(self, *, now_s: float, num_eligible: int, is_train: bool) -> None:
+        """Take in that a batch of messages is dispatched: open a round if none is open."""
+        if self._open is None:
+            self._open = _OpenRound(self._closed_at_s)
+        if is_train:
+            self._open.has_train = True
+        if is_train or not self._open.num_eligible:
+            self._open.num_eligible = num_eligible
+        if not self._open.ended:
+            self._open.idle_s = now_s - self._open.started_at_s
+
+    def add(self, ended: EndedMessage) -> None:
+        """Add a message that has ended to the open round."""
+        assert self._open is not None, "a message ends in a round"
+        self._open.ended.append(ended)
+
+    def measured(self, metrics: dict[str, Any]) -> None:
+        """Take in metrics that the server app measured itself for the model of the open round."""
+        if self._open is not None:
+            self._open.central |= metrics
+
+    def close(self, state: Callable[[], State] | None) -> RoundRow | None:
+        """Close the open round, if there is one with tasks, and save the state after it.
+
+        `state` returns everything else that a checkpoint needs; None: the run cannot be resumed
+        from this moment, since tasks are in flight.
+
+        Raises:
+            SimulationError: joules are not conserved.
+        """
+        open_, self._open = self._open, None
+        if open_ is None or not open_.ended:
+            return None
+        rows = self._rows(open_.ended)
+        finished_at_s = max(row.finished_at_s for row in rows)
+        self._closed_at_s = max(finished_at_s, open_.started_at_s)
+        trained = [ended for ended in open_.ended if ended.purpose is Purpose.TRAIN]
+        self._world.count([report_of(ended.result, None) for ended in trained])
+        row = round_row(
+            rows,
+            Span(
+                open_.started_at_s,
+                self._closed_at_s,
+                open_.idle_s,
+                probe_s=0.0,
+                num_eligible=open_.num_eligible,
+            ),
+            round_=self.number,
+            aggregated=any(ended.result.is_delivered for ended in trained),
+            evaluation=None,
+            energy_before_j=self.energy_total_j,
+            batteries=battery_levels(self._world, self._closed_at_s),
+        )
+        evaluation = self._evaluation(open_)
+        row = row._replace(accuracy=evaluation.accuracy, loss=evaluation.loss)
+        check_conserved(self._world, row)
+        self.num_closed += 1
+        self.energy_total_j = row.energy_total_j
+        self.accuracy = self.accuracy if row.accuracy is None else row.accuracy
+        for task_row in rows:
+            self._recorder.task(task_row)
+        self._recorder.round(row)
+        if state is not None:
+            self._recorder.checkpoint(state(), self._world.take_changed())
+        self._announce(row)
+        return row
+
+    def _rows(self, ended: Sequence[EndedMessage]) -> list[TaskRow]:
+        in_order = sorted(ended, key=lambda message: message.result.task.number)
+        rows = task_rows(
+            [message.result for message in in_order],
+            self._world.fleet,
+            round_=self.number,
+            train_losses=[
+                train_loss_of(message.metrics) if message.purpose is Purpose.TRAIN else None
+                for message in in_order
+            ],
+            staleness=[0] * len(in_order),
+            waiting_j=[message.waiting_j for message in in_order],
+        )
+        return [
+            row._replace(purpose=message.purpose)
+            for row, message in zip(rows, in_order, strict=True)
+        ]
+
+    def _evaluation(self, open_: _OpenRound) -> Evaluation:
+        """Return accuracy and loss of the row, each from the server or else from the clients."""
+        found = []
+        for of in (self._settings.accuracy_of, self._settings.loss_of):
+            value = of(open_.central)
+            if value is None:
+                value = _mean(
+                    [
+                        (number, num_samples_of(ended.metrics) or 0)
+                        for ended in open_.ended
+                        if ended.purpose is Purpose.EVALUATE
+                        and ended.result.outcome is Outcome.DELIVERED
+                        and (number := of(ended.metrics)) is not None
+                    ]
+                )
+            found.append(value)
+        return Evaluation(accuracy=found[0], loss=found[1])
+
+    def _announce(self, row: RoundRow) -> None:
+        if self._on_progress is not None:
+            self._on_progress(
+                Progress(
+                    round=self.num_closed,
+                    now_s=row.finished_at_s,
+                    accuracy=self.accuracy,
+                    energy_total_j=self.energy_total_j,
+                    num_delivered=row.num_delivered,
+                    num_selected=row.num_selected,
+                )
+            )
+
+    def state(self) -> State:
+        """Return everything that `restore` needs, between two rounds."""
+        return {
+            "closed": np.array(self.num_closed),
+            "energy_total_j": np.array(self.energy_total_j),
+            "closed_at_s": np.array(self._closed_at_s),
+            "accuracy": np.array(np.nan if self.accuracy is None else self.accuracy),
+        }
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self.num_closed = int(state["closed"])
+        self.energy_total_j = float(state["energy_total_j"])
+        self._closed_at_s = float(state["closed_at_s"])
+        accuracy = float(state["accuracy"])
+        self.accuracy = None if math.isnan(accuracy) else accuracy
+
+
+def _mean(weighted: Sequence[tuple[float, int]]) -> float | None:
+    """Return the mean of values by weight, a plain one if no weight is known; None of nothing."""
+    if not weighted:
+        return None
+    total = sum(weight for _, weight in weighted)
+    if total == 0:
+        return math.fsum(value for value, _ in weighted) / len(weighted)
+    return math.fsum(value * weight for value, weight in weighted) / total

@@ -1,0 +1,267 @@
+"""One run of a Flower app on a scenario's fleet, into a run folder."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import ClientColumns, Progress, StopReason
+from fleetsim.engine.tasks.interruption import PartialSettings
+from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.throttle import not_slowed_by_heat
+from fleetsim.flower import generators, versions
+from fleetsim.flower.app import App, read_app
+from fleetsim.flower.call_record import CallRecord
+from fleetsim.flower.client_nodes import ClientNodes, errors_of_app
+from fleetsim.flower.grid import flower_grid
+from fleetsim.flower.message_server import MessageServer, RunStopped
+from fleetsim.flower.server_app import on_virtual_clock
+from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.termination import terminable
+from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch, resolve
+from fleetsim.record.checkpoint import FOLDER
+from fleetsim.record.manifest import (
+    FlowerRecord,
+    Manifest,
+    PlatformRecord,
+    read_manifest,
+    with_platform,
+    write_manifest,
+)
+from fleetsim.record.manifest import (
+    versions as library_versions,
+)
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run_folder import choose_folder, locked
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.scenario import Scenario
+from fleetsim.schema import overrides
+from fleetsim.simulate import naming_folder, run_recorded
+
+TRAINER = "flower"
+"""Name of the trainer in manifests: the client app trains."""
+WITHOUT_EFFECT = (
+    "task, trainer, evaluate and server have no effect, except for server.eligibility and"
+    " server.interruption: the app has data, models, strategy and timeouts of its own"
+)
+
+
+@terminable()
+@one_blas_thread()
+def run(
+    app_folder: str | Path,
+    scenario: Scenario,
+    *,
+    run_config: Sequence[str] = (),
+    out: str | Path | None = None,
+    resume: bool = False,
+    allow_other_platform: bool = False,
+    shows_log: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Run:
+    """Run a Flower app on the fleet of a scenario. Its code is executed.
+
+    Args:
+        app_folder: folder with the app's `pyproject.toml`.
+        scenario: scenario with the fleet, the seed, the stop rules and the eligibility.
+        run_config: overrides of the app's configuration, `KEY=VALUE` each.
+        out: run folder; `runs/APP-SCENARIO-HASH` unless given.
+        resume: continue the unfinished run; the server app is replayed up to its checkpoint.
+        allow_other_platform: resume even on another numerical platform.
+        shows_log: show Flower's own log lines, too.
+        on_progress: callback after every round.
+        on_note: callback with a line of text about a run to resume.
+
+    Raises:
+        ScenarioError: flwr is missing or not tested, or the scenario does not suit an app.
+        DataError: the app or a file is wrong, or the app raised an exception.
+        SimulationError: an invariant was broken.
+    """
+    version = versions.require()
+    app = read_app(app_folder, run_config)
+    if isinstance(scenario.server.interruption, PartialSettings):
+        raise ScenarioError(
+            "server.interruption.kind = 'partial': a Flower app hands in whole replies alone; use"
+            " lose or resume"
+        )
+    configure_torch()
+    versions.set_task_identity()
+    logging.getLogger("flwr").setLevel(logging.INFO if shows_log else logging.WARNING)
+    size = scenario.fleet.size
+    fleet = build_fleet(
+        scenario.fleet,
+        seed=scenario.clients_seed,
+        num_samples=np.zeros(size, dtype=np.int64),
+        files=scenario.files,
+    )
+    platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
+    folder, manifest = choose_folder(
+        out,
+        _manifest_of(app, scenario, version, platform),
+        scenario=scenario.to_yaml(),
+        resume=resume,
+        on_note=on_note or (lambda line: None),
+    )
+    if manifest.status == "done":
+        return open_run(folder)
+    with naming_folder(folder), locked(folder):
+        manifest = read_manifest(folder)
+        if manifest.status == "done":
+            return open_run(folder)
+        manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
+        with _own_modules(app.folder):
+            runner = _AppRun(app, scenario, fleet, folder, on_progress)
+            begun = {"status": "running", "stop_text": None, "table_digests": None}
+            manifest = manifest.model_copy(update=begun)
+            write_manifest(folder, manifest)
+            done = run_recorded(runner, runner.recorder, folder, manifest, TRAINER)
+        runner.calls.clear()
+        return done
+
+
+@contextmanager
+def _own_modules(folder: Path) -> Iterator[None]:
+    """Forget the modules of an app after the block: another run begins with fresh ones."""
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file is not None and Path(file).is_relative_to(folder):
+                del sys.modules[name]
+
+
+class _AppRun:
+    """An app, joined with fleet, clock and record."""
+
+    def __init__(
+        self,
+        app: App,
+        scenario: Scenario,
+        fleet: Fleet,
+        folder: Path,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._app, self._seed = app, scenario.seed
+        every_rounds = scenario.checkpoint.every_rounds
+        self.recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        if state is not None and not app.settings.keep_replies:
+            raise ScenarioError(
+                f"{folder}: was run with tool.fleetsim.keep_replies = false and cannot be resumed;"
+                " run afresh"
+            )
+        self.calls = CallRecord(folder / FOLDER, is_kept=app.settings.keep_replies)
+        self._nodes = ClientNodes(
+            app, self._loaded(app.client_app), num_clients=fleet.size, seed=scenario.seed
+        )
+        self._server = MessageServer(
+            World(fleet, scenario.server.eligibility),
+            self._nodes,
+            self.recorder,
+            self.calls,
+            stop=scenario.stop,
+            energy=scenario.energy,
+            interruption=scenario.server.interruption,
+            settings=app.settings,
+            state=state,
+            on_progress=on_progress,
+        )
+        self._grid = flower_grid(self._server, self.calls, num_clients=fleet.size)
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+        return self._server.now_s
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds closed so far."""
+        return self._server.rounds.num_closed
+
+    def clients(self) -> ClientColumns:
+        """Return the clients table at this moment."""
+        return self._server.clients()
+
+    def run(self) -> StopReason:
+        """Run the server app to its end, or until a stop rule of the scenario holds.
+
+        Raises:
+            DataError: the app raised an exception.
+        """
+        records = versions.module("flwr.app", "flwr.common")
+        context = records.Context(
+            run_id=versions.RUN_ID,
+            node_id=versions.SERVER_NODE,
+            node_config={},
+            state=records.RecordDict(),
+            run_config=dict(self._app.config),
+        )
+        try:
+            with (
+                generators.seeded(self._seed, "flower/server-app"),
+                on_virtual_clock(self._grid),
+                errors_of_app(self._app, "the ServerApp"),
+            ):
+                self._loaded(self._app.server_app)(self._grid, context)
+        except RunStopped as stopped:
+            return stopped.reason
+        if self._grid.fault is not None:
+            raise self._grid.fault
+        self._server.end()
+        return StopReason("app", f"the server app has returned after {self.num_rounds} round(s)")
+
+    def _loaded(self, reference: str) -> Any:
+        """Return the app's object of this name, from its own folder."""
+        load_app = versions.module("flwr.supercore.object_ref", "flwr.common.object_ref").load_app
+        with (
+            generators.seeded(self._seed, "flower/import"),
+            errors_of_app(self._app, f"{reference}, as it was imported,"),
+        ):
+            return load_app(reference, ImportError, self._app.folder)
+
+
+def _manifest_of(
+    app: App, scenario: Scenario, version: str, platform: PlatformRecord
+) -> Manifest:
+    """Return the manifest of a run that begins now."""
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
+    data = scenario.data()
+    world = {key: data[key] for key in ("seed", "fleet", "energy")}
+    return Manifest(
+        name=f"{app.name}-{scenario.name}",
+        status="running",
+        seed=scenario.seed,
+        trainer=TRAINER,
+        flower=FlowerRecord(
+            app=app.name,
+            source_sha256=app.source_sha256,
+            config=app.config,
+            version=version,
+        ),
+        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
+        device_kinds={profile.name: profile.kind for profile in profiles},
+        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
+        scenario_hash=scenario.content_hash,
+        world_hash=overrides.content_hash({**world, "task": TRAINER}),
+        platforms=(platform,),
+        versions={**library_versions(), "flwr": version},
+        warnings=(WITHOUT_EFFECT,),
+    )
+
+
