@@ -132,6 +132,6 @@ _selector.command(
     epilog="Example: fleetsim selector break-even fedgcs.safetensors --study papers/fedgcs-mnist"
     " --arm fedgcs",
 )(train_selector.break_even)
-_flower.command(
-    "run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2"
-)(run_flower.run)
+_flower.command("run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2")(
+    run_flower.run
+)

@@ -60,7 +60,8 @@ def read_app(folder: str | Path, overrides: Sequence[str] = ()) -> App:
     of_app = _table(path, data, "tool", "flwr", "app")
     components = _table(path, data, "tool", "flwr", "app", "components")
     settings = faults.check(
-        AppSettings, Document(_table(path, data, "tool", "fleetsim"), f"{path}: tool.fleetsim", has_lines=False),
+        AppSettings,
+        Document(_table(path, data, "tool", "fleetsim"), f"{path}: tool.fleetsim", has_lines=False),
         DataError,
     )
     project = _table(path, data, "project")
@@ -159,5 +160,3 @@ def _source_sha256(folder: Path) -> str:
         name = path.relative_to(folder).as_posix().encode()
         digest.update(len(name).to_bytes(8) + name + len(content).to_bytes(8) + content)
     return digest.hexdigest()
-
-

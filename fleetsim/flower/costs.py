@@ -27,7 +27,14 @@ Flop = Annotated[float, Field(ge=0.0, le=1e21)]
 Bytes = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
 MetricName = Annotated[str, Field(min_length=1, max_length=200)]
 
-_ACCURACIES = ("accuracy", "eval_accuracy", "eval_acc", "test_accuracy", "centralized_accuracy", "acc")
+_ACCURACIES = (
+    "accuracy",
+    "eval_accuracy",
+    "eval_acc",
+    "test_accuracy",
+    "centralized_accuracy",
+    "acc",
+)
 _LOSSES = ("loss", "eval_loss", "test_loss", "centralized_loss")
 _TRAIN_LOSSES = ("train_loss", "loss", "train-loss")
 

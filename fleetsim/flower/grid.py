@@ -21,7 +21,15 @@ from fleetsim.flower.message_server import Answer, MessageServer
 _FIRST_NODE = versions.SERVER_NODE + 1
 _NODE_UNAVAILABLE = 5
 """Flower's `ErrorCode.NODE_UNAVAILABLE`."""
-_PURPOSES = {"train": Purpose.TRAIN, "evaluate": Purpose.EVALUATE, "query": Purpose.PROBE}
+_PURPOSES = {
+    "train": Purpose.TRAIN,
+    "evaluate": Purpose.EVALUATE,
+    "query": Purpose.PROBE,
+    # Of before the message API:
+    "get_parameters": Purpose.PROBE,
+    "get_properties": Purpose.PROBE,
+}
+"""Purpose of a message by the first word of its type."""
 
 
 class VirtualGrid:

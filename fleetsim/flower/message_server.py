@@ -1,9 +1,9 @@
 """Messages as tasks on the virtual clock.
 
 A message to a client is a task: its download is the message's content, its computation what the
-client app does, its upload the reply. The server app runs outside of the clock. When it sends, pulls
-or sleeps, the clock runs on until there is an answer for it; its own computation takes no virtual
-time.
+client app does, its upload the reply. The server app runs outside of the clock. When it sends,
+pulls or sleeps, the clock runs on until there is an answer for it; its own computation takes no
+virtual time.
 
 - `send_and_receive`: all messages are dispatched together. Replies come in the order of arrival.
   Those of lost clients are errors. At the timeout all other clients are cut off, and released.
@@ -213,7 +213,9 @@ class MessageServer:
             key=lambda entry: (entry[1].finished_at_s, entry[1].task.number),
         )
         answers += [
-            answer for each, result, joules in in_order if (answer := self._end(each, result, joules))
+            answer
+            for each, result, joules in in_order
+            if (answer := self._end(each, result, joules))
         ]
         if not is_closed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
@@ -469,5 +471,3 @@ class MessageServer:
         self._nodes.restore(part("nodes"))
         self._calls.restore(part("calls"))
         self._next_task = int(state["server/next_task"])
-
-

@@ -232,9 +232,7 @@ class _AppRun:
             return load_app(reference, ImportError, self._app.folder)
 
 
-def _manifest_of(
-    app: App, scenario: Scenario, version: str, platform: PlatformRecord
-) -> Manifest:
+def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:
     """Return the manifest of a run that begins now."""
     profiles = [
         profile
@@ -263,5 +261,3 @@ def _manifest_of(
         versions={**library_versions(), "flwr": version},
         warnings=(WITHOUT_EFFECT,),
     )
-
-

@@ -1,7 +1,7 @@
 """The server app on our clock: its sleep, its waiting for nodes, and what it measures itself.
 
-Within the block of `on_virtual_clock` some functions of Flower and `time.sleep` are replaced. What a
-strategy computes is untouched.
+Within the block of `on_virtual_clock` some functions of Flower and `time.sleep` are replaced. What
+a strategy computes is untouched.
 """
 
 from __future__ import annotations

@@ -32,8 +32,12 @@ _aten = torch.ops.aten
 
 def _rnn_flop(inputs: Any, weights: Any, hidden_weights: Any) -> int:
     """Return the FLOP of a recurrent layer: all its weights at every step of every sample."""
-    steps = prod(inputs.shape[:-1])
-    return 2 * steps * (weights.numel() + hidden_weights.numel())
+    num_weights = int(weights.numel()) + int(hidden_weights.numel())
+    return int(2 * prod(inputs.shape[:-1]) * num_weights)
+
+
+_attention_flop: Callable[..., int] = sdpa_flop_count
+_attention_backward_flop: Callable[..., int] = sdpa_backward_flop_count
 
 
 def _vector_flop(matrix: Any) -> int:
@@ -45,13 +49,11 @@ _MORE: dict[Any, tuple[str, Callable[..., int]]] = {
     _aten.mkldnn_rnn_layer_backward: ("rnn", lambda x, w, v, *_, **__: 2 * _rnn_flop(x, w, v)),
     _aten._scaled_dot_product_flash_attention_for_cpu: (
         "gemm",
-        lambda q, k, v, *_, **__: sdpa_flop_count(q.shape, k.shape, v.shape),
+        lambda q, k, v, *_, **__: _attention_flop(q.shape, k.shape, v.shape),
     ),
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: (
         "gemm",
-        lambda g, q, k, v, *_, **__: sdpa_backward_flop_count(
-            g.shape, q.shape, k.shape, v.shape
-        ),
+        lambda g, q, k, v, *_, **__: _attention_backward_flop(g.shape, q.shape, k.shape, v.shape),
     ),
     _aten.mv: ("gemm", lambda matrix, _: _vector_flop(matrix)),
     _aten.addmv: ("gemm", lambda _, matrix, *__, **___: _vector_flop(matrix)),
@@ -65,20 +67,18 @@ def _convolution_class(weight: Any, groups: int, is_transposed: bool) -> str:
     return "depthwise" if groups == channels > 1 else "conv"
 
 
-class TorchCount(TorchDispatchMode):
+class TorchCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counter of the operations within its block."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.flop: Counter[str] = Counter()
         self.launches = 0
         self.batches = 0
         self.updated_parameters = 0
         self._depth = 0
 
-    def __torch_dispatch__(  # type: ignore[override]  # torch's own signature has no types
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Compute an operation and count it."""
         kwargs = kwargs or {}
         packet = func._overloadpacket

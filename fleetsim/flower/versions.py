@@ -34,14 +34,23 @@ def require() -> str:
         raise ScenarioError(
             f"flwr is not installed; install it with: {INSTALL}, best in an environment of its own"
         ) from None
+    require_tested(version)
+    # Read when flwr is imported: a simulation tells nobody that it runs.
+    os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+    return version
+
+
+def require_tested(version: str) -> None:
+    """Check that a version of flwr is one of the tested ones.
+
+    Raises:
+        ScenarioError: it is not.
+    """
     if ".".join(version.split(".")[:2]) not in TESTED:
         raise ScenarioError(
             f"flwr {version}: is not a tested version, these are: {', '.join(TESTED)}; install one"
             f" of them, with: pip install 'flwr=={TESTED[-1]}.*'"
         )
-    # Read when flwr is imported: a simulation tells nobody that it runs.
-    os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
-    return version
 
 
 def module(*names: str) -> Any:

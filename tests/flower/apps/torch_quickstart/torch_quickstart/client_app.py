@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+
 from torch_quickstart.task import Net, load_data
 from torch_quickstart.task import test as test_fn
 from torch_quickstart.task import train as train_fn

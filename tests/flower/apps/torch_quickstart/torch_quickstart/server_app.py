@@ -5,6 +5,7 @@ from __future__ import annotations
 from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
+
 from torch_quickstart.task import Net
 
 app = ServerApp()
