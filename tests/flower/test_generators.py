@@ -7,7 +7,7 @@ from fleetsim.flower.generators import seeded
 
 
 def _draws():
-    return random.random(), np.random.random(), torch.rand(1).item()
+    return random.random(), np.random.random(), torch.rand(1).item()  # noqa: NPY002
 
 
 def test_an_address_determines_the_draws_of_all_three_generators():

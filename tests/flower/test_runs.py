@@ -110,8 +110,11 @@ def test_an_app_runs_unchanged_and_twice_the_same(app, accuracy, tmp_path):
     assert (train["train_flop"] > 0).all()
     assert (train["train_loss"].notna()).all()
     # The balance of joules by client, task and round.
-    assert first.ledger()["energy_j"].sum() == pytest.approx(first.rounds["energy_total_j"].iloc[-1])
-    assert open_run(tmp_path / "one").manifest.flower.app == app.replace("_", "-")
+    total_j = first.rounds["energy_total_j"].iloc[-1]
+    assert first.ledger()["energy_j"].sum() == pytest.approx(total_j)
+    record = open_run(tmp_path / "one").manifest.flower
+    assert record is not None
+    assert record.app == app.replace("_", "-")
 
 
 def test_bytes_and_samples_are_those_of_the_messages(tmp_path):
@@ -413,9 +416,11 @@ def test_without_declared_flop_a_numpy_app_is_refused(tmp_path):
         _run(app, tmp_path / "run")
 
 
-_GROWING = _CLIENT.replace('"num-examples": 10', '"num-examples": 10 + len(_CALLS)').replace(
-    "app = ClientApp()", "app = ClientApp()\n_CALLS = []"
-).replace("    [weights]", "    _CALLS.append(1)\n    [weights]")
+_GROWING = (
+    _CLIENT.replace('"num-examples": 10', '"num-examples": 10 + len(_CALLS)')
+    .replace("app = ClientApp()", "app = ClientApp()\n_CALLS = []")
+    .replace("    [weights]", "    _CALLS.append(1)\n    [weights]")
+)
 _MEASURED = _PROJECT.replace("num_samples = 10, upload_byte = 100000", "MORE")
 
 
@@ -458,7 +463,7 @@ def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
 def test_a_message_to_nobody_is_refused(tmp_path):
     app = _small_app(tmp_path / "app", "    grid.send_and_receive(messages([1]))\n")
 
-    with pytest.raises(DataError, match="to node 1; .* nodes are 2 to 11"):
+    with pytest.raises(DataError, match=r"to node 1; .* nodes are 2 to 11"):
         _run(app, tmp_path / "run")
 
 

@@ -19,7 +19,9 @@ def _counted(module, inputs):
 
 
 def test_a_perceptron_multiplies_each_weight_three_times_but_for_the_inputs_gradient():
-    work = _counted(nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 3)), torch.ones(8, 10))
+    layers = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 3))
+
+    work = _counted(layers, torch.ones(8, 10))
 
     forward, second_layer = 2 * 8 * (10 * 20 + 20 * 3), 2 * 8 * 20 * 3
     assert work.flop == (("gemm", 2 * forward + second_layer),)
