@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -131,8 +132,12 @@ def run(
 
 @contextmanager
 def _own_modules(folder: Path) -> Iterator[None]:
-    """Forget the modules of an app after the block: another run begins with fresh ones."""
+    """Find modules in an app's folder within the block, and forget them after it.
+
+    So another run begins with fresh ones. Flower's own loading keeps the folder of the app before.
+    """
     before = list(sys.path)
+    sys.path.insert(0, str(folder))
     try:
         yield
     finally:
@@ -224,12 +229,15 @@ class _AppRun:
 
     def _loaded(self, reference: str) -> Any:
         """Return the app's object of this name, from its own folder."""
-        load_app = versions.module("flwr.supercore.object_ref", "flwr.common.object_ref").load_app
+        module, _, attributes = reference.partition(":")
         with (
             generators.seeded(self._seed, "flower/import"),
             errors_of_app(self._app, f"{reference}, as it was imported,"),
         ):
-            return load_app(reference, ImportError, self._app.folder)
+            found: Any = importlib.import_module(module)
+            for attribute in attributes.split("."):
+                found = getattr(found, attribute)
+            return found
 
 
 def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.contracts import CountedWork, FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.fleet.devices import compute
 from fleetsim.fleet.devices.compute import (
     lay_out_computations,
@@ -42,6 +42,28 @@ def seconds(work: Work, num_samples: int = 10, batch_size: int = 4) -> float:
 def test_training_costs_every_batch_its_overhead_and_every_sample_three_forward_passes() -> None:
     # 2 epochs x (3 batches of 4, 4, 2 x (2 s + 2 s) + 10 samples x 0.6 s) = 2 x (12 + 6)
     assert seconds(Work(WorkKind.TRAIN, epochs=2)) == pytest.approx(36.0)
+
+
+@pytest.mark.parametrize("kind", [WorkKind.TRAIN, WorkKind.EVALUATE])
+def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind: WorkKind) -> None:
+    is_training = kind is WorkKind.TRAIN
+    passes, launches = (3, 3) if is_training else (1, 1)
+    counted = CountedWork(
+        flop=(("conv", passes * 10 * 100.0), ("gemm", passes * 10 * 50.0)),
+        batches=3,
+        launches=3 * launches * 2,
+        updated_parameters=3 * 8 if is_training else 0,
+        num_samples=10,
+    )
+    plain, of_model = Work(kind, counted=counted), Work(kind, epochs=int(is_training))
+
+    assert math.isclose(seconds(plain, num_samples=99), seconds(of_model))
+    flop = [
+        work_flop(MODEL, work, num_samples=np.array([size]), batch_size=4).tolist()
+        for work, size in ((plain, 99), (of_model, 10))
+    ]
+    assert flop[0] == flop[1]
+    assert compute.samples_of(plain, np.array([99])).tolist() == [10]
 
 
 def test_a_partial_batch_costs_a_whole_overhead_but_only_its_own_samples() -> None:
