@@ -56,7 +56,9 @@ class Scaffold:
             descent.step([gradient + shift for gradient, shift in pairs])
             tally.add(epoch, losses)
         taken = descent.num_taken * settings.optimizer.learning_rate
-        change = (start - vector_of(weights)) / taken - common
+        # A schedule may end at rate 0: no step, so no new estimate of the gradient.
+        moved = (start - vector_of(weights)) / taken if taken else common
+        change = moved - common
         return tally.update(
             state={"control": (own + change).astype(common.dtype)},
             sent={"control": change.astype(common.dtype)},

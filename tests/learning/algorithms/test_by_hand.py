@@ -56,6 +56,22 @@ def test_a_scaffold_client_that_is_stopped_divides_by_the_steps_it_took() -> Non
     assert result.state["control"] == pytest.approx([-2.0], rel=1e-12)
 
 
+def test_a_scaffold_client_at_rate_0_keeps_its_control() -> None:
+    still = LOCAL.optimizer.model_copy(update={"learning_rate": 0.0})
+    result = task(
+        Scaffold(),
+        start=1.0,
+        sample=3.0,
+        state={"control": number(0.2)},
+        received={"control": number(0.5)},
+        settings=LOCAL.model_copy(update={"optimizer": still}),
+    )
+
+    assert weight_of(result) == 1.0
+    assert result.state is not None
+    assert result.state["control"].tolist() == [0.2]
+
+
 def test_scaffolds_server_moves_its_control_by_the_changes_over_the_whole_fleet() -> None:
     """c = .5 + (-2.115 + 1) / 4, and the model is the aggregator's."""
     reports = [report(k, sent={"control": number(v)}) for k, v in ((0, -2.115), (3, 1.0))]
