@@ -88,7 +88,7 @@ def test_lumos5g_refuses_a_folder_without_it_and_another_table(tmp_path):
 
 def test_ready_strict_is_read_in_whole_days_with_unions_counted(tmp_path):
     path = tmp_path / "ready_strict.json"
-    pairs = [[90000.0, 90100.0], [86400.0, 86500.0], [90050.0, 90200.0], [99000.0, 99000.0]]
+    pairs = [[90000.0, 90200.0], [86400.0, 86500.0], [90050.0, 90100.0], [99000.0, 99000.0]]
     path.write_text(json.dumps({"u1": pairs, "u2": [], "u3": [[10.0, 20.0]]}))
     records = read_flash_ready(path)
 
