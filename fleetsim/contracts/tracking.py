@@ -1,4 +1,4 @@
-"""What a tracker is told of a run, and the Protocol of a tracker."""
+"""Facts of a run for its trackers, and the Protocol of a tracker."""
 
 from __future__ import annotations
 

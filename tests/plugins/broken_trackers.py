@@ -32,7 +32,7 @@ class HasNoEnd:
 
 
 class WantsMore(Lines):
-    def round(self, row, step):
+    def round(self, row, step):  # type: ignore[override]
         pass
 
 
