@@ -10,6 +10,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `scenario`: one YAML file that describes a run, and its checks.
 - `interactive`: `run` for scripts and notebooks.
 - `simulate`: one run from a scenario to its run folder.
+- `flower`: apps of Flower on the virtual clock.
 - `plugins`: parts of the user's own, of every kind.
 - `contracts`: types and protocols between packages.
 - `fleet`: clients and the world around them: devices, networks, batteries, people.

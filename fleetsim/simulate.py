@@ -330,7 +330,7 @@ def naming_folder(folder: Path) -> Iterator[None]:
 
 
 class RunsToTheEnd(Protocol):
-    """What runs on a clock until a rule ends it, with its rounds and clients."""
+    """A run on a clock until a rule ends it, with its rounds and clients."""
 
     @property
     def now_s(self) -> float:

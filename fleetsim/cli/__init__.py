@@ -6,8 +6,7 @@ and `fleetsim list` do not wait for them.
 - `__main__`: entry point of `python -m fleetsim.cli`.
 - `entry`: entry point of the command, with the last handler of errors.
 - `application`: the Typer application, with all verbs and the handling of interrupts.
-- `run_scenario`: the verb `run`.
-- `run_flower`: the verb `flower run`.
+- `run_scenario`: the verbs `run` and `flower run`.
 - `check_scenario`: the verbs `validate` and `check-plugin`.
 - `validate_world`: the verb `validate-world`.
 - `report_runs`: the verbs `report` and `compare`.

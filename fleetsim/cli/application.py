@@ -10,14 +10,14 @@ import typer
 from typer.core import TyperGroup
 
 from fleetsim import __version__
-from fleetsim.cli import run_flower, run_study, train_selector
+from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import check_plugin, validate
 from fleetsim.cli.fetch_data import fetch
 from fleetsim.cli.list_names import list_, schema
 from fleetsim.cli.own_measurements import calibrate, import_
 from fleetsim.cli.report_runs import compare, report
-from fleetsim.cli.run_scenario import run
+from fleetsim.cli.run_scenario import run, run_app
 from fleetsim.cli.terminal import ended
 from fleetsim.cli.validate_world import validate_world
 from fleetsim.cli.write_timeline import timeline
@@ -133,5 +133,5 @@ _selector.command(
     " --arm fedgcs",
 )(train_selector.break_even)
 _flower.command("run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2")(
-    run_flower.run
+    run_app
 )

@@ -1,4 +1,4 @@
-"""The verb `run`: simulate a scenario and report on it."""
+"""The verbs `run` and `flower run`: simulate a scenario, or a Flower app on its fleet; report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import (
     PluginOption,
     ScenarioArgument,
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
 
 _MAX_WORKERS = 1024
+
+AppArgument = Annotated[
+    Path, typer.Argument(metavar="APP_DIR", help="Folder with the app's pyproject.toml.")
+]
 
 
 class TorchDevice(StrEnum):
@@ -124,6 +129,77 @@ def run(
                 reading=reading,
                 trackers=trackers,
             )
+    finish(done, writes_report=not no_report)
+
+
+def run_app(
+    app: AppArgument,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            metavar="SCENARIO",
+            help="A YAML file or the name of a bundled scenario, for its fleet.",
+            autocompletion=completion.scenarios,
+        ),
+    ],
+    run_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run-config",
+            metavar="KEY=VALUE",
+            help="Override a key of the app's configuration; may be given many times.",
+        ),
+    ] = None,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder; runs/APP-SCENARIO-HASH unless given.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the unfinished run of this app; begin if there is none."
+        ),
+    ] = False,
+    allow_other_platform: Annotated[
+        bool,
+        typer.Option(
+            "--allow-other-platform",
+            help="Resume although the numerical platform differs; both are recorded.",
+        ),
+    ] = False,
+    log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
+    no_report: Annotated[
+        bool,
+        typer.Option(
+            "--no-report", help="Write no report.html; `fleetsim report RUN` does so later."
+        ),
+    ] = False,
+) -> None:
+    """Run a Flower app, which executes its code, on the fleet of a scenario; report on it."""
+    from fleetsim.flower import versions
+
+    versions.require()
+    settle()
+    from fleetsim import scenario as scenarios
+    from fleetsim.flower import running
+    from fleetsim.progress import watch
+
+    loaded = scenarios.load(scenario, set_ or (), seed=seed)
+    note(running.WITHOUT_EFFECT)
+    with watch(loaded, console, say) as on_progress:
+        done = running.run(
+            app,
+            loaded,
+            run_config=run_config or (),
+            out=out,
+            resume=resume,
+            allow_other_platform=allow_other_platform,
+            shows_log=log,
+            on_progress=on_progress,
+            on_note=note,
+        )
     finish(done, writes_report=not no_report)
 
 

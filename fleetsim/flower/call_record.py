@@ -28,7 +28,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _AFRESH = "run afresh, or make the server app repeat its calls: no host time, no draws of its own"
 
 Answer = list[Any] | str | None
-"""What a call returned, as JSON; long answers and replies are digests of files in the store."""
+"""Answer to a call, as JSON; long ones and replies are digests of files in the store."""
 
 
 class CallRecord:

@@ -22,8 +22,8 @@ from fleetsim.contracts import CountedWork, Purpose
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings
 
-Flop = Annotated[float, Field(ge=0.0, le=1e21)]
-"""From nothing to a week of a large data centre's accelerator."""
+Flop = Annotated[float, Field(ge=0.0, le=1e15)]
+"""From nothing to a day and more of a phone."""
 Bytes = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
 MetricName = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -74,7 +74,7 @@ class Answer:
     content: Any = None
     """Content of the reply; None: the client is lost."""
     lost: str = ""
-    """How it was lost."""
+    """Cause of the loss."""
 
 
 @dataclass(frozen=True, slots=True)
