@@ -69,7 +69,7 @@ def flowers(app: str, clients: int) -> dict[str, Any]:
 
     server = ServerApp()
 
-    @server.main()
+    @server.main()  # type: ignore[untyped-decorator]  # flwr is an extra
     def main(grid: Any, context: Any) -> None:
         context.run_config = config
         strategy_module = versions.module("flwr.serverapp.strategy.strategy")

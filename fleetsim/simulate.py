@@ -231,7 +231,8 @@ def run(
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
-        return run_recorded(server, recorder, following, folder, manifest, scenario.server.selector.kind)
+        kind = scenario.server.selector.kind
+        return run_recorded(server, recorder, following, folder, manifest, kind)
 
 
 def _own_training(scenario: Scenario, prepared: PreparedTask) -> tuple[Wire, ClientMemory | None]:

@@ -24,8 +24,8 @@ class ClientUpdate(NamedTuple):
     loss_rms: float | None = None
     """Root mean square of the samples' losses; None: as if all were equal to the mean."""
     state: Arrays | None = None
-    """What the client keeps until its next task, replacing what it kept; None: it keeps the same.
-    Names, shapes and number types are the same for all clients."""
+    """Arrays that the client keeps until its next task, in the place of those that it kept; None: it
+    keeps the same. Names, shapes and number types are the same for all clients."""
     sent: Arrays | None = None
     """Arrays that the client uploads beside the model; None: nothing."""
     metrics: Mapping[str, float] | None = None
@@ -78,7 +78,7 @@ class Wire:
 
 
 class ServerStart(NamedTuple):
-    """What the server knows before the first round."""
+    """Facts that the server knows before the first round."""
 
     parameters: Parameters
     """Initial model [P]."""

@@ -172,6 +172,7 @@ class RoundsOfMessages:
             ],
             staleness=[0] * len(in_order),
             waiting_j=[message.waiting_j for message in in_order],
+            metrics=[None] * len(in_order),
         )
         return [
             row._replace(purpose=message.purpose)

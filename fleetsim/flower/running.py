@@ -47,6 +47,7 @@ from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
 from fleetsim.simulate import naming_folder, run_recorded
+from fleetsim.trackers.following import Following
 
 TRAINER = "flower"
 """Name of the trainer in manifests: the client app trains."""
@@ -125,7 +126,9 @@ def run(
             begun = {"status": "running", "stop_text": None, "table_digests": None}
             manifest = manifest.model_copy(update=begun)
             write_manifest(folder, manifest)
-            done = run_recorded(runner, runner.recorder, folder, manifest, TRAINER)
+            done = run_recorded(
+                runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
+            )
         runner.calls.clear()
         return done
 

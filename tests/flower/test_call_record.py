@@ -23,6 +23,7 @@ def test_a_resumed_run_gets_the_same_answers_and_then_live_ones(tmp_path):
     nodes = record.answer("get_node_ids", "", _no_call)
     slept = record.answer("sleep", "1.0", _no_call)
 
+    assert isinstance(nodes, str)
     assert record.get(nodes) == b"[2, 3]"
     assert slept is None
     assert not record.is_replaying

@@ -16,7 +16,8 @@ from fleetsim.learning.data.own.own_dataset import dataset
 from fleetsim.learning.kernels.access_kernel import AccessKernel
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.local_sgd import orders
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
