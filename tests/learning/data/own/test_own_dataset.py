@@ -126,6 +126,15 @@ def test_images_of_bytes_stay_bytes_with_the_colours_first(images):
     assert inputs[:][1, 2, 0, 3] == np.float32(PIXELS[1, 0, 3, 2]) / np.float32(255)
 
 
+def test_narrow_images_with_the_colours_first_stay_so():
+    narrow = np.arange(2 * 3 * 5 * 3, dtype=np.uint8).reshape(2, 3, 5, 3)
+
+    inputs = dataset(((narrow, np.array([0, 1])),) * 2).load().train_inputs
+
+    assert isinstance(inputs, ByteImages)
+    np.testing.assert_array_equal(inputs.pixels, narrow)
+
+
 @pytest.mark.parametrize("as_picture", [False, True])
 def test_gray_images_get_a_channel(as_picture):
     gray = [Image.fromarray(one) if as_picture else one for one in PIXELS[..., 0]]
@@ -285,7 +294,8 @@ def test_images_with_other_bytes_have_another_digest():
     changed = PIXELS.copy()
     changed[1, 1, 1, 1] += 1
 
-    one, two = (dataset((images, labels), test_fraction=0.5) for images in (PIXELS, changed))
+    test = (PIXELS, labels)
+    one, two = (dataset((images, labels), test) for images in (PIXELS, changed))
 
     assert one.sha256 != two.sha256
 
