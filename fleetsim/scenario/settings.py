@@ -195,7 +195,8 @@ class Scenario(Settings):
         found = [
             [own.kind.name, own.name, own.source_sha256]
             for own in self.plugins
-            if any((own.kind.key_path or ())[: len(part)] == part for part in parts)
+            if own.kind.key_path is not None
+            and any(own.kind.key_path[: len(part)] == part for part in parts)
         ]
         return {"plugins": sorted(found)} if found else {}
 
