@@ -50,6 +50,7 @@ def run(
     partition: Partition | type | Callable[..., Any] | None = None,
     dataset: Any = None,
     local: ClientTraining | type | None = None,
+    model: Any = None,
     progress: bool | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -86,6 +87,8 @@ def run(
             test) of torch data sets, or what it returns; or a class, object or function that loads
             them, see docs/own-data.md.
         local: the same for the clients' own training.
+        model: the same for the network: a class, a function or an object of `torch.nn.Module`. An
+            object brings its weights; they are not recorded.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
         on_progress: callback after every round.
@@ -111,6 +114,7 @@ def run(
         "partition": partition,
         "dataset": dataset,
         "local": local,
+        "model": model,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
     named, own = told_apart(trackers)

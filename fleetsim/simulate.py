@@ -456,6 +456,7 @@ def _manifest_of(
         status="running",
         seed=scenario.seed,
         trainer=trainer,
+        trainer_reason=prepared.trainer_reason,
         plugins=tuple(
             PluginRecord(
                 kind=own.kind.name,

@@ -24,7 +24,7 @@ class ClientUpdate(NamedTuple):
     loss_rms: float | None = None
     """Root mean square of the samples' losses; None: as if all were equal to the mean."""
     state: Arrays | None = None
-    """Arrays that the client keeps until its next task, in the place of those that it kept; None: it
+    """Arrays that the client keeps until its next task, in the place of the former ones; None: it
     keeps the same. Names, shapes and number types are the same for all clients."""
     sent: Arrays | None = None
     """Arrays that the client uploads beside the model; None: nothing."""

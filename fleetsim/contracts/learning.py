@@ -202,3 +202,30 @@ class Partition(Protocol):
             generator: source of all random draws, seeded by the scenario. The same arguments and
                 draws give the same split.
         """
+
+
+class Model(Protocol):
+    """Network of the user's own: any `torch.nn.Module`, from a class, a function or as an object.
+
+    A class or function is called without arguments, with `samples` if it has a parameter of that
+    name, and with its settings first if it has a class `Settings`. `samples` has `input_shape`,
+    `num_classes`, `vocabulary_size` (texts) and `is_sequence` (a label at every position). It draws
+    the initial weights from torch's global generator as usual, which is at the address (seed,
+    "model") meanwhile. Parameters are float32 and all get a gradient, or have `requires_grad =
+    False`. Everything that training changes is a parameter or a float buffer.
+
+    While `self.training`, it may draw random numbers from the global generators of torch, numpy and
+    `random`, which are at the address of the job: stock dropout does. In evaluation it draws none.
+    It never changes its input.
+
+    FLOP are counted. A layer whose FLOP are not known has a method `own_flop(self, inputs) -> int`
+    for its own products; or the network an attribute `flop_per_sample`, FLOP of a forward pass by
+    class: conv, depthwise, gemm or rnn.
+    """
+
+    def forward(self, inputs: Any) -> Any:
+        """Return logits float32 [n, classes], or [n, t, classes] for a label at every position.
+
+        Args:
+            inputs: samples [n, *input_shape]: float32, or tokens int64 of texts.
+        """

@@ -12,6 +12,7 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `selectors`: the kind `selector`.
 - `aggregators`: the kind `aggregator`.
 - `partitions`: the kind `partition`.
+- `models`: the kind `model`.
 - `conformance`: rehearsals of plug-ins, `check_plugin`.
 - `datasets`: the kind `dataset`.
 - `trackers`: the kind `tracker`.

@@ -126,21 +126,27 @@ def refuse_two(plugins: Sequence[Plugin]) -> None:
 def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
     """Return a class or function as a plug-in, of the kind that it is if none is said."""
     if not isinstance(found, type):
-        kind = kind or _kind_of_function(name, said)
+        kind = kind or _kind_of_function(found, name, said)
         function_kind = kind
         return wrapped(kind, found, name, said, lambda settings: function_kind.of_function(found))
     settings = getattr(found, "Settings", None)
     if kind is None:
         kind = kind_of(found, said, name)
+    class_kind = kind
     if settings is None:
-        return wrapped(kind, found, name, said, lambda settings: found())
+        return wrapped(kind, found, name, said, lambda _: class_kind.of_class(found, None))
     word, own = _checked_settings(settings, kind, said)
-    return wrapped(kind, found, name, said, found, word=word, own=own)
+
+    def make(given: Any) -> object:
+        return class_kind.of_class(found, given)
+
+    return wrapped(kind, found, name, said, make, word=word, own=own)
 
 
-def _kind_of_function(name: str, said: str) -> type[PluginKind]:
-    """Return the kind of a function: nothing tells it, unless one kind alone takes functions."""
-    taking = [kind for kind in KINDS.values() if kind.takes_functions]
+def _kind_of_function(function: Callable[..., Any], name: str, said: str) -> type[PluginKind]:
+    """Return the only kind that may be meant by a function, by the arguments that it takes."""
+    able = [kind for kind in KINDS.values() if kind.takes_functions]
+    taking = [kind for kind in able if kind.claims_function(function)] or able
     if len(taking) == 1:
         return taking[0]
     words = " or ".join(f"--plugin {kind.name}={name}" for kind in taking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, get_args
 
@@ -70,6 +71,15 @@ class PartitionPlugins(PluginKind):
     )
     settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
     takes_functions: ClassVar[bool] = True
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function takes labels, number of clients and generator."""
+        try:
+            inspect.signature(function).bind(*cls.methods()["split"])
+        except TypeError:
+            return False
+        return True
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:

@@ -71,6 +71,16 @@ class PluginKind(ABC):
         return f"if you know it, give it with --plugin {word}"
 
     @classmethod
+    def of_class(cls, found: type, settings: Settings | None) -> object:
+        """Return a new object of the user's class, made with its settings if it has some."""
+        return found() if settings is None else found(settings)
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function may be of this kind, by the arguments that it takes."""
+        return cls.takes_functions
+
+    @classmethod
     def fault(cls, made: object) -> str | None:
         """Return why an object cannot be of this kind, with the way out; None if it can.
 

@@ -167,6 +167,8 @@ class Manifest(Settings):
     """Root of every random draw."""
     trainer: str
     """Name of the trainer."""
+    trainer_reason: str | None = None
+    """Why it was chosen for a network of the user's own, in one line; null for fleetsim's."""
     plugins: tuple[PluginRecord, ...] = ()
     """Parts of the user's own; all others were fleetsim's."""
     data_sha256: Hash | None = None

@@ -12,7 +12,9 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
+from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.training import trainer_choice
@@ -35,12 +37,25 @@ def contradictions(scenario: Scenario) -> list[Fault]:
         *_of_task(scenario),
         *_of_algorithm(scenario),
         *_of_stop(scenario),
+        *_of_paper_cost(scenario),
     ]
     wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model, scenario.task.local)
     if wrong_trainer is not None:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
     return found
+
+
+def _of_paper_cost(scenario: Scenario) -> Iterator[Fault]:
+    model = scenario.task.model
+    if not isinstance(model, CostSettings):
+        return
+    if model.has_wire_sizes and not isinstance(scenario.server.compression, UncompressedSettings):
+        key = "download_byte" if model.upload_byte is None else "upload_byte"
+        says = "is the size on the wire, which server.compression would change; leave out one"
+        yield ("task", "model", key), says
+    if model.sample_byte is None and not isinstance(scenario.fleet.memory, UncheckedSettings):
+        yield ("task", "model", "sample_byte"), MEMORY_NEEDS
 
 
 def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:

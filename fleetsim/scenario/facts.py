@@ -7,6 +7,7 @@ from functools import cached_property
 
 from fleetsim.fleet.devices.assignment import file_names, load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
+from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
 from fleetsim.fleet.devices.uncertainty import uncertain_figures
@@ -33,6 +34,7 @@ def facts_of(scenario: Scenario) -> Facts:
         is_buffered=isinstance(scenario.server, BufferedServerSettings),
         can_train=not isinstance(scenario.task.dataset, BlankSettings),
         partition=scenario.task.partition.kind,
+        checks_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
         last_round=scenario.stop.last_round,
     )
 
@@ -47,6 +49,7 @@ class _ScenarioFacts:
     is_buffered: bool
     can_train: bool
     partition: str
+    checks_memory: bool
     last_round: int
 
     @cached_property

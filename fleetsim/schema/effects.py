@@ -96,6 +96,10 @@ class Facts(Protocol):
     def partition(self) -> str:
         """Kind of the partition."""
 
+    @property
+    def checks_memory(self) -> bool:
+        """True if an SGD step must fit into the free memory of a device."""
+
 
 @dataclass(frozen=True)
 class ActsIf:
@@ -231,6 +235,11 @@ TRAINING = ActsIf(
     lambda _, facts: facts.can_train,
     "the blank data set trains nothing",
     "choose a data set with samples",
+)
+MEMORY_CHECKED = ActsIf(
+    lambda _, facts: facts.checks_memory,
+    "fleet.memory checks nothing",
+    "set fleet.memory.kind to share",
 )
 
 

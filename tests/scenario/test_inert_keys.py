@@ -23,6 +23,9 @@ SHARED = "fleet.shared_links={server_in_bit_per_s: 1.0e6}"
 EVERYDAY = "fleet.battery.everyday={}"
 BUFFERED = "server={mode: buffered, concurrency: 2, buffer_size: 1}"
 BLANK = "task.dataset={kind: blank, input_shape: [64]}"
+ON_PAPER = (
+    "task.model={kind: cost, flop_per_sample: {gemm: 1.0e6}, layers: {gemm: 2}, parameters: 9}"
+)
 MEMORY = "fleet.memory={kind: share, free_fraction: [0.5, 0.9]}"
 SELECTOR = "server.selector={kind: %s}"
 VALIDATED = "evaluate.validation_fraction=0.1"
@@ -212,6 +215,8 @@ EXAMPLES = {
     "SharedLinksSettings.cell_down_bit_per_s": inert(
         "fleet.shared_links.cell_down_bit_per_s=10", VMS, SHARED
     ),
+    "CostSettings.sample_byte": inert("task.model.sample_byte=9", ON_PAPER, BLANK),
+    "CostSettings.unfolded_byte": inert("task.model.unfolded_byte=9", ON_PAPER, BLANK),
     "EnginesSettings.phone": inert("fleet.memory.engines.phone=autograd", VMS, MEMORY),
     "EnginesSettings.board": inert("fleet.memory.engines.board=mnn", VMS, MEMORY),
     "EnginesSettings.vm": inert("fleet.memory.engines.vm=mnn", BOARDS, MEMORY),
@@ -371,6 +376,9 @@ ALWAYS_ACT = {
     "Cifar10Settings": "folder train_samples test_samples pixels",
     "ClientDirichletSettings": "min_samples when_infeasible",
     "CentralPrivacySettings": "sampling",
+    "ClassFlop": "conv depthwise gemm rnn",
+    "ClassLayers": "conv depthwise gemm rnn",
+    "CostSettings": "download_byte upload_byte",
     "Condition": "min_ram_gib min_free_ram_gib all_of any_of none_of",
     "DirichletSettings": "min_samples when_short",
     "DivFlSettings": "refresh vectors metric search weights ties",

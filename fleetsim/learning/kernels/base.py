@@ -9,6 +9,7 @@ A job's result does not depend on earlier jobs of the kernel, nor on the process
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.quoting import quoted
 
 ServerSet = Literal["test", "validation"]
@@ -98,6 +100,7 @@ class Kernel:
         local_settings: LocalSettings,
         seed: int,
         torch_device: str = "cpu",
+        seeds_draws: bool = False,
     ) -> None:
         """Build it.
 
@@ -107,11 +110,14 @@ class Kernel:
             local_settings: batch size, optimizer and proximal term of all clients.
             seed: root seed of the run.
             torch_device: "cpu" or "cuda".
+            seeds_draws: if true, global random generators are set to the address of every job and
+                restored after it, for networks that draw from them.
 
         Raises:
             ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
+        self._seeds_draws = seeds_draws
         configure_torch()
         self._module = module.to(self._device)
         self._uses_onednn = False
@@ -156,6 +162,15 @@ class Kernel:
                 return self._train(jobs)
             return [self._run(job) for job in jobs]
 
+    def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
+        """Return a context in which global generators are at an address, if they are to be set."""
+        if not self._seeds_draws:
+            return nullcontext()
+        return addressed_generators(rng.torch_seed(self._seed, purpose, *indices), self._device)
+
+    def _of_job(self, job: Job) -> AbstractContextManager[object]:
+        return self._draws("draws", job.client, *job.address)
+
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -175,9 +190,16 @@ class Kernel:
             if rows is None:
                 raise ValueError("no samples are kept for selectors")
             inputs, labels = self._samples(rows[first:stop])
-        with onednn(is_allowed=self._uses_onednn):
-            losses, hits = local_sgd.losses_and_hits(self._module, parameters, inputs, labels)
-        return losses.cpu().numpy(), hits.cpu().numpy()
+        # What is drawn for a sample does not depend on the range that a process is given.
+        size = local_sgd.CHUNK if self._seeds_draws else max(1, stop - first)
+        parts = zip(torch.split(inputs, size), torch.split(labels, size), strict=True)
+        losses, hits = [], []
+        for index, part in enumerate(parts):
+            with onednn(is_allowed=self._uses_onednn), self._draws("server", first + index * size):
+                some = local_sgd.losses_and_hits(self._module, parameters, *part)
+            losses.append(some[0].cpu().numpy())
+            hits.append(some[1].cpu().numpy())
+        return np.concatenate(losses), np.concatenate(hits)
 
     def num_server_samples(self, server_set: ServerSet) -> int:
         """Return the number of samples of a set of the server."""
@@ -189,6 +211,11 @@ class Kernel:
     def forms(self) -> dict[str, str]:
         """Return the forms of computing that the kernel chose, by name; none here."""
         return {}
+
+    @property
+    def module(self) -> nn.Module:
+        """Network that the kernel computes on; its weights are those of the last job."""
+        return self._module
 
     @property
     def is_on_cpu(self) -> bool:
@@ -218,20 +245,22 @@ class Kernel:
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Compute trainings of one chunk, which have one learning rate."""
         settings = self._settings_at(self._rate_of(jobs[0]))
-        return [
-            local_sgd.train(
-                self._module,
-                job.base,
-                *self._samples(self._data.shares[job.client]),
-                settings,
-                epochs=job.work.epochs,
-                stream=self._stream(job),
-                most_steps=job.most_steps,
-                tells_epoch_losses=job.work.tells_epoch_losses,
-                step_stream=self._step_stream(job),
-            )
-            for job in jobs
-        ]
+        results = []
+        for job in jobs:
+            with self._of_job(job):
+                result = local_sgd.train(
+                    self._module,
+                    job.base,
+                    *self._samples(self._data.shares[job.client]),
+                    settings,
+                    epochs=job.work.epochs,
+                    stream=self._stream(job),
+                    most_steps=job.most_steps,
+                    tells_epoch_losses=job.work.tells_epoch_losses,
+                    step_stream=self._step_stream(job),
+                )
+            results.append(result)
+        return results
 
     def _rate_of(self, job: Job) -> float:
         """Return the learning rate of a training."""
@@ -247,18 +276,19 @@ class Kernel:
 
     def _run(self, job: Job) -> JobResult:
         """Compute a job that is not a training."""
-        match job.work.kind:
-            case WorkKind.EVALUATE:
-                return local_sgd.evaluate(self._module, job.base, *self._samples(self._drawn(job)))
-            case WorkKind.GRADIENT:
-                return local_sgd.gradient(
-                    self._module,
-                    job.base,
-                    *self._samples(self._drawn(job)),
-                    label_smoothing=self._local_settings.label_smoothing,
-                )
-            case _:
-                return JobResult(num_samples=0)
+        with self._of_job(job):
+            match job.work.kind:
+                case WorkKind.EVALUATE:
+                    samples = self._samples(self._drawn(job))
+                    return local_sgd.evaluate(self._module, job.base, *samples)
+                case WorkKind.GRADIENT:
+                    samples = self._samples(self._drawn(job))
+                    smoothing = self._local_settings.label_smoothing
+                    return local_sgd.gradient(
+                        self._module, job.base, *samples, label_smoothing=smoothing
+                    )
+                case _:
+                    return JobResult(num_samples=0)
 
     def _stream(self, job: Job) -> np.random.Generator:
         """Return the random stream of a job."""

@@ -44,6 +44,7 @@ class OwnTrainingKernel(Kernel):
             step_stream=self._step_stream(job),
             evaluation=None if evaluated is None else partial(self._samples, evaluated[job.client]),
         )
-        found = run_algorithm(self._algorithm, self._module, job.base, data, self._stream(job))
+        with self._of_job(job):
+            found = run_algorithm(self._algorithm, self._module, job.base, data, self._stream(job))
         tells = job.work.tells_epoch_losses
         return found if tells else found._replace(epoch_losses=None)

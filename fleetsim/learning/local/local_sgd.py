@@ -33,7 +33,7 @@ from fleetsim.counts import num_batches
 from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.dropout import dropping_out
+from fleetsim.learning.models.dropout import dropping_out, use_whole_network
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
 
 
@@ -159,6 +159,7 @@ def gradient(
     """
     load_flat(module, base)
     module.train()
+    use_whole_network(module)
     named = {name: value for name, value in module.named_parameters() if value.requires_grad}
     sums = {name: torch.zeros_like(value) for name, value in named.items()}
     loss_of = losses_of(module, label_smoothing)

@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim.contracts import StepMemory
 from fleetsim.learning.local.local_sgd import HasLoss
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.own.global_generators import addressed_generators
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -31,18 +32,21 @@ def step_memory(
     local: LocalSettings,
     *,
     num_more_copies: int = 0,
+    takes_tokens: bool | None = None,
 ) -> StepMemory:
     """Return the memory of a step of local training; the module is not changed.
 
     Args:
-        module: the network on the CPU. Its inputs are [n, *input_shape], int64 tokens if it has an
-            embedding, else float32.
+        module: the network on the CPU.
         input_shape: shape of one sample.
         local: optimizer and proximal term.
         num_more_copies: copies of the weights that an algorithm of its own holds beside them.
+        takes_tokens: True if its inputs [n, *input_shape] are int64 tokens, False if they are
+            float32; None: tokens if it has an embedding.
     """
     module = copy.deepcopy(module).train()
-    takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
+    if takes_tokens is None:
+        takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
     # Two samples: BatchNorm refuses a batch of a single value.
     samples = torch.zeros(2, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     unfolded_byte = 0
@@ -52,7 +56,9 @@ def step_memory(
         unfolded_byte += _unfolded_byte(layer, outputs)
 
     def loss() -> Tensor:
-        logits = module(samples).flatten(0, -2)
+        # Dropout of a user's network draws masks, which no later draw may notice.
+        with addressed_generators(0):
+            logits = module(samples).flatten(0, -2)
         labels = torch.zeros(len(logits), dtype=torch.int64)
         if isinstance(module, HasLoss):
             return module.losses(logits, labels).mean()

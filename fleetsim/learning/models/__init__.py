@@ -10,4 +10,6 @@
 - `dropout`: dropout with masks drawn from the address of a job.
 - `flat_vector`: flat vector of a network's weights, and its layout.
 - `cost`: FLOP, parameters and bytes of a network.
+- `paper_cost`: cost of a model that exists on paper only.
+- `own`: networks of the user's own, from a class or function of theirs.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -39,7 +40,13 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
     Raises:
         ValueError: the FLOP of a layer are not known.
     """
-    flop, layer_counts = _forward_pass(module, input_shape)
+    return cost_of(module, *_forward_pass(module, input_shape))
+
+
+def cost_of(
+    module: nn.Module, flop: Mapping[str, float], layer_counts: Mapping[str, int]
+) -> ModelCost:
+    """Return the cost of a network whose FLOP and layers by operation class are known."""
     return ModelCost(
         forward_flop=flop,
         num_parameters=sum(parameter.numel() for parameter in module.parameters()),
@@ -61,10 +68,10 @@ def _forward_pass(
     layers: Counter[str] = Counter()
 
     def count(layer: nn.Module, inputs: tuple[Tensor, ...], outputs: Any) -> None:
-        spent, kind = _layer_flop(layer, inputs[0], outputs), _operation_class(layer)
+        spent, kind = layer_flop(layer, inputs[0], outputs), operation_class(layer)
         flop[kind] += spent
         if spent > 0:
-            layers[kind] += _num_launched(layer)
+            layers[kind] += num_launched(layer)
 
     hooks = [layer.register_forward_hook(count) for layer in module.modules()]
     was_training = module.training
@@ -78,14 +85,14 @@ def _forward_pass(
     return {kind: float(count) for kind, count in flop.items() if count > 0}, dict(layers)
 
 
-def _num_launched(layer: nn.Module) -> int:
+def num_launched(layer: nn.Module) -> int:
     """Return the number of layers that a device launches one at a time for this module."""
     if isinstance(layer, nn.RNNBase):
         return layer.num_layers * (2 if layer.bidirectional else 1)
     return 1
 
 
-def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
+def layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
     """Return the FLOP of a layer itself, without its sub-layers."""
     match layer:
         case SpendsFlop():
@@ -111,7 +118,7 @@ def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
             )
 
 
-def _operation_class(layer: nn.Module) -> str:
+def operation_class(layer: nn.Module) -> str:
     """Return the class of the arithmetic of a layer itself, without its sub-layers."""
     if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return "depthwise" if layer.groups == layer.in_channels > 1 else "conv"

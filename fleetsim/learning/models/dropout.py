@@ -1,5 +1,8 @@
 """Dropout whose masks are drawn from the address of a job, not from a shared generator.
 
+`Dropout` is that of fleetsim's own networks. Torch's own layers with dropout, in networks of users,
+draw from the global generator, which a kernel sets to the address of the job.
+
 In an SGD step each unit is left out with chance p and the others are scaled by 1 / (1 - p).
 Evaluation, and gradients for a selector, use the whole network. Source: docs/models/learning.md.
 """
@@ -14,6 +17,14 @@ import torch
 from torch import Tensor, nn
 
 _SEEDS = 2**63
+_STOCK = (
+    nn.modules.dropout._DropoutNd,
+    nn.MultiheadAttention,
+    nn.RReLU,
+    nn.FractionalMaxPool2d,
+    nn.FractionalMaxPool3d,
+)
+"""Torch's layers that draw random numbers in training mode; recurrent ones do with dropout."""
 
 
 class Dropout(nn.Module):
@@ -58,3 +69,13 @@ def dropping_out(module: nn.Module, stream: np.random.Generator) -> Iterator[Non
     finally:
         for layer in layers:
             layer.generator = None
+
+
+def use_whole_network(module: nn.Module) -> None:
+    """Switch off the dropout of torch's own layers in a network in training mode.
+
+    Its next `train()` switches it on again.
+    """
+    for layer in module.modules():
+        if isinstance(layer, _STOCK) or (isinstance(layer, nn.RNNBase) and layer.dropout > 0.0):
+            layer.training = False

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.own.building import build_own
+from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings
 
 _MAX_PARAMETERS = 1_000_000_000
@@ -31,7 +33,7 @@ class DrawsItsWeights(Protocol):
 
 
 def build_model(
-    settings: ModelSettings,
+    settings: ModelSettings | OwnModelKind,
     *,
     input_shape: tuple[int, ...],
     num_classes: int,
@@ -42,7 +44,8 @@ def build_model(
     """Return the network of a scenario with its initial weights, on the CPU.
 
     Weights come from the stream (seed, "model") in layer order; docs/models/models.md has their
-    distributions. The global random state is neither read nor changed.
+    distributions. The global random state is neither read nor changed. A network of the user's own
+    draws its weights itself.
 
     The other arguments than the settings and the root seed are those of `SampleForm`.
 
@@ -50,6 +53,8 @@ def build_model(
         ScenarioError: the network does not fit samples of this shape, or is too large.
     """
     samples = SampleForm(input_shape, num_classes, vocabulary_size, is_sequence)
+    if isinstance(settings, OwnModelKind):
+        return build_own(settings, samples, seed=seed)
     _check_fit(settings, samples)
     # Layers made on the meta device draw nothing from torch's global random state.
     with torch.device("meta"):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.paper_cost import CostSettings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -261,6 +262,7 @@ ModelSettings = Annotated[
     | Vgg16Settings
     | ShuffleNetV2Settings
     | LstmSettings
-    | Gpt2Settings,
+    | Gpt2Settings
+    | CostSettings,
     Field(discriminator="kind"),
 ]

@@ -7,4 +7,5 @@
 - `pending_jobs`: jobs that wait until their results are requested.
 - `trainers`: trainers, with and without real training.
 - `preparation`: preparation of a scenario's learning task.
+- `own`: networks of the user's own: checks of their training, and their trainer.
 """

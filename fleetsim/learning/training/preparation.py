@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from fleetsim.contracts import (
     BoolArray,
@@ -30,11 +31,16 @@ from fleetsim.learning.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.own.own_cost import own_cost
+from fleetsim.learning.models.own.own_model import OwnModelKind
+from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
 from fleetsim.learning.partition.client_samples import split_samples
 from fleetsim.learning.partition.holdout import num_held
 from fleetsim.learning.partition.membership import label_coverage
-from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+from fleetsim.learning.training.own.trainer_choice import checked_trainer
+from fleetsim.learning.training.settings import TaskSettings, TrainerKind, TrainerSettings
 from fleetsim.learning.training.trainer_choice import choose_trainer, kernel_class
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
 from fleetsim.quoting import quoted
@@ -82,6 +88,8 @@ class PreparedTask:
     trainer: Trainer
     trainer_kind: str
     """Kind of trainer, `UNTRAINED` without training."""
+    trainer_reason: str | None
+    """Why that trainer was chosen for a network of the user's own; None for fleetsim's."""
     platform: dict[str, str]
     """Numerical platform of this process, by feature."""
     forms: dict[str, str]
@@ -96,9 +104,15 @@ class PreparedTask:
     """SHA-256 of the content of the user's own data set; None: it is none."""
     algorithm: ClientTraining | None = None
     """Own training of the clients; None: the built-in one."""
+    paper: CostSettings | None = None
+    """Model that exists on paper only; None: a network. `parameters` then has no meaning."""
 
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
+        if self.paper is not None:
+            if self.paper.has_wire_sizes:
+                return self.paper.upload_byte or self.cost.payload_byte
+            return compression.num_byte(self.cost.num_parameters)
         others_byte = self.cost.payload_byte - self.parameters.nbytes
         return others_byte + compression.num_byte(self.parameters.size)
 
@@ -117,6 +131,13 @@ class _Samples:
     data: TrainerData | None = None
     owners: tuple[str, ...] | None = None
     data_sha256: str | None = None
+
+    @property
+    def form(self) -> SampleForm:
+        """Form of the samples, for which a network is built."""
+        return SampleForm(
+            self.input_shape, self.num_classes, self.vocabulary_size, self.is_sequence
+        )
 
 
 def prepare_task(
@@ -142,6 +163,8 @@ def prepare_task(
     """
     require_portable(torch_device=torch_device)
     task, seed = request.task, request.seed
+    if isinstance(task.model, CostSettings) and train:
+        refuse_training()
     if isinstance(task.dataset, BlankSettings):
         if train:
             raise ScenarioError(
@@ -155,6 +178,8 @@ def prepare_task(
         samples = _split(request, dataset)
     else:
         samples = _split(request, prefetched.take())
+    if isinstance(task.model, CostSettings):
+        return _on_paper(request, task.model, samples)
     module = build_model(
         task.model,
         input_shape=samples.input_shape,
@@ -167,19 +192,15 @@ def prepare_task(
     wrong = task.local.augmentation.fault(samples.input_shape, are_numbers=are_numbers)
     if wrong is not None:
         raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
-    parameters, cost = flatten(module), model_cost(module, samples.input_shape)
     algorithm = task.local.algorithm.build()
-    cost = replace(cost, train_factor=getattr(algorithm, "train_factor", 1.0))
-    if request.measures_memory:
-        more = getattr(algorithm, "num_copies", 0)
-        memory = step_memory(module, samples.input_shape, task.local, num_more_copies=more)
-        cost = replace(cost, memory=memory)
+    parameters, cost = flatten(module), _cost_of(module, request, samples, algorithm)
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
     kind: str = UNTRAINED
     trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
     forms: dict[str, str] = {}
+    reason = None
     if train:
         assert samples.data is not None  # a blank data set was refused above
         is_accessed = samples.data.accessed is not None
@@ -189,10 +210,13 @@ def prepare_task(
                 " that stay the same, and this data set makes them at each access; leave one out"
             )
         wanted = _serial(request.trainer) if is_accessed else request.trainer
-        kind = chosen = choose_trainer(wanted, task.model, task.local, torch_device=torch_device)
+        chosen, reason = _trainer_of(module, request, wanted, samples, cost, torch_device)
+        kind = chosen
         options: dict[str, Any] = {}
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
+        if isinstance(task.model, OwnModelKind):
+            options["seeds_draws"] = True
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
@@ -213,6 +237,7 @@ def prepare_task(
         cost=cost,
         trainer=trainer,
         trainer_kind=kind,
+        trainer_reason=reason,
         platform=resolve(torch_device=torch_device if train else "cpu"),
         forms=forms,
         test_labels=samples.data.test_labels if train and samples.data is not None else None,
@@ -240,6 +265,88 @@ def _serial(wanted: TrainerSettings) -> TrainerSettings:
             " access; use auto or serial, or leave transform_each_access out"
         )
     return wanted.model_copy(update={"kind": "serial"})
+
+
+def _on_paper(request: TaskRequest, model: CostSettings, samples: _Samples) -> PreparedTask:
+    """Return the task of a model that exists on paper only, without a network."""
+    local = request.task.local
+    algorithm = local.algorithm.build()
+    num_copies = 2 + local.optimizer.num_moments + bool(local.proximal_mu)
+    num_copies += getattr(algorithm, "num_copies", 0)
+    cost = model.cost(num_copies=num_copies if request.measures_memory else None)
+    return PreparedTask(
+        num_samples=samples.num_samples,
+        num_evaluated=samples.num_evaluated,
+        parameters=np.zeros(1, dtype=np.float32),
+        buffers=np.zeros(1, dtype=np.bool_),
+        cost=replace(cost, train_factor=getattr(algorithm, "train_factor", 1.0)),
+        trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
+        trainer_kind=UNTRAINED,
+        trainer_reason=None,
+        platform=resolve(torch_device="cpu"),
+        forms={},
+        test_labels=None,
+        label_coverage=samples.label_coverage,
+        owners=samples.owners,
+        data_sha256=samples.data_sha256,
+        algorithm=algorithm,
+        paper=model,
+    )
+
+
+def _cost_of(
+    module: nn.Module, request: TaskRequest, samples: _Samples, algorithm: ClientTraining | None
+) -> ModelCost:
+    """Return the cost of a network, with the memory of a step if that is measured.
+
+    Raises:
+        ScenarioError: the FLOP of a network of the user's own cannot be counted.
+    """
+    model, form = request.task.model, samples.form
+    if isinstance(model, OwnModelKind):
+        cost = own_cost(module, form, model)
+    else:
+        cost = model_cost(module, form.input_shape)
+    cost = replace(cost, train_factor=getattr(algorithm, "train_factor", 1.0))
+    if request.measures_memory:
+        memory = step_memory(
+            module,
+            form.input_shape,
+            request.task.local,
+            num_more_copies=getattr(algorithm, "num_copies", 0),
+            takes_tokens=form.vocabulary_size is not None,
+        )
+        cost = replace(cost, memory=memory)
+    return cost
+
+
+def _trainer_of(
+    module: nn.Module,
+    request: TaskRequest,
+    wanted: TrainerSettings,
+    samples: _Samples,
+    cost: ModelCost,
+    torch_device: str,
+) -> tuple[TrainerKind, str | None]:
+    """Return the kind of trainer, with the reason for a network of the user's own.
+
+    Raises:
+        ScenarioError: the scenario's trainer cannot train this network.
+    """
+    model, local = request.task.model, request.task.local
+    if not isinstance(model, OwnModelKind):
+        return choose_trainer(wanted, model, local, torch_device=torch_device), None
+    chosen = checked_trainer(
+        wanted,
+        model,
+        module,
+        samples.form,
+        cost=cost,
+        num_samples=samples.num_samples,
+        local=local,
+        torch_device=torch_device,
+    )
+    return chosen.kind, chosen.reason
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> _Samples:

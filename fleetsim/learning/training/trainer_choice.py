@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
@@ -69,7 +70,7 @@ def _fastest(model: ModelSettings, local: LocalSettings, *, on_cpu: bool) -> Tra
 
 
 def fault(
-    wanted: TrainerSettings, model: ModelSettings, local: LocalSettings
+    wanted: TrainerSettings, model: ModelSettings | OwnModelKind, local: LocalSettings
 ) -> tuple[str, str] | None:
     """Return the wrong key of `trainer` and the reason; None if the settings suit the model."""
     if wanted.precision == "mixed" and wanted.kind != "vectorised":
@@ -88,13 +89,15 @@ def fault(
             " within_task schedule, max_gradient_norm or label_smoothing; use auto or vectorised"
         )
         return "kind", says
+    if isinstance(model, OwnModelKind):
+        return None  # every trainer is tried on the network itself, see `training.own`
     if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
         return None
     those = ", ".join(sorted(TRAINS[wanted.kind]))
     return "kind", f"{wanted.kind} trains {those} alone, not {model.kind}; use auto or serial"
 
 
-def _has_dropout(model: ModelSettings) -> bool:
+def _has_dropout(model: ModelSettings | OwnModelKind) -> bool:
     return isinstance(model, TwoNNSettings) and model.dropout > 0.0
 
 

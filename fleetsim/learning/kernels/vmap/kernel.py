@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,11 +52,14 @@ class VectorisedKernel(Kernel):
         stack, inputs, labels = stack_samples(
             self._stack_jobs(jobs), self._all_samples, self._labels
         )
-        return train_stack(
-            self._module,
-            stack,
-            inputs,
-            labels,
-            self._settings_at(self._rate_of(jobs[0])),
-            precision=self._precision,
-        )
+        with warnings.catch_warnings():
+            # Torch computes some operations for one client at a time, which changes no result.
+            warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+            return train_stack(
+                self._module,
+                stack,
+                inputs,
+                labels,
+                self._settings_at(self._rate_of(jobs[0])),
+                precision=self._precision,
+            )

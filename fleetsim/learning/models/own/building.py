@@ -1,0 +1,54 @@
+"""Building of a network of the user's own, with addressed random draws.
+
+The user's class or function draws the initial weights itself, as torch's layers do when they are
+made, from global generators that are set to the address (seed, "model") and restored afterwards. So
+equal seeds give equal weights, whatever was drawn before.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from fleetsim import rng
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.own import module_checks
+from fleetsim.learning.models.own.global_generators import addressed_generators
+from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
+from fleetsim.learning.models.own.own_model import OwnModelKind
+from fleetsim.learning.models.own.synthetic_samples import zero_batch
+
+_BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+
+
+def build_own(settings: OwnModelKind, samples: SampleForm, *, seed: int) -> nn.Module:
+    """Return the network with its initial weights on the CPU, checked.
+
+    A BatchNorm's count of batches is left out, as in fleetsim's own networks: nothing reads it
+    where the running statistics decay at a fixed rate.
+
+    Args:
+        settings: settings that make the network.
+        samples: form of the samples.
+        seed: root seed of the run.
+
+    Raises:
+        ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
+    """
+    try:
+        with addressed_generators(rng.torch_seed(seed, "model")):
+            module = settings.build(samples).to("cpu")
+            if any(nn.parameter.is_lazy(value) for value in module.parameters()):
+                # Lazy layers take their sizes from the samples of a first pass.
+                with torch.no_grad(), from_code_of("its first forward pass, for its lazy layers,"):
+                    module.eval()(zero_batch(samples, 2))
+        module.train()
+        module_checks.check_weights(module)
+        for layer in module.modules():
+            if isinstance(layer, _BATCH_NORMS):
+                layer.num_batches_tracked = None
+        module_checks.check_forward(module, samples)
+    except ModelFaultError as fault:
+        raise ScenarioError(f"{settings.said}: {fault}") from fault
+    return module

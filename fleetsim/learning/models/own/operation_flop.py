@@ -1,0 +1,152 @@
+"""FLOP of a network of the user's own, by its layers and by torch's operations.
+
+One sample passes through the network, in evaluation mode. A layer for which `cost.layer_flop` has a
+rule (linear, convolution, recurrent, or with an `own_flop`) counts by that rule. Everywhere else
+torch's operations are watched as they are computed, and products count by torch's own formulas:
+those in a network's own `forward`, in `nn.MultiheadAttention`, in `scaled_dot_product_attention`.
+An operation that may multiply and has no formula is an error that names the layer.
+
+Attention is computed by its definition here, over the whole square of positions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fleetsim.learning.models.cost import SpendsFlop, layer_flop, num_launched, operation_class
+from fleetsim.learning.models.own.counted_operations import (
+    is_free,
+    product_class,
+    product_flop,
+)
+from fleetsim.learning.models.own.model_fault import ModelFaultError
+
+_RULED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LSTM, nn.GRU, nn.RNN)
+
+
+def counted_flop(
+    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
+) -> tuple[Mapping[str, float], Mapping[str, int]]:
+    """Return FLOP of a sample's forward pass, and layers with FLOP, by class, none of them 0.
+
+    A layer is one that a device launches by itself: a layer with a rule, or else every product.
+
+    Args:
+        module: network; it does not change.
+        samples: batch of one sample on its device.
+        is_lenient: if true, operations without a formula count as free.
+
+    Raises:
+        ModelFaultError: the FLOP of a layer are not known.
+    """
+    count = _Count(module, is_lenient=is_lenient)
+    was_training = {layer: layer.training for layer in module.modules()}
+    with_fastpath = torch.backends.mha.get_fastpath_enabled()
+    # Fused forms of attention have no formula on the CPU.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        module.eval()
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), count.watching(module), count:
+            module(samples)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(with_fastpath)
+        for layer, mode in was_training.items():
+            layer.training = mode
+    return count.flop, count.layers
+
+
+def _has_rule(layer: nn.Module) -> bool:
+    """Return whether `layer_flop` knows a layer: its own rule, or a stock layer's `forward`."""
+    if isinstance(layer, SpendsFlop):
+        return True
+    return any(type(layer).forward is stock.forward for stock in _RULED)
+
+
+class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Count of FLOP and layers while a network computes."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True, torch's default, imports its compiler, which takes seconds.
+        return False
+
+    def __init__(self, module: nn.Module, *, is_lenient: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._names = {layer: name for name, layer in module.named_modules()}
+        self._root = module
+        self._is_lenient = is_lenient
+        self._inside: list[nn.Module] = []
+        self._flop: Counter[str] = Counter()
+        self._layers: Counter[str] = Counter()
+
+    @property
+    def flop(self) -> dict[str, float]:
+        """FLOP by class."""
+        return {kind: float(number) for kind, number in self._flop.items() if number > 0}
+
+    @property
+    def layers(self) -> dict[str, int]:
+        """Layers with FLOP by class."""
+        return dict(self._layers)
+
+    @contextmanager
+    def watching(self, module: nn.Module) -> Iterator[None]:
+        """Know inside the block which layer computes, and count layers with a rule."""
+        hooks = []
+        for layer in module.modules():
+            hooks.append(layer.register_forward_pre_hook(self._enter))
+            hooks.append(layer.register_forward_hook(self._leave, with_kwargs=True))
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _enter(self, layer: nn.Module, inputs: Any) -> None:
+        self._inside.append(layer)
+
+    def _leave(self, layer: nn.Module, inputs: Any, named: dict[str, Any], outputs: Any) -> None:
+        self._inside.pop()
+        if not _has_rule(layer):
+            return
+        given = [*inputs, *named.values()][0]
+        first = given.data if isinstance(given, PackedSequence) else given
+        self._add(operation_class(layer), layer_flop(layer, first, outputs), num_launched(layer))
+
+    def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
+        if flop > 0:
+            self._flop[kind] += flop
+            self._layers[kind] += num_layers
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        layer = self._inside[-1] if self._inside else self._root
+        if _has_rule(layer) or is_free(func):
+            return out
+        flop = product_flop(func, args, out)
+        if flop is not None:
+            is_cell = isinstance(layer, nn.RNNCellBase)
+            self._add("rnn" if is_cell else product_class(func, args), flop)
+        elif not self._is_lenient:
+            raise ModelFaultError(self._unknown(layer, func))
+        return out
+
+    def _unknown(self, layer: nn.Module, operation: Any) -> str:
+        name = self._names.get(layer, "")
+        where = f"layer {name} ({type(layer).__name__})" if name else type(layer).__name__
+        return (
+            f"the FLOP of {where} are not known: it computes {operation._schema.name}, for which"
+            " there is no formula; give the layer a method own_flop(self, inputs), or the network"
+            ' flop_per_sample = {"gemm": ...}'
+        )

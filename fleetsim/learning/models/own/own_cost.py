@@ -1,0 +1,80 @@
+"""Cost of a network of the user's own for a device: counted, or as the network declares it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from fleetsim.contracts import ModelCost
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.models.cost import cost_of
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.own.global_generators import addressed_generators
+from fleetsim.learning.models.own.model_fault import ModelFaultError
+from fleetsim.learning.models.own.operation_flop import counted_flop
+from fleetsim.learning.models.own.own_model import OwnModelKind
+from fleetsim.learning.models.own.synthetic_samples import zero_batch
+from fleetsim.quoting import quoted
+
+CLASSES = ("conv", "depthwise", "gemm", "rnn")
+"""Operation classes of FLOP."""
+DECLARATION = "flop_per_sample"
+"""Attribute by which a network declares the FLOP of a sample's forward pass by class."""
+
+
+def own_cost(module: nn.Module, samples: SampleForm, model: OwnModelKind) -> ModelCost:
+    """Return the cost of a network for samples of a form; the module does not change.
+
+    Args:
+        module: network, which may declare its FLOP, see `counted_cost`.
+        samples: form of the samples.
+        model: settings of the network.
+
+    Raises:
+        ScenarioError: the FLOP of a layer are not known, or the network's declaration is none.
+    """
+    try:
+        return counted_cost(module, samples)
+    except ModelFaultError as fault:
+        raise ScenarioError(f"{model.said}: {fault}") from fault
+
+
+def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
+    """Return the cost of a network for samples of a form; the module does not change.
+
+    A network that has `flop_per_sample`, a mapping from operation classes to FLOP of a forward
+    pass, is taken at its word. Its layers are counted all the same.
+
+    Raises:
+        ModelFaultError: the FLOP of a layer are not known, or the network's declaration is none.
+    """
+    declared = getattr(module, DECLARATION, None)
+    device = next(module.parameters()).device
+    with addressed_generators(0, device):
+        flop, layers = counted_flop(
+            module, zero_batch(samples, 1).to(device), is_lenient=declared is not None
+        )
+    return cost_of(module, flop if declared is None else _declared(declared), layers)
+
+
+def _declared(value: Any) -> dict[str, float]:
+    """Return a declaration, checked."""
+    if not isinstance(value, Mapping) or not value:
+        raise ModelFaultError(
+            f"{DECLARATION} is {quoted(value)}; it must be a mapping of FLOP by class, such as"
+            ' {"conv": 1.2e9, "gemm": 1e6}'
+        )
+    for kind, flop in value.items():
+        if kind not in CLASSES:
+            raise ModelFaultError(
+                f"{DECLARATION} has the class {quoted(kind)}; classes are {', '.join(CLASSES)}"
+            )
+        is_number = isinstance(flop, int | float) and not isinstance(flop, bool)
+        if not is_number or not math.isfinite(flop) or flop <= 0:
+            raise ModelFaultError(
+                f"{DECLARATION}[{quoted(kind)}] is {quoted(flop)}, not a number > 0"
+            )
+    return {str(kind): float(flop) for kind, flop in value.items()}

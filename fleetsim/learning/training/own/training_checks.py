@@ -1,0 +1,129 @@
+"""Checks of the training of a network of the user's own, on the clients of a trial.
+
+Each raises a `ModelFaultError` whose message is one line: what is wrong, where, and the way out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from fleetsim.contracts import IntArray
+from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.local.local_sgd import losses_of
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.own.global_generators import addressed_generators
+from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
+from fleetsim.learning.models.own.module_checks import copied
+from fleetsim.learning.models.own.synthetic_samples import drawn_samples
+from fleetsim.learning.training.own.trial import Trial, trial_settings, vector_of
+
+_RATE = 1e-3
+_MOST_NAMED = 3
+
+
+def check_training(module: nn.Module, samples: SampleForm) -> None:
+    """Check that a network can be trained, and that a job's result depends on the job alone.
+
+    The network does not change.
+
+    Raises:
+        ModelFaultError: a weight gets no gradient, training fails, or one job has two results.
+    """
+    _check_gradients(module, samples)
+    trial = Trial.of(module, samples, torch.float32)
+    settings, first = trial_settings(_RATE), [trial.jobs[0]]
+    kernel = trial.kernel(Kernel, settings, seeds_draws=True)
+    with from_code_of("its training"):
+        once = vector_of(kernel.compute(first)[0])
+        kernel.compute([trial.jobs[1]])
+        again = vector_of(kernel.compute(first)[0])
+        other = trial.kernel(Kernel, settings, seeds_draws=True)
+        fresh = vector_of(other.compute(first)[0])
+    if not np.array_equal(once, fresh, equal_nan=True):
+        raise ModelFaultError(
+            "two trainings from the same weights on the same samples differ; what it draws must"
+            " come from torch's, numpy's or random's global generators, which fleetsim sets"
+        )
+    if not np.array_equal(once, again, equal_nan=True):
+        raise ModelFaultError(
+            "it keeps state outside of its weights from one client's training to the next"
+            f"{_changed(trial, kernel)}; make it a float buffer, or derive it from the samples"
+        )
+
+
+def check_single_samples(
+    module: nn.Module, samples: SampleForm, *, num_samples: IntArray, batch_size: int
+) -> None:
+    """Check that a network can be trained on batches of one sample, if some client has such.
+
+    Args:
+        module: network; it does not change.
+        samples: form of the samples.
+        num_samples: training samples of every client [N].
+        batch_size: samples of a full batch.
+
+    Raises:
+        ModelFaultError: it cannot, and some client has such a batch.
+    """
+    (clients,) = np.nonzero((num_samples % batch_size == 1) | (batch_size == 1))
+    if clients.size == 0:
+        return
+    inputs, _ = drawn_samples(samples, 1)
+    tried = copied(module).train()
+    client = int(clients[0])
+    with (
+        from_code_of(
+            f"its forward pass on a batch of one sample, which client {client} has with its"
+            f" {num_samples[client]} samples (choose another task.local.batch_size),"
+        ),
+        addressed_generators(0),
+        torch.no_grad(),
+    ):
+        tried(torch.from_numpy(inputs))
+
+
+def draws_in_training(module: nn.Module, samples: SampleForm) -> str | None:
+    """Return the library from which a network draws random numbers in training; None: none."""
+    trial = Trial.of(module, samples, torch.float32)
+    with addressed_generators(0) as draws, from_code_of("its training"):
+        trial.kernel(Kernel, trial_settings(_RATE)).compute([trial.jobs[0]])
+    return draws.library
+
+
+def _check_gradients(module: nn.Module, samples: SampleForm) -> None:
+    """Check that every trained weight gets a gradient from the loss."""
+    inputs, labels = drawn_samples(samples, 3)
+    tried = copied(module).train()
+    named = {name: value for name, value in tried.named_parameters() if value.requires_grad}
+    with addressed_generators(0), from_code_of("its training"):
+        loss = losses_of(tried)(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
+        if not loss.requires_grad:
+            raise ModelFaultError(
+                "its logits do not depend on its weights by differentiable operations; leave out"
+                " detach, argmax, no_grad and .data"
+            )
+        gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    # Torch's types do not say that an unused weight has None.
+    got: list[torch.Tensor | None] = [*gradients]
+    without = [name for name, one in zip(named, got, strict=True) if one is None]
+    if without:
+        listed = ", ".join(without[:_MOST_NAMED])
+        more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
+        raise ModelFaultError(
+            f"the loss does not depend on {listed}{more}; use the layer, leave it out, or set"
+            " requires_grad=False"
+        )
+
+
+def _changed(trial: Trial, kernel: Kernel) -> str:
+    """Return the buffers outside of the flat vector that training has changed, for a message."""
+    trained = dict(kernel.module.named_buffers())
+    found = [
+        name
+        for name, buffer in trial.module.named_buffers()
+        if (not buffer.is_floating_point() or name not in trial.module.state_dict())
+        and not torch.equal(buffer, trained[name])
+    ]
+    return f" (buffer {', '.join(found[:_MOST_NAMED])})" if found else ""

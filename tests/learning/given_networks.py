@@ -1,0 +1,37 @@
+"""Settings of networks that a test gives, as a user would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.own.own_model import OwnModelKind
+
+IMAGES = SampleForm((1, 8, 8), 3)
+VECTORS = SampleForm((6,), 3)
+TEXTS = SampleForm((5,), 4, 4, is_sequence=True)
+
+
+class GivenSettings(OwnModelKind):
+    """Settings of a network that a function makes."""
+
+    factory: ClassVar[Any]
+
+    kind: Literal["given"] = "given"
+
+    @property
+    def said(self) -> str:
+        return "model mine:Net"
+
+    def make(self, samples: SampleForm) -> object:
+        return type(self).factory(samples)
+
+
+def given(make: Callable[[SampleForm], Any]) -> GivenSettings:
+    """Return settings of the network that a function makes."""
+
+    class Settings(GivenSettings):
+        factory = staticmethod(make)
+
+    return Settings()

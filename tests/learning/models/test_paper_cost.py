@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+import fleetsim
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.models.paper_cost import ClassFlop, ClassLayers, CostSettings
+from tests.scenario.small import BASE
+
+PAPER: dict[str, Any] = {
+    "kind": "cost",
+    "flop_per_sample": {"conv": 3e6, "gemm": 1e6},
+    "layers": {"conv": 4, "gemm": 2},
+    "parameters": 1000,
+}
+BLANK = {"kind": "blank", "input_shape": [8]}
+
+
+def settings(**changes: Any) -> CostSettings:
+    given: dict[str, Any] = {
+        "flop_per_sample": ClassFlop(conv=3e6, gemm=1e6),
+        "layers": ClassLayers(conv=4, gemm=2),
+        "parameters": 1000,
+    }
+    return CostSettings(**(given | changes))
+
+
+def loaded(**changes: Any) -> fleetsim.Scenario:
+    model = PAPER | changes.pop("model", {})
+    base = yaml.safe_load(BASE)
+    return fleetsim.load(base, {"task.dataset": BLANK, "task.model": model, **changes})
+
+
+def test_the_cost_is_as_stated() -> None:
+    cost = settings().cost(num_copies=None)
+
+    assert dict(cost.forward_flop) == {"conv": 3e6, "gemm": 1e6}
+    assert dict(cost.layer_counts) == {"conv": 4, "gemm": 2}
+    assert (cost.num_layers, cost.num_parameters, cost.payload_byte) == (6, 1000, 4000)
+    assert cost.memory is None
+
+
+def test_memory_of_a_step_is_that_of_copies_and_samples() -> None:
+    memory = settings(sample_byte=70, unfolded_byte=30).cost(num_copies=3).memory
+
+    assert memory is not None
+    assert (memory.state_byte, memory.sample_byte, memory.unfolded_byte) == (12_000, 70, 30)
+
+
+def ran(tmp_path, name: str, **changes: Any) -> fleetsim.Run:
+    return fleetsim.run(
+        loaded(**changes), train=False, workers=1, progress=False, out=tmp_path / name
+    )
+
+
+def test_bytes_on_the_wire_and_flop_are_those_of_the_paper(tmp_path) -> None:
+    plain = ran(tmp_path, "plain").tasks
+    stated = ran(tmp_path, "stated", model={"download_byte": 900, "upload_byte": 50}).tasks
+    quantised = ran(tmp_path, "small", **{"server.compression": {"kind": "quantise-8bit"}}).tasks
+
+    delivered = plain["outcome"] == "delivered"
+    assert delivered.any()
+    assert set(plain["download_byte"]) == {4000}
+    assert set(plain["upload_byte"][delivered]) == {4000}
+    assert set(stated["download_byte"]) == {900}
+    assert set(stated["upload_byte"][stated["outcome"] == "delivered"]) == {50}
+    # A byte for each of 1,000 weights, and the ends of two buckets of 512.
+    assert set(quantised["upload_byte"][quantised["outcome"] == "delivered"]) == {1016}
+    per_sample = plain["train_flop"][delivered] / plain["num_samples"][delivered]
+    # Forward and twice as much backward.
+    assert per_sample.to_numpy() == pytest.approx(3 * 4e6)
+
+
+def test_a_model_of_any_size_takes_no_memory_of_the_host(tmp_path) -> None:
+    run = ran(tmp_path, "huge", model={"parameters": 10**12, "upload_byte": 10, "download_byte": 9})
+
+    assert run.manifest.trainer == "none"
+
+
+def test_training_a_model_on_paper_is_refused_in_one_line(tmp_path) -> None:
+    data = {"kind": "digits"}
+    with pytest.raises(ScenarioError, match="'cost' has no weights to train; use --no-train"):
+        fleetsim.run(
+            loaded(**{"task.dataset": data}), workers=1, progress=False, out=tmp_path / "no"
+        )
+
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": {"flop_per_sample": {}}}, "has no FLOP; give those of a class"),
+        ({"model": {"layers": {"conv": 4}}}, "the class gemm has FLOP and no layers"),
+        (
+            {"model": {"layers": {"conv": 4, "gemm": 2, "rnn": 1}}},
+            "the class rnn has layers and no FLOP",
+        ),
+        ({"model": {"parameters": 0}}, "task.model.parameters = 0"),
+        (
+            {"model": {"upload_byte": 5}, "server.compression": {"kind": "quantise-8bit"}},
+            "task.model.upload_byte = 5: is the size on the wire, which server.compression",
+        ),
+        (
+            {"fleet.memory": {"kind": "share", "free_fraction": [0.5, 0.9]}},
+            "task.model.sample_byte: missing, and fleet.memory checks the memory of a step",
+        ),
+        ({"trainer.kind": "serial"}, "trainer.kind"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_in_one_line(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ScenarioError) as fault:
+        loaded(**changes)
+
+    (line,) = fault.value.faults
+    assert says in line
+
+
+def test_memory_is_checked_where_it_is_known(tmp_path) -> None:
+    memory = {"kind": "share", "free_fraction": [0.5, 0.9]}
+    fits = {"sample_byte": 1000}
+    ran(tmp_path, "fits", model=fits, **{"fleet.memory": memory})
+
+    with pytest.raises(ScenarioError, match=r"fleet.memory: an SGD step takes .* MiB or more"):
+        ran(tmp_path, "no", model={"sample_byte": 10**12}, **{"fleet.memory": memory})

@@ -1,0 +1,209 @@
+"""A user's network from its settings to trained clients, as a run prepares it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.training.preparation import PreparedTask, TaskRequest, prepare_task
+from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+from tests.learning.given_networks import given
+
+LOCAL = LocalSettings(epochs=1, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))
+
+
+def prepared(
+    make: Callable[[SampleForm], Any],
+    *,
+    trainer: TrainerSettings | None = None,
+    workers: int = 1,
+    train: bool = True,
+    batch_size: int = 8,
+    clients: int = 6,
+) -> PreparedTask:
+    local = LOCAL.model_copy(update={"batch_size": batch_size})
+    dataset = DigitsSettings() if train else BlankSettings(input_shape=(1, 8, 8))
+    # A plug-in extends the scenario's class; here the task is put together unchecked.
+    model: Any = given(make)
+    task = TaskSettings.model_construct(dataset=dataset, model=model, local=local)
+    request = TaskRequest(
+        task=task,
+        trainer=trainer or TrainerSettings(),
+        seed=3,
+        clients_seed=3,
+        num_clients=clients,
+        measures_memory=True,
+    )
+    return prepare_task(request, train=train, torch_device="cpu", workers=workers)
+
+
+def net(*layers: nn.Module) -> Callable[[SampleForm], nn.Module]:
+    def make(samples: SampleForm) -> nn.Module:
+        first, last = nn.Linear(64, 16), nn.Linear(16, samples.num_classes)
+        return nn.Sequential(nn.Flatten(), first, *copy.deepcopy(layers), last)
+
+    return make
+
+
+def results_of(task: PreparedTask, work: Work) -> list[JobResult]:
+    tickets = [task.trainer.submit(Job(client, work, task.parameters, (1,))) for client in range(6)]
+    return task.trainer.results(tickets)
+
+
+TRAIN = Work(WorkKind.TRAIN, epochs=1)
+
+
+class LeavesOut(nn.Module):
+    """Dropout of a user's own, while the network is in training mode."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return dropout(inputs, 0.5, training=self.training)
+
+
+@pytest.mark.parametrize(
+    ("layers", "kind"),
+    [
+        ([nn.ReLU()], "stacked"),
+        ([nn.GELU()], "vectorised"),
+        ([nn.BatchNorm1d(16), nn.GELU()], "vectorised"),
+        ([nn.Dropout(), nn.ReLU()], "serial"),
+        ([LeavesOut()], "serial"),
+    ],
+)
+def test_workers_change_no_byte_of_a_users_network(layers: list[nn.Module], kind: str) -> None:
+    one, two = prepared(net(*layers)), prepared(net(*layers), workers=2)
+    first, second = results_of(one, TRAIN), results_of(two, TRAIN)
+
+    assert one.trainer_kind == two.trainer_kind == kind
+    assert one.trainer_reason == two.trainer_reason
+    assert one.trainer_reason is not None
+    for a, b in zip(first, second, strict=True):
+        assert a.loss == b.loss
+        assert a.vector is not None
+        assert b.vector is not None
+        assert np.array_equal(a.vector, b.vector)
+        assert not np.array_equal(a.vector, one.parameters)
+    model = first[0].vector
+    assert model is not None
+    assert one.trainer.evaluate(model) == two.trainer.evaluate(model)
+
+
+def test_masks_of_stock_dropout_follow_from_the_job_alone() -> None:
+    task = prepared(net(nn.Dropout(), nn.ReLU()))
+    work = TRAIN
+    alone = task.trainer.results([task.trainer.submit(Job(4, work, task.parameters, (1,)))])[0]
+    other_round = task.trainer.results([task.trainer.submit(Job(4, work, task.parameters, (2,)))])[
+        0
+    ]
+    together = results_of(task, work)[4]
+
+    assert alone.vector is not None
+    assert together.vector is not None
+    assert other_round.vector is not None
+    assert np.array_equal(alone.vector, together.vector)
+    assert not np.array_equal(alone.vector, other_round.vector)
+
+
+def test_gradients_for_a_selector_use_the_whole_network() -> None:
+    work = Work(WorkKind.GRADIENT)
+    with_dropout = results_of(prepared(net(nn.Dropout(0.9), nn.ReLU())), work)
+    without = results_of(prepared(net(nn.Identity(), nn.ReLU())), work)
+
+    for one, other in zip(with_dropout, without, strict=True):
+        assert one.vector is not None
+        assert other.vector is not None
+        assert np.array_equal(one.vector, other.vector)
+
+
+def test_a_run_without_training_knows_the_cost_and_makes_no_proof() -> None:
+    task = prepared(net(nn.ReLU()), train=False)
+
+    assert task.trainer_kind == "none"
+    assert task.trainer_reason is None
+    assert dict(task.cost.forward_flop) == {"gemm": 2.0 * (64 * 16 + 16 * 10)}
+    assert task.cost.num_parameters == 64 * 16 + 16 + 16 * 10 + 10
+    assert task.cost.memory is not None
+    # Weights and gradients; the inputs, two activations and the logits of a sample.
+    assert task.cost.memory.state_byte == 2 * 4 * task.cost.num_parameters
+
+
+def test_memory_of_a_network_with_dropout_is_measured_without_drawing() -> None:
+    before = torch.get_rng_state()
+    prepared(net(nn.Dropout()), train=False)
+
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_position_embedding_makes_a_network_of_numbers_not_one_of_tokens() -> None:
+    class Positions(nn.Module):
+        def __init__(self, samples: SampleForm) -> None:
+            super().__init__()
+            self.places = nn.Embedding(64, 4)
+            self.head = nn.Linear(4, samples.num_classes)
+
+        def forward(self, images: Tensor) -> Tensor:
+            pixels = images.flatten(1)[:, :, None] * self.places(torch.arange(64))
+            logits: Tensor = self.head(pixels.mean(1))
+            return logits
+
+    assert prepared(Positions).trainer_kind == "vectorised"
+
+
+class Unused(nn.Module):
+    def __init__(self, samples: SampleForm) -> None:
+        super().__init__()
+        self.linear, self.spare = nn.Linear(64, samples.num_classes), nn.Linear(2, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.linear(images.flatten(1))
+        return logits
+
+
+class Fourier(Unused):
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(torch.fft.rfft2(images).abs().repeat(1, 1, 1, 2)[..., :8])
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "says"),
+    [
+        (Unused, {}, "model mine:Net: the loss does not depend on spare.weight, spare.bias"),
+        (Fourier, {}, r"model mine:Net: the FLOP of Fourier are not known"),
+        (
+            net(nn.BatchNorm1d(16)),
+            {"batch_size": 1},
+            "model mine:Net: its forward pass on a batch of one sample, which client 0 has",
+        ),
+        (
+            net(nn.Dropout()),
+            {"trainer": TrainerSettings(kind="vectorised")},
+            "trainer.kind: vectorised is not proved equal to serial",
+        ),
+        (
+            net(nn.ReLU()),
+            {"trainer": TrainerSettings(precision="mixed")},
+            "trainer.precision: mixed is for trainer.kind = vectorised",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_in_one_line(
+    make: Callable[[SampleForm], Any], options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says) as fault:
+        prepared(make, **options)
+
+    assert len(fault.value.faults) == 1

@@ -1,0 +1,193 @@
+"""Networks of users in whole runs: from the command line, from Python, as a kind of the YAML."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fleetsim
+from fleetsim.errors import ScenarioError
+
+NETS = """
+from typing import Literal
+from torch import nn
+from fleetsim.settings import Settings
+
+class Dropping(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.LazyLinear(12), nn.Dropout(0.2), nn.Linear(12, samples.num_classes)
+        )
+
+    def forward(self, images):
+        return self.layers(images)
+
+class Wide(nn.Module):
+    class Settings(Settings):
+        kind: Literal["wide"] = "wide"
+        width: int = 16
+        '''Units.'''
+
+    def __init__(self, settings, samples):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.LazyLinear(settings.width), nn.GELU(),
+            nn.LazyLinear(samples.num_classes),
+        )
+
+    def forward(self, images):
+        return self.layers(images)
+
+def linear(samples):
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(samples.num_classes))
+"""
+FEW = {"stop.rounds": 2, "checkpoint.every_rounds": 1}
+
+
+class Plain(nn.Module):
+    """A network that a notebook gives."""
+
+    def __init__(self, samples: Any) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, samples.num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.linear(images.flatten(1))
+        return logits
+
+
+def run(tmp_path, name: str, **options: Any) -> fleetsim.Run:
+    given = {"workers": 1, "progress": False, "out": tmp_path / name, **options}
+    return fleetsim.run("quickstart", given.pop("overrides", FEW), **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "trainer", "reason"),
+    [
+        ("nets:Dropping", "serial", "draws random numbers (torch) in training"),
+        ("nets:linear", "stacked", "equal to serial within"),
+    ],
+)
+def test_runs_of_one_and_two_processes_are_equal_and_the_manifest_says_why(
+    own_module, tmp_path, name: str, trainer: str, reason: str
+) -> None:
+    own_module(NETS, "nets")
+
+    one = run(tmp_path, "one", plugin=name)
+    two = run(tmp_path, "two", plugin=name, workers=2)
+
+    assert one.manifest.digest == two.manifest.digest is not None
+    assert one.manifest.trainer == trainer
+    assert reason in str(one.manifest.trainer_reason)
+    assert one.scenario["task"]["model"] == {"kind": name}
+    assert [plugin.kind for plugin in one.manifest.plugins] == ["model"]
+
+
+def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_digest(
+    own_module, tmp_path
+) -> None:
+    own_module(NETS, "nets")
+    whole = run(tmp_path, "whole", plugin="nets:Dropping")
+
+    def interrupt(state: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "parts", plugin="nets:Dropping", on_progress=interrupt)
+    torch.rand(3)
+    parts = run(tmp_path, "parts", plugin="nets:Dropping", resume=True)
+
+    assert parts.manifest.digest == whole.manifest.digest is not None
+
+
+def test_a_network_with_settings_is_a_kind_of_the_yaml(own_module, tmp_path) -> None:
+    own_module(NETS, "nets")
+    wide = FEW | {"task.model": {"kind": "wide", "width": 5}}
+
+    found = run(tmp_path, "wide", plugin="nets:Wide", overrides=wide)
+
+    assert found.scenario["task"]["model"] == {"kind": "wide", "width": 5}
+    assert found.manifest.trainer == "vectorised"
+    with pytest.raises(ScenarioError, match="did you mean 'width'"):
+        run(
+            tmp_path,
+            "no",
+            plugin="nets:Wide",
+            overrides={"task.model": {"kind": "wide", "widt": 5}},
+        )
+
+
+def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
+    def small(samples: Any) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, samples.num_classes))
+
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    before = [value.clone() for value in network.parameters()]
+
+    by_class, by_function = run(tmp_path, "a", model=Plain), run(tmp_path, "b", model=small)
+    by_object = [run(tmp_path, name, model=network) for name in ("c", "d")]
+
+    # Both draw the same weights of one layer.
+    assert by_class.rounds["accuracy"].equals(by_function.rounds["accuracy"])
+    # A run works on a copy: the second begins with the same weights.
+    assert by_object[0].manifest.digest == by_object[1].manifest.digest
+    assert all(map(torch.equal, network.parameters(), before))
+
+
+def test_seconds_and_joules_follow_from_the_networks_flop(tmp_path) -> None:
+    def declared(flop: float) -> Any:
+        class Costly(Plain):
+            flop_per_sample: ClassVar = {"gemm": flop}
+
+        return Costly
+
+    cheap = run(tmp_path, "cheap", model=declared(1e6), train=False)
+    costly = run(tmp_path, "costly", model=declared(1e7), train=False)
+
+    first = [
+        found.tasks.query("round == 1 and outcome == 'delivered'").set_index("client")
+        for found in (cheap, costly)
+    ]
+    both = first[0].index.intersection(first[1].index)
+    few, many = (tasks.loc[both] for tasks in first)
+    assert len(both) > 3
+    assert (many["train_flop"] / few["train_flop"]).to_numpy() == pytest.approx(10.0)
+    assert (many["compute_s"] > few["compute_s"]).all()
+    assert cheap.manifest.trainer_reason is None
+
+
+def test_a_trainer_that_is_not_proved_is_an_error_of_one_line(own_module, command) -> None:
+    own_module(NETS, "nets")
+
+    told = command(
+        "run", "quickstart", "--plugin", "nets:Dropping", "--set", "trainer.kind=vectorised"
+    )
+
+    assert told.code == 2
+    assert "trainer.kind: vectorised is not proved equal to serial" in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+def test_a_broken_network_leaves_no_run_folder(tmp_path) -> None:
+    class Unused(Plain):
+        def __init__(self, samples: Any) -> None:
+            super().__init__(samples)
+            self.spare = nn.Linear(2, 2)
+
+    with pytest.raises(ScenarioError, match=r"model .*Unused: the loss does not depend on spare"):
+        run(tmp_path, "none", model=Unused)
+
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_manifest_is_plain_json(own_module, tmp_path) -> None:
+    own_module(NETS, "nets")
+    run(tmp_path, "run", plugin="nets:linear")
+
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    assert manifest["trainer_reason"].startswith("equal to serial within ")
