@@ -24,7 +24,7 @@ class ModelPluginSettings(PluginSettings, OwnModelKind):
 
     @property
     def said(self) -> str:
-        """How the user named the network, for messages."""
+        """Name of the network in messages, as the user gave it."""
         return self.plugin.said
 
     def make(self, samples: SampleForm) -> object:

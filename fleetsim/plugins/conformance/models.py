@@ -80,7 +80,7 @@ class _Rehearsed(OwnModelKind):
 
     @property
     def said(self) -> str:
-        """How the user named the network, for messages."""
+        """Name of the network in messages, as the user gave it."""
         return self.words
 
     def make(self, samples: SampleForm) -> object:

@@ -26,7 +26,7 @@ class OwnModelKind(ModelKind):
     @property
     @abstractmethod
     def said(self) -> str:
-        """How the user named the network, for messages."""
+        """Name of the network in messages, as the user gave it."""
 
     @abstractmethod
     def make(self, samples: SampleForm) -> object:
