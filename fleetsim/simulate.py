@@ -50,6 +50,7 @@ from fleetsim.learning.aggregation.compression import VALUE_BYTE, Uplink
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.algorithms.settings import UNCOVERED
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training.preparation import (
     UNTRAINED,
@@ -249,12 +250,8 @@ def _own_training(scenario: Scenario, prepared: PreparedTask) -> tuple[Wire, Cli
     if isinstance(algorithm, ServerPart):
         for key in ("privacy", "secure_aggregation"):
             if getattr(server, key, None) is not None:
-                raise ScenarioError(
-                    f"server.{key}: covers models alone, and task.local.algorithm.kind ="
-                    f" {quoted(scenario.task.local.algorithm.kind)} lets the server read more of"
-                    " each client; leave it out, or choose an algorithm without a part on the"
-                    " server, such as ditto"
-                )
+                says = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
+                raise ScenarioError(f"server.{key}: {says}")
         wire = algorithm.wire(prepared.cost.num_parameters)
     start = ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size)
     return wire, ClientMemory(algorithm, start, wire)

@@ -13,6 +13,7 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.learning.aggregation.compression import UncompressedSettings
+from fleetsim.learning.algorithms.settings import UNCOVERED
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
@@ -160,6 +161,9 @@ def _of_algorithm(scenario: Scenario) -> Iterator[Fault]:
     algorithm = local.algorithm
     if algorithm.kind == "none":
         return
+    for key in ("privacy", "secure_aggregation"):
+        if algorithm.has_server_part and getattr(server, key, None) is not None:
+            yield ("server", key), UNCOVERED.format(kind=algorithm.kind)
     wrong = algorithm.fault(local)
     if wrong is not None:
         yield ("task", "local", wrong[0]), wrong[1]

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fleetsim
 from fleetsim.contracts import Progress
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.algorithms.scaffold import Scaffold
 from fleetsim.record import checkpoint
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import load
@@ -178,14 +180,25 @@ def test_what_does_not_suit_an_algorithm_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("key", "value"),
     [
-        "server.secure_aggregation={}",
-        "server.privacy={clip_norm: 1, noise_multiplier: 1, delta: 1.0e-5, sampling: none}",
+        ("secure_aggregation", "{kind: secagg}"),
+        ("privacy", "{clip_norm: 1, noise_multiplier: 1, delta: 1.0e-5, sampling: none}"),
     ],
 )
-def test_arrays_beside_the_model_are_not_covered_by_privacy(path: Path, change: str) -> None:
-    key = change.partition("=")[0]
+def test_arrays_beside_the_model_are_not_covered_by_privacy(
+    path: Path, key: str, value: str
+) -> None:
+    change = f"server.{key}={value}"
+    with pytest.raises(ScenarioError, match=rf"{key}.*: covers models alone.*'scaffold'.*ditto"):
+        load(path, [change])
 
-    with pytest.raises(ScenarioError, match=rf"{key}: covers models alone.*'scaffold'.*ditto"):
-        run(load(path, [change, "server.over_commit=1.0"]), out=path.parent / "run", workers=1)
+    load(path, [change, *kind("ditto")])
+
+
+def test_arrays_of_a_plug_in_are_not_covered_either(path: Path) -> None:
+    """Its part on the server is known once it is made."""
+    scenario = load(path, ["server.secure_aggregation={kind: secagg}", *kind("ditto")])
+
+    with pytest.raises(ScenarioError, match=r"server.secure_aggregation: covers models alone"):
+        fleetsim.run(scenario, local=Scaffold, out=path.parent / "run", progress=False)

@@ -26,6 +26,8 @@ class AlgorithmKind(Settings):
 
     needs_fedavg: ClassVar[bool] = False
     """True if its equations ask for the mean of the delivered models."""
+    has_server_part: ClassVar[bool] = False
+    """True if it is a `ServerPart`; of a plug-in it is known once it is made."""
 
     def build(self) -> ClientTraining | None:
         """Return the algorithm; None: the built-in local training."""
@@ -44,6 +46,8 @@ class BuiltInSettings(AlgorithmKind):
 
 class ScaffoldSettings(AlgorithmKind):
     """Steps corrected by control variates of client and server (Karimireddy et al. 2020)."""
+
+    has_server_part: ClassVar[bool] = True
 
     kind: Literal["scaffold"] = "scaffold"
 
@@ -74,6 +78,7 @@ class FedDynSettings(AlgorithmKind):
         alpha=TRAINING,
     )
     needs_fedavg: ClassVar[bool] = True
+    has_server_part: ClassVar[bool] = True
 
     kind: Literal["feddyn"] = "feddyn"
     alpha: Annotated[StepFactor, Ge(1e-12)] = 0.1
@@ -109,6 +114,12 @@ class DittoSettings(AlgorithmKind):
 
         return Ditto(self.personal_weight)
 
+
+UNCOVERED = (
+    "covers models alone, and task.local.algorithm.kind = {kind!r} lets the server read more of"
+    " each client; leave it out, or choose an algorithm without a part on the server, such as ditto"
+)
+"""Fault of `server.privacy` and `server.secure_aggregation` beside a part on the server."""
 
 AlgorithmSettings = Annotated[
     BuiltInSettings | ScaffoldSettings | FedDynSettings | DittoSettings,
