@@ -12,6 +12,7 @@ from typing import Any
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.flower.costs import AppSettings
 from fleetsim.host import paths
+from fleetsim.quoting import quoted
 from fleetsim.schema import faults
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document
@@ -81,7 +82,7 @@ def _table(path: Path, data: dict[str, Any], *keys: str) -> dict[str, Any]:
     for key in keys:
         table = table.get(key, {})
         if not isinstance(table, dict):
-            raise DataError(f"{path}: {'.'.join(keys)} must be a table, got {table!r}")
+            raise DataError(f"{path}: {'.'.join(keys)} must be a table, got {quoted(table)}")
     found: dict[str, Any] = table
     return found
 
@@ -94,7 +95,7 @@ def _reference(path: Path, components: dict[str, Any], key: str) -> str:
     module, _, attribute = str(value).partition(":")
     parts = [*module.split("."), *attribute.split(".")]
     if not all(part.isidentifier() for part in parts):
-        raise DataError(f"{where} = {value!r}: must be {_REFERENCE}")
+        raise DataError(f"{where} = {quoted(value)}: must be {_REFERENCE}")
     return str(value)
 
 
@@ -109,8 +110,8 @@ def _flat(path: Path, table: dict[str, Any], prefix: str = "") -> dict[str, Valu
             flat[name] = value
         else:
             raise DataError(
-                f"{path}: tool.flwr.app.config.{name} = {value!r}: must be text, a number, true or"
-                " false"
+                f"{path}: tool.flwr.app.config.{name} = {quoted(value)}: must be text, a number,"
+                " true or false"
             )
     return flat
 
@@ -125,7 +126,7 @@ def _with_overrides(config: dict[str, Value], overrides: Sequence[str]) -> dict[
             raise ScenarioError(f"{where}: must be KEY=VALUE")
         if key not in config:
             nearest = did_you_mean(key, sorted(config))
-            raise ScenarioError(f"{where}: the app has no key {key!r} in its config{nearest}")
+            raise ScenarioError(f"{where}: the app has no key {quoted(key)} in its config{nearest}")
         config[key] = _parsed(where, text, config[key])
     return config
 
@@ -136,13 +137,13 @@ def _parsed(where: str, text: str, before: Value) -> Value:
         return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
     if isinstance(before, bool):
         if text not in ("true", "false"):
-            raise ScenarioError(f"{where}: must be true or false, as {before!r}")
+            raise ScenarioError(f"{where}: must be true or false, as {quoted(before)}")
         return text == "true"
     try:
         return int(text) if isinstance(before, int) else float(text)
     except ValueError:
         kind = "a whole number" if isinstance(before, int) else "a number"
-        raise ScenarioError(f"{where}: must be {kind}, as {before!r}") from None
+        raise ScenarioError(f"{where}: must be {kind}, as {quoted(before)}") from None
 
 
 def _source_sha256(folder: Path) -> str:

@@ -23,7 +23,7 @@ from fleetsim.flower import generators, payload, torch_counting, versions
 from fleetsim.flower.app import App
 from fleetsim.flower.costs import MessageCost
 from fleetsim.host import crash_file
-from fleetsim.quoting import one_line
+from fleetsim.quoting import one_line, quoted
 
 _CONTEXT = "context/"
 _COSTS = "costs"
@@ -46,7 +46,8 @@ class NodeMessage:
     @property
     def says(self) -> str:
         """Words that name it in an error."""
-        return f"{self.message.metadata.message_type!r} message {self.id} to client {self.client}"
+        kind = quoted(self.message.metadata.message_type)
+        return f"{kind} message {self.id} to client {self.client}"
 
 
 @dataclass(frozen=True, slots=True)

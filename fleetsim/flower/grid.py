@@ -17,6 +17,7 @@ from fleetsim.flower import payload, versions
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import NodeMessage
 from fleetsim.flower.message_server import Answer, MessageServer
+from fleetsim.quoting import quoted
 
 _FIRST_NODE = versions.SERVER_NODE + 1
 _NODE_UNAVAILABLE = 5
@@ -157,7 +158,7 @@ class VirtualGrid:
             purpose = _PURPOSES.get(kind.partition(".")[0])
             if not 0 <= client < self._num_clients or purpose is None:
                 raise DataError(
-                    f"the server app sends a message of type {kind!r} to node"
+                    f"the server app sends a message of type {quoted(kind)} to node"
                     f" {message.metadata.dst_node_id}; types are {', '.join(_PURPOSES)}, nodes are"
                     f" {_FIRST_NODE} to {_FIRST_NODE + self._num_clients - 1}"
                 )

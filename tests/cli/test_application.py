@@ -13,6 +13,10 @@ from fleetsim.scenario import SynchronousServerSettings, load
 from fleetsim.selectors import KINDS
 
 COMMANDS = {
+    ("flower", "run"): {
+        *("--scenario", "--run-config", "--seed", "--set", "--out", "--resume"),
+        *("--allow-other-platform", "--log", "--no-report"),
+    },
     ("run",): {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
         *(
