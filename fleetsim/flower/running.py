@@ -46,7 +46,7 @@ from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
-from fleetsim.simulate import naming_folder, run_recorded
+from fleetsim.simulate.recorded_run import naming_folder, run_recorded
 from fleetsim.trackers.following import Following
 
 TRAINER = "flower"

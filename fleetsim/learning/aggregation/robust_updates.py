@@ -23,6 +23,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.weighted_mean import check_finite
+from fleetsim.quoting import quoted
 
 _BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are processed at a time, 2 MB: they stay in the caches."""
@@ -107,17 +108,18 @@ def refuse_weights(kind: str, reports: Sequence[Report]) -> None:
     Raises:
         ScenarioError: a selector gave a weight or share, or a part counts for less.
     """
+    place = f"server.aggregator.kind = {quoted(kind)}"
     for report in reports:
         if report.weight is not None:
             raise ScenarioError(
-                f"server.aggregator.kind = {kind!r} counts all updates the same and cannot use the"
-                f" weights that the selector gives (client {report.client}: {report.weight:g}); use"
-                " fedavg or geometric-median, or a selector without weights"
+                f"{place} counts all updates the same and cannot use the weights that the selector"
+                f" gives (client {report.client}: {report.weight:g}); use fedavg or"
+                " geometric-median, or a selector without weights"
             )
         if report.weight_fraction != 1.0:
             raise ScenarioError(
-                f"server.aggregator.kind = {kind!r} counts all updates the same, and the part of"
-                f" client {report.client} counts for {report.weight_fraction:g} of a whole one; set"
+                f"{place} counts all updates the same, and the part of client {report.client}"
+                f" counts for {report.weight_fraction:g} of a whole one; set"
                 " server.interruption.weight: samples, or use fedavg or geometric-median"
             )
 

@@ -31,7 +31,8 @@ def settings(**changes: Any) -> CostSettings:
 def loaded(**changes: Any) -> fleetsim.Scenario:
     model = PAPER | changes.pop("model", {})
     base = yaml.safe_load(BASE)
-    return fleetsim.load(base, {"task.dataset": BLANK, "task.model": model, **changes})
+    keys: dict[Any, Any] = {"task.dataset": BLANK, "task.model": model, **changes}
+    return fleetsim.load(base, keys)
 
 
 def test_the_cost_is_as_stated() -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.learning.data.own.checked_part import Array, finite, tokens, with_channel
 from fleetsim.learning.data.standardisation import scaled
+from fleetsim.quoting import quoted
 
 COLOURS = (1, 3)
 """Numbers of channels of an image of bytes."""
@@ -31,8 +32,8 @@ def as_array(value: Any, place: str) -> NDArray[Any]:
     if _is_picture(value):
         if value.mode not in _PICTURE_MODES:
             raise DataError(
-                f"{place} is a picture of mode {value.mode!r}; expected L or RGB; convert it, such"
-                " as by picture.convert('RGB')"
+                f"{place} is a picture of mode {quoted(value.mode)}; expected L or RGB; convert it,"
+                " such as by picture.convert('RGB')"
             )
         picture: NDArray[Any] = np.asarray(value)
         return picture

@@ -1,0 +1,113 @@
+"""Parts of a run that its scenario asks for: selector, aggregator, privacy, own training."""
+
+from __future__ import annotations
+
+from fleetsim.contracts import (
+    Accountant,
+    Aggregator,
+    BoolArray,
+    SecureSum,
+    Selector,
+    ServerPart,
+    ServerStart,
+    Wire,
+)
+from fleetsim.engine.servers.client_memory import ClientMemory
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.accountant import RdpAccountant
+from fleetsim.learning.aggregation.compression import VALUE_BYTE
+from fleetsim.learning.aggregation.privacy import PrivateAggregator
+from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
+from fleetsim.learning.algorithms.settings import UNCOVERED
+from fleetsim.learning.training.preparation import (
+    PreparedTask,
+)
+from fleetsim.quoting import quoted
+from fleetsim.scenario import (
+    BufferedServerSettings,
+    Scenario,
+    never_ends,
+)
+from fleetsim.selectors import requirements
+
+
+def build_own_training(
+    scenario: Scenario, prepared: PreparedTask
+) -> tuple[Wire, ClientMemory | None]:
+    """Return the arrays of the clients' own training, and their bytes on the wire.
+
+    Raises:
+        ScenarioError: its part on the server reads updates that privacy would have to cover.
+        TrainingError: its part on the server fails, or sends more than it says.
+    """
+    algorithm = prepared.algorithm
+    if algorithm is None:
+        return Wire(), None
+    wire, server = Wire(), scenario.server
+    if isinstance(algorithm, ServerPart):
+        for key in ("privacy", "secure_aggregation"):
+            if getattr(server, key, None) is not None:
+                says = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
+                raise ScenarioError(f"server.{key}: {says}")
+        wire = algorithm.wire(prepared.cost.num_parameters)
+    start = ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size)
+    return wire, ClientMemory(algorithm, start, wire)
+
+
+def build_selector(scenario: Scenario, *, train: bool) -> Selector:
+    """Return the scenario's selector.
+
+    Raises:
+        ScenarioError: the selector does not suit the server or a run without training, or such a
+            run never ends.
+    """
+    selector = scenario.build_selector()
+    is_buffered = isinstance(scenario.server, BufferedServerSettings)
+    says = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)
+    if says is not None:
+        raise ScenarioError(
+            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"
+        )
+    never = None if train else never_ends(scenario)
+    if never is not None:
+        raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
+    return selector
+
+
+def build_aggregator(scenario: Scenario, buffers: BoolArray) -> Aggregator:
+    """Return the scenario's aggregator, behind noise if it asks for privacy.
+
+    Raises:
+        ScenarioError: privacy, of a model with buffers.
+    """
+    server = scenario.server
+    aggregator: Aggregator = server.aggregator.build(buffers=buffers)
+    if isinstance(server, BufferedServerSettings) or server.privacy is None:
+        return aggregator
+    return PrivateAggregator(
+        server.privacy, aggregator, seed=scenario.seed, cohort=server.cohort, buffers=buffers
+    )
+
+
+def build_secure_sum(scenario: Scenario, prepared: PreparedTask) -> SecureSum | None:
+    """Return the secure aggregation of the scenario's model; None if there is none."""
+    server = scenario.server
+    if isinstance(server, BufferedServerSettings) or server.secure_aggregation is None:
+        return None
+    return SecureAggregation(
+        server.secure_aggregation,
+        num_values=-(-prepared.cost.payload_byte // VALUE_BYTE),
+        seed=scenario.seed,
+    )
+
+
+def build_accountant(scenario: Scenario, *, train: bool) -> Accountant | None:
+    """Return the accountant of a run that trains with privacy; None of another.
+
+    Raises:
+        ScenarioError: its library is not installed.
+    """
+    server = scenario.server
+    if isinstance(server, BufferedServerSettings) or server.privacy is None or not train:
+        return None
+    return RdpAccountant(server.privacy)

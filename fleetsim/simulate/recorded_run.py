@@ -1,0 +1,128 @@
+"""A server that runs to its end, and the end on record: done, interrupted or failed."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from fleetsim.contracts import (
+    ClientColumns,
+    EndedRun,
+    StopReason,
+)
+from fleetsim.host.termination import Terminated
+from fleetsim.record.failures import RunHistory, failures
+from fleetsim.record.manifest import (
+    Manifest,
+    write_manifest,
+)
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.trackers.following import Following
+
+
+@contextmanager
+def naming_folder(folder: Path) -> Iterator[None]:
+    """Add the run folder to an interrupt, unless a note names it already."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if not getattr(interrupt, "__notes__", []):
+            interrupt.add_note(f"the run in {folder} is unchanged")
+        raise
+
+
+class RunsToTheEnd(Protocol):
+    """A run on a clock until a rule ends it, with its rounds and clients."""
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds closed so far."""
+
+    def run(self) -> StopReason:
+        """Run until a stop rule holds; return its reason."""
+
+    def clients(self) -> ClientColumns:
+        """Return the clients table at this moment."""
+
+
+def run_recorded(
+    server: RunsToTheEnd,
+    recorder: RunRecorder,
+    following: Following,
+    folder: Path,
+    manifest: Manifest,
+    selector: str,
+) -> Run:
+    """Run to the end, and write the manifest, also after an interrupt or a fault."""
+    began_s = time.perf_counter()
+
+    def current(**changes: object) -> Manifest:
+        return manifest.model_copy(
+            update={
+                "rounds": server.num_rounds,
+                "virtual_s": server.now_s,
+                "host_s": manifest.host_s + time.perf_counter() - began_s,
+                "table_digests": recorder.table_digests,
+                **changes,
+            }
+        )
+
+    try:
+        with _frozen_objects():
+            reason: StopReason = server.run()
+        digest = recorder.finish(server.clients())
+    except KeyboardInterrupt as interrupt:
+        recorder.flush()
+        says = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
+        write_manifest(folder, current(status="interrupted", stop_text=says))
+        following.cut_short(EndedRun(folder, "interrupted", says, None), interrupt)
+        interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
+        raise
+    except BaseException as fault:
+        recorder.flush()
+        says = str(fault) or type(fault).__name__
+        write_manifest(folder, current(status="failed", stop_text=says))
+        following.cut_short(EndedRun(folder, "failed", says, None), fault)
+        raise
+    found = failures(
+        RunHistory.read(folder),
+        baseline=manifest.baseline,
+        stop_rule=reason.rule,
+        stop_text=reason.text,
+        selector=selector,
+    )
+    write_manifest(
+        folder,
+        current(
+            status="done",
+            stop_rule=reason.rule,
+            stop_text=reason.text,
+            digest=digest,
+            failures=tuple(found),
+        ),
+    )
+    following.end(EndedRun(folder, "done", reason.text, digest))
+    return open_run(folder)
+
+
+@contextmanager
+def _frozen_objects() -> Iterator[None]:
+    """Exempt all present objects from garbage collection within the block.
+
+    Rounds of 1,000 clients keep so many objects that every ninth round started a full collection.
+    It scanned all of torch's modules, which took as long as a round.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

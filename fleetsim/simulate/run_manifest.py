@@ -1,0 +1,105 @@
+"""Manifest of a run that begins, and its description for trackers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from fleetsim.contracts import (
+    State,
+    TrackedRun,
+)
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.uncertainty import DrawnFigure
+from fleetsim.fleet.throttle import not_slowed_by_heat
+from fleetsim.learning.training.preparation import (
+    UNTRAINED,
+    PreparedTask,
+)
+from fleetsim.record.failures import Baseline
+from fleetsim.record.manifest import (
+    DeviceFigureRecord,
+    Manifest,
+    PlatformRecord,
+    PluginRecord,
+    WeightsRecord,
+    versions,
+)
+from fleetsim.scenario import (
+    Scenario,
+    scenario_warnings,
+)
+from fleetsim.selectors.learned_weights import weights_of, weights_sha256
+
+
+def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> TrackedRun:
+    """Return what trackers are told of a run that begins, or continues from a state."""
+    place = f"{scenario.content_hash} {folder.resolve()}"
+    return TrackedRun(
+        name=scenario.name,
+        folder=folder,
+        scenario=scenario.data(),
+        seed=scenario.seed,
+        scenario_hash=scenario.content_hash,
+        versions=versions(),
+        identity=hashlib.sha256(place.encode()).hexdigest()[:16],
+        num_rounds=0 if state is None else int(state["rounds/round"]),
+    )
+
+
+def manifest_of(
+    scenario: Scenario,
+    prepared: PreparedTask,
+    platform: PlatformRecord,
+    drawn: tuple[DrawnFigure, ...],
+) -> Manifest:
+    """Return the manifest of a run of the scenario that begins now."""
+    trainer, labels = prepared.trainer_kind, prepared.test_labels
+    weights = weights_of(scenario.server.selector)
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
+    return Manifest(
+        name=scenario.name,
+        status="running",
+        seed=scenario.seed,
+        trainer=trainer,
+        trainer_reason=prepared.trainer_reason,
+        plugins=tuple(
+            PluginRecord(
+                kind=own.kind.name,
+                name=own.name,
+                source_sha256=own.source_sha256,
+                version=own.version,
+                affects_results=own.kind.key_path is not None,
+            )
+            for own in scenario.plugins
+        ),
+        data_sha256=prepared.data_sha256,
+        selector_weights=None
+        if weights is None
+        else WeightsRecord(name=weights, sha256=weights_sha256(weights)),
+        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
+        device_figures=tuple(
+            DeviceFigureRecord(
+                hardware=figure.hardware,
+                name=figure.name,
+                figure=figure.figure,
+                sourced=figure.sourced,
+                inferred=figure.is_inferred,
+                factor=figure.factor,
+                used=figure.used,
+            )
+            for figure in drawn
+        ),
+        device_kinds={profile.name: profile.kind for profile in profiles},
+        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
+        scenario_hash=scenario.content_hash,
+        world_hash=scenario.world_hash,
+        platforms=(platform,),
+        versions=versions(),
+        warnings=tuple(scenario_warnings(scenario, train=trainer != UNTRAINED)),
+        baseline=None if labels is None else Baseline.of(labels),
+    )

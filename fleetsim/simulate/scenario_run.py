@@ -1,0 +1,206 @@
+"""The run of a scenario into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from fleetsim.contracts import (
+    Progress,
+    Selector,
+    Tracker,
+    Work,
+    WorkKind,
+)
+from fleetsim.engine.servers.buffered import BufferedServer
+from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.server import Server
+from fleetsim.engine.servers.synchronous import SynchronousServer
+from fleetsim.fleet.devices.memory import UncheckedSettings
+from fleetsim.fleet.paired_users import paired_users
+from fleetsim.fleet.population import build_fleet
+from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.termination import terminable
+from fleetsim.learning.aggregation.compression import Uplink
+from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.training.preparation import (
+    TaskRequest,
+    prepare_task,
+)
+from fleetsim.plugins.trackers import trackers_among
+from fleetsim.record.manifest import (
+    PlatformRecord,
+    read_manifest,
+    with_platform,
+    write_manifest,
+)
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run_folder import choose_folder, locked
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.scenario import (
+    BufferedServerSettings,
+    Scenario,
+)
+from fleetsim.simulate.built_parts import (
+    build_accountant,
+    build_aggregator,
+    build_own_training,
+    build_secure_sum,
+    build_selector,
+)
+from fleetsim.simulate.recorded_run import naming_folder, run_recorded
+from fleetsim.simulate.run_manifest import manifest_of, tracked_run
+from fleetsim.trackers.following import Following
+
+
+@terminable()
+@one_blas_thread()
+def run(
+    scenario: Scenario,
+    *,
+    out: str | Path | None = None,
+    train: bool = True,
+    torch_device: str = "cpu",
+    workers: int | None = None,
+    resume: bool = False,
+    allow_other_platform: bool = False,
+    selector: Selector | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+    reading: Prefetch | None = None,
+    trackers: Sequence[Tracker] = (),
+) -> Run:
+    """Run a scenario into a folder.
+
+    Args:
+        scenario: scenario to run.
+        out: run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
+        train: if true, models are trained. If false, there is no accuracy; times and joules are the
+            same for every selector that does not use losses.
+        torch_device: device of the training, `cpu` or `cuda`.
+        workers: number of processes that train, this one included; changes the time alone. None:
+            one for every core.
+        resume: continue the unfinished run in `out`, or the last one of this scenario. A complete
+            run is returned unchanged; if there is no run, it begins.
+        allow_other_platform: resume even on another numerical platform; the run folder then names
+            both.
+        selector: selector object that replaces the scenario's selector. The resolved scenario names
+            its class as `server.selector.kind`; the object's arguments are not recorded.
+        on_progress: callback after every round.
+        on_note: callback with a line of text if `resume` found no run, or a complete one.
+        reading: the scenario's data set, if reading has begun; None: it is read now.
+        trackers: told of the run's begin, of every round and of its end, beside those among the
+            plug-ins of the scenario.
+
+    Raises:
+        ScenarioError: the scenario cannot be run with these arguments.
+        DataError: a file is missing or wrong, or the folder cannot be written.
+        SimulationError: an invariant was broken; all that was recorded is in the folder.
+        TrainingError: a training process failed or was killed; the run can be resumed.
+        TrackerError: a tracker failed; the run can be resumed.
+        KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
+        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
+    """
+    if selector is not None:
+        scenario = scenario.with_selector(selector)
+    chosen = build_selector(scenario, train=train)
+    followers = [*trackers, *trackers_among(scenario.plugins)]
+    request = TaskRequest(
+        task=scenario.task,
+        trainer=scenario.trainer,
+        seed=scenario.seed,
+        clients_seed=scenario.clients_seed,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
+        paired=paired_users(scenario.fleet, scenario.files),
+    )
+    accountant = build_accountant(scenario, train=train)
+    prepared = prepare_task(
+        request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
+    )
+    platform = PlatformRecord.of(prepared.platform, prepared.forms)
+    # Like the selector, before the folder is created: a plug-in may refuse to be made.
+    aggregator = build_aggregator(scenario, prepared.buffers)
+    fleet = build_fleet(
+        scenario.fleet,
+        seed=scenario.clients_seed,
+        num_samples=prepared.num_samples,
+        num_evaluated=prepared.num_evaluated,
+        files=scenario.files,
+        owners=prepared.owners,
+    )
+    if fleet.memory is not None:
+        # Refuse a model that fits no device before creating the folder.
+        fleet.memory.spare_byte(
+            prepared.cost,
+            num_samples=prepared.num_samples,
+            batch_size=scenario.task.local.batch_size,
+        )
+    folder, manifest = choose_folder(
+        out,
+        manifest_of(scenario, prepared, platform, fleet.device_figures),
+        scenario=scenario.to_yaml(),
+        resume=resume,
+        on_note=on_note or (lambda line: None),
+    )
+    if manifest.status == "done":
+        return open_run(folder)
+    with naming_folder(folder), locked(folder):
+        manifest = read_manifest(folder)
+        if manifest.status == "done":
+            # Another process has completed the run in the meantime.
+            return open_run(folder)
+        manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
+        wire, memory = build_own_training(scenario, prepared)
+        every_rounds = scenario.checkpoint.every_rounds
+        recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        following = Following(recorder, followers)
+        parts = Parts(
+            fleet=fleet,
+            learning=Learning(
+                parameters=prepared.parameters,
+                cost=prepared.cost,
+                training=Work(
+                    WorkKind.TRAIN,
+                    epochs=scenario.task.local.epochs or 0,
+                    steps=scenario.task.local.steps,
+                    clock_fraction=scenario.task.local.clock_fraction,
+                ),
+                batch_size=scenario.task.local.batch_size,
+                upload_byte=prepared.upload_byte(scenario.server.compression),
+                learning_rate_at=scenario.task.local.optimizer.learning_rate_at,
+                trainer=prepared.trainer,
+                uplink=Uplink(scenario.server.compression, seed=scenario.seed),
+                screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
+                aggregator=aggregator,
+                accountant=accountant,
+                secure_sum=build_secure_sum(scenario, prepared),
+                evaluate_every_rounds=scenario.evaluate.every_rounds,
+                partial_fraction=scenario.task.local.partial_fraction,
+                memory=memory,
+                wire=wire,
+                label_coverage=prepared.label_coverage,
+            ),
+            selector=chosen,
+            recorder=following if followers else recorder,
+            energy=scenario.energy,
+            seed=scenario.seed,
+            clients_hash=scenario.clients_hash,
+            on_progress=on_progress,
+        )
+        server: Server
+        if isinstance(scenario.server, BufferedServerSettings):
+            server = BufferedServer(scenario.server, scenario.stop, parts, state=state)
+        else:
+            server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
+        following.begin(tracked_run(scenario, folder, state))
+        # Written last: a run that cannot continue keeps its manifest.
+        begun = {"status": "running", "stop_text": None, "table_digests": None}
+        manifest = manifest.model_copy(update=begun)
+        write_manifest(folder, manifest)
+        kind = scenario.server.selector.kind
+        return run_recorded(server, recorder, following, folder, manifest, kind)
