@@ -59,7 +59,7 @@ class Settings(BaseModel):
         data with `DEFAULTS_VERSION` stay the same. Kinds are always part of it.
 
         >>> from fleetsim.learning.local.settings import LocalSettings
-        >>> sgd = {"learning_rate": 0.1, "momentum": 0.0}
+        >>> sgd = {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.0}
         >>> LocalSettings.model_validate({"epochs": 1, "batch_size": 8, "optimizer": sgd}).stated()
         {'epochs': 1, 'batch_size': 8, 'optimizer': {'kind': 'sgd', 'learning_rate': 0.1}}
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,9 +22,9 @@ from fleetsim.cli.scenario_options import (
 )
 from fleetsim.cli.terminal import console, ended, note, say
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
-from fleetsim.trackers.named import trackers_named
 
 if TYPE_CHECKING:
+    from fleetsim.contracts import Tracker
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
@@ -105,7 +106,7 @@ def run(
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
-    trackers = trackers_named(tracker or ())
+    trackers = _trackers(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)
@@ -130,6 +131,13 @@ def run(
                 trackers=trackers,
             )
     finish(done, writes_report=not no_report)
+
+
+def _trackers(names: Sequence[str]) -> list[Tracker]:
+    """Return the trackers of these names; imported here, because it loads numpy."""
+    from fleetsim.trackers.named import trackers_named
+
+    return trackers_named(names)
 
 
 def run_app(

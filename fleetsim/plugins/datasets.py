@@ -73,6 +73,11 @@ class DatasetPlugins(PluginKind):
     copies_objects: ClassVar[bool] = False
 
     @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function can be called with nothing, or with seed and num_clients."""
+        return _asked(function) is not None
+
+    @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
         """Return a data set that a function returns."""
         return _OfFunction(function)

@@ -168,7 +168,7 @@ class Manifest(Settings):
     trainer: str
     """Name of the trainer."""
     trainer_reason: str | None = None
-    """Why it was chosen for a network of the user's own, in one line; null for fleetsim's."""
+    """Reason for it in one line, for a network of the user's own; null for fleetsim's."""
     plugins: tuple[PluginRecord, ...] = ()
     """Parts of the user's own; all others were fleetsim's."""
     data_sha256: Hash | None = None

@@ -56,8 +56,8 @@ Demands = Mapping[str, Demand]
 def reason_to_hide(selector: Settings) -> str | None:
     """Return what a selector with these settings needs and sums of updates do not show, or None.
 
-    >>> from fleetsim.selectors.afl.selector import AFLSettings
-    >>> "loss" in (reason_to_hide(AFLSettings()) or "")
+    >>> from fleetsim.selectors.afl.selector import AflSettings
+    >>> "loss" in (reason_to_hide(AflSettings()) or "")
     True
     """
     demands: Demands | None = getattr(type(selector), "demands", None)

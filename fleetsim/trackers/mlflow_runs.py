@@ -15,12 +15,6 @@ from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.trackers.metrics import flat, metrics_of
 from fleetsim.units import MS_PER_S
 
-# Before it is imported: MLflow reports its use over the network unless this is set.
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-
-from mlflow.entities import Metric, Param
-from mlflow.tracking import MlflowClient
-
 DEFAULT = "."
 _TAG = "fleetsim.identity"
 _ENDS = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
@@ -33,14 +27,24 @@ class MLflow:
     """Tracker that makes a run of MLflow, in a database or on a tracking server."""
 
     def __init__(self, place: str = DEFAULT) -> None:
-        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI."""
+        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI.
+
+        Raises:
+            ModuleNotFoundError: MLflow is not installed.
+        """
+        # Before it is imported: MLflow reports its use over the network unless this is set.
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        from mlflow import entities, tracking  # noqa: PLC0415
+
+        self._entities: Any = entities
+        self._new_client: Any = tracking.MlflowClient
         self._place = place
         self._client: Any = None
         self._run_id = ""
 
     def begin(self, run: TrackedRun) -> None:
         """Make the run, or find it again, with the scenario and the versions."""
-        self._client = client = MlflowClient(uri := self._uri(), uri)
+        self._client = client = self._new_client(uri := self._uri(), uri)
         found = client.get_experiment_by_name(run.name)
         experiment = client.create_experiment(run.name) if found is None else found.experiment_id
         known = client.search_runs([experiment], f"tags.`{_TAG}` = '{run.identity}'")
@@ -57,7 +61,8 @@ class MLflow:
         made = client.create_run(experiment, run_name=run.folder.name, tags=tags)
         self._run_id = made.info.run_id
         params = [
-            Param(key, str(value)[:_LONGEST_VALUE]) for key, value in flat(run.scenario).items()
+            self._entities.Param(key, str(value)[:_LONGEST_VALUE])
+            for key, value in flat(run.scenario).items()
         ]
         for first in range(0, len(params), _PARAMS_AT_ONCE):
             client.log_batch(self._run_id, params=params[first : first + _PARAMS_AT_ONCE])
@@ -65,7 +70,10 @@ class MLflow:
     def round(self, row: RoundRow) -> None:
         """Log the numbers of a round."""
         at_ms = int(row.finished_at_s * MS_PER_S)
-        metrics = [Metric(name, value, at_ms, row.round) for name, value in metrics_of(row).items()]
+        metrics = [
+            self._entities.Metric(name, value, at_ms, row.round)
+            for name, value in metrics_of(row).items()
+        ]
         self._client.log_batch(self._run_id, metrics=metrics)
 
     def end(self, run: EndedRun) -> None:

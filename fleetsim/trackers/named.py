@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from fleetsim.schema.spelling import did_you_mean
 
 class _Named(NamedTuple):
     module: str
-    """Imported when the tracker is made, because its library is an extra."""
+    """Module of the class, whose constructor imports the library, an extra."""
     cls: str
 
 
@@ -60,10 +60,10 @@ def _made(text: str) -> Tracker:
     if equals and not place:
         raise ScenarioError(f"tracker {quoted(text)}: names no place; write {name} or {name}=DIR")
     module, cls = NAMED[name]
+    tracker: Callable[..., Tracker] = getattr(importlib.import_module(module), cls)
     try:
-        made: type[Tracker] = getattr(importlib.import_module(module), cls)
+        return tracker(place) if place else tracker()
     except ModuleNotFoundError as missing:
         raise ScenarioError(
             f"tracker {quoted(text)}: needs {missing.name}; pip install 'fleetsim[{name}]'"
         ) from missing
-    return made(place) if place else made()  # type: ignore[call-arg]

@@ -10,8 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-import wandb
-
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.trackers.metrics import flat, metrics_of
 
@@ -28,7 +26,14 @@ class WeightsAndBiases:
         project: str = "fleetsim",
         mode: Literal["online", "offline", "disabled"] | None = None,
     ) -> None:
-        """Make it; files are written below `folder`."""
+        """Make it; files are written below `folder`.
+
+        Raises:
+            ModuleNotFoundError: W&B is not installed.
+        """
+        import wandb  # noqa: PLC0415
+
+        self._wandb: Any = wandb
         self._folder = Path(folder)
         self._project = project
         self._mode = mode
@@ -37,7 +42,7 @@ class WeightsAndBiases:
     def begin(self, run: TrackedRun) -> None:
         """Make the run, or continue it, with the scenario and the versions."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._run = wandb.init(
+        self._run = self._wandb.init(
             project=self._project,
             mode=self._mode,
             dir=str(self._folder),
@@ -51,7 +56,7 @@ class WeightsAndBiases:
                 **{f"version.{name}": version for name, version in run.versions.items()},
             },
             # Neither the host's load nor the user's repository is part of the run.
-            settings=wandb.Settings(
+            settings=self._wandb.Settings(
                 silent=True, console="off", x_disable_stats=True, x_disable_meta=True
             ),
         )

@@ -442,7 +442,7 @@ def test_the_views_hold_what_a_server_can_know_and_nothing_else():
         *("num_samples", "loss", "loss_rms", "accuracy", "vector", "energy_j"),
         *("download_s", "compute_s", "upload_s", "resources", "base", "staleness"),
         *("refused", "completed_fraction", "weight_fraction", "update_norm"),
-        *("epoch_losses", "weight", "is_share"),
+        *("epoch_losses", "weight", "is_share", "sent", "metrics"),
     }
     assert names(RoundOutcome) == {
         *("round", "started_at_s", "finished_at_s", "selected", "reports"),

@@ -124,7 +124,7 @@ def test_a_function_needs_its_kind(own):
     found = run("dataset=own_data:table")
 
     assert found.scenario["task"]["dataset"]["kind"] == "own_data:table"
-    with pytest.raises(ScenarioError, match=r"say --plugin partition=.* or --plugin dataset="):
+    with pytest.raises(ScenarioError, match=r"say --plugin dataset=.* or --plugin model="):
         run("own_data:table", out="other")
 
 

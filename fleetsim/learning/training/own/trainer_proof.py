@@ -43,7 +43,7 @@ class Proof:
     """Largest difference of weights, relative to their largest change; of losses, relative to the
     largest. None: there is none to compare."""
     fault: str | None
-    """Why the trainer is not proved equal; None: it is."""
+    """Reason for which the trainer is not proved equal; None: it is."""
 
 
 def proof_of(trainer: TrainerKind, module: nn.Module, samples: SampleForm) -> Proof:
