@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -42,8 +42,12 @@ class _Verbs(TyperGroup):
             raise ended(interrupt, says) from interrupt
 
 
+# Typer 0.20 shows the backslashes of escaped brackets unless its markup is named.
+_MARKUP: Final = "rich"
+
 app = typer.Typer(
     cls=_Verbs,
+    rich_markup_mode=_MARKUP,
     name="fleetsim",
     help="Simulate edge fleets that train models together, on one virtual clock.",
     epilog="Start with: fleetsim run quickstart",
@@ -51,16 +55,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_data = typer.Typer(help="Data sets.", no_args_is_help=True)
-_device = typer.Typer(help="Device files.", no_args_is_help=True)
-_trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
+_data = typer.Typer(help="Data sets.", no_args_is_help=True, rich_markup_mode=_MARKUP)
+_device = typer.Typer(help="Device files.", no_args_is_help=True, rich_markup_mode=_MARKUP)
+_trace = typer.Typer(
+    help="Traces of usage and of networks.", no_args_is_help=True, rich_markup_mode=_MARKUP
+)
 _study = typer.Typer(
     help="Studies: arms compared over seeds.",
     epilog="Start with: fleetsim study run quick",
     no_args_is_help=True,
+    rich_markup_mode=_MARKUP,
 )
-_selector = typer.Typer(help="Selectors that learn before they are used.", no_args_is_help=True)
-_flower = typer.Typer(help="Flower apps on the virtual clock.", no_args_is_help=True)
+_selector = typer.Typer(
+    help="Selectors that learn before they are used.",
+    no_args_is_help=True,
+    rich_markup_mode=_MARKUP,
+)
+_flower = typer.Typer(
+    help="Flower apps on the virtual clock.", no_args_is_help=True, rich_markup_mode=_MARKUP
+)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
 app.add_typer(_device, name="device")
