@@ -7,7 +7,8 @@ Rails count microwatt-seconds from boot. Two forms are read:
   select c.ts, t.name, c.value from counter c join counter_track t on c.track_id = t.id
   where t.name like 'power.%'
 - the recorded trace (.perfetto-trace, .pftrace, .pb), by the package `perfetto`
-  (pip install 'fleetsim[rails]').
+  (pip install 'fleetsim[rails]'). A count without a time of its own has that of its packet, as in
+  power_rails_well_known.textproto of Perfetto's own tests (test/trace_processor/power).
 
 The power of a rail holds from one count to the next. The power of the device is the sum of the
 chosen rails.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from fleetsim.units import J_OF, MS_PER_S, S_OF
 TRACE_SUFFIXES: Final = (".perfetto-trace", ".pftrace", ".pb", ".perfetto")
 _NAMES: Final = ("name", "rail", "track", "track_name")
 _MOST_BYTE: Final = 1 << 30
+_BOOTTIME: Final = 6
+"""Number of the clock of timestamps in `BuiltinClock` (perfetto/common/builtin_clock.proto)."""
 
 _Counts = dict[str, list[tuple[float, float]]]
 """Moments in s and energies in J, by rail."""
@@ -135,19 +138,36 @@ def _of_trace(path: Path) -> _Counts:
         trace.ParseFromString(content)
     except DecodeError as fault:
         raise DataError(f"{path}: is no Perfetto trace ({fault}); export it as CSV") from fault
-    names: dict[int, str] = {}
+    names: dict[tuple[int, int], str] = {}
     counts: _Counts = defaultdict(list)
     for packet in trace.packet:
         if not packet.HasField("power_rails"):
             continue
+        session = packet.power_rails.session_uuid
         for rail in packet.power_rails.rail_descriptor:
-            names[rail.index] = rail.rail_name
+            names[session, rail.index] = rail.rail_name
         for data in packet.power_rails.energy_data:
-            at_s = data.timestamp_ms / MS_PER_S
+            at_s = _moment_s(path, packet, data)
             energy_j = data.energy * J_OF["uWs"]
-            counts[names.get(data.index, f"rail {data.index}")].append((at_s, energy_j))
+            counts[names.get((session, data.index), f"rail {data.index}")].append((at_s, energy_j))
     if not counts:
         raise DataError(
             f"{path}: holds no power rails; record android.power with collect_power_rails"
         )
     return dict(counts)
+
+
+def _moment_s(path: Path, packet: Any, data: Any) -> float:
+    """Return the moment of a count in s: its own, or that of its packet.
+
+    Raises:
+        DataError: there is neither, or that of the packet is of another clock.
+    """
+    if data.HasField("timestamp_ms"):
+        return float(data.timestamp_ms) / MS_PER_S
+    if not packet.HasField("timestamp") or packet.timestamp_clock_id not in (0, _BOOTTIME):
+        raise DataError(
+            f"{path}: a count of power rails states no time of its own, and its packet none of the"
+            " clock BOOTTIME; export the counters as CSV, which converts clocks"
+        )
+    return float(packet.timestamp) * S_OF["ns"]

@@ -232,6 +232,52 @@ def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path):
         read_rails(tmp_path / "empty.pb", [])
 
 
+def test_a_count_without_a_time_has_that_of_its_packet(tmp_path):
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    described = trace.packet.add().power_rails.rail_descriptor.add()
+    described.index, described.rail_name = 3, "S2S_VDD_G3D"
+    # 2 W, then 4 W; the times of the packets are later than those of their counts.
+    for ns, ms, joule in ((10.5e9, 10_000, 1), (11e9, None, 3), (12.5e9, 12_000, 7)):
+        packet = trace.packet.add()
+        packet.timestamp = int(ns)
+        data = packet.power_rails.energy_data.add()
+        data.index, data.energy = 3, joule * 1_000_000
+        if ms is not None:
+            data.timestamp_ms = ms
+    (tmp_path / "my.pftrace").write_bytes(trace.SerializeToString())
+    read = read_rails(tmp_path / "my.pftrace", ["S2S_VDD_G3D"])
+
+    assert read.at_s.tolist() == pytest.approx([0.0, 1.0])
+    assert read.power_w.tolist() == pytest.approx([2.0, 4.0])
+    trace.packet[2].timestamp_clock_id = 128
+    (tmp_path / "other.pftrace").write_bytes(trace.SerializeToString())
+    with pytest.raises(DataError, match="none of the clock BOOTTIME; export the counters as CSV"):
+        read_rails(tmp_path / "other.pftrace", [])
+
+
+def test_sessions_of_rails_number_them_on_their_own(tmp_path):
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    # Two sessions, whose rail 0 is not the same; 1 W and 3 W.
+    for session, name in ((7, "cpu"), (8, "gpu")):
+        described = trace.packet.add()
+        described.power_rails.session_uuid = session
+        rail = described.power_rails.rail_descriptor.add()
+        rail.index, rail.rail_name = 0, name
+    for second in (1, 2, 3):
+        for session, watt in ((7, 1), (8, 3)):
+            packet = trace.packet.add()
+            packet.power_rails.session_uuid = session
+            data = packet.power_rails.energy_data.add()
+            data.index, data.timestamp_ms = 0, second * 1000
+            data.energy = second * watt * 1_000_000
+    (tmp_path / "my.pftrace").write_bytes(trace.SerializeToString())
+
+    assert read_rails(tmp_path / "my.pftrace", ["cpu"]).power_w.tolist() == pytest.approx([1.0] * 2)
+    assert read_rails(tmp_path / "my.pftrace", ["gpu"]).power_w.tolist() == pytest.approx([3.0] * 2)
+
+
 def test_energy_that_falls_is_refused(tmp_path):
     (tmp_path / "r.csv").write_text("ts,rail,value\n0,a,5\n1000000000,a,4\n")
 

@@ -3,12 +3,12 @@
 Each coordinate of the next model follows from the K values x_1 <= ... <= x_K of that coordinate
 alone:
 
-* `median`: the middle one, or the mean of the two middle ones (definition 1);
-* `trimmed-mean`: the mean without the floor(beta K) smallest and the floor(beta K) largest values
-  (definition 2), beta in [0, 1/2). beta bounds the share of clients that send anything.
+* `median`: the middle one, or the mean of the two middle ones;
+* `trimmed-mean`: the mean without the floor(beta K) smallest and the floor(beta K) largest values,
+  beta in [0, 1/2). beta bounds the share of clients that send anything.
 
 Source: Yin, Chen, Ramchandran, Bartlett, "Byzantine-robust distributed learning: towards optimal
-statistical rates", ICML 2018, algorithm 1, there for gradients. With a share of malicious clients
+statistical rates", ICML 2018, there for gradients. With a share of malicious clients
 below 1/2 (median) or beta (trimmed mean), no value of theirs moves a coordinate beyond the values
 of the others.
 """

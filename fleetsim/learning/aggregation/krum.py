@@ -9,7 +9,7 @@ smallest score, of equal ones that of the smallest client number. Multi-Krum tak
 m updates of the smallest scores; m = 1 is Krum, m = n the mean.
 
 Source: Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine learning with adversaries: Byzantine
-tolerant gradient descent", NeurIPS 2017: section 4 for Krum, its proposition 4.2 for 2 f + 2 < n.
+tolerant gradient descent", NeurIPS 2017.
 
 Distances are over the parameters alone: running statistics of a BatchNorm are in other units.
 They take the mean of the chosen updates' values.

@@ -20,7 +20,7 @@ t = floor(f k) + 1 delivered (SecAgg: t = floor(f n) + 1 of all n). Else the rou
 
 Sources: Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning",
 CCS 2017; Bell, Bonawitz, Gascon, Lepoint, Raykova, "Secure single-server aggregation with
-(poly)logarithmic overhead", CCS 2020, algorithm 2 (semi-honest).
+(poly)logarithmic overhead", CCS 2020 (semi-honest).
 """
 
 from __future__ import annotations
