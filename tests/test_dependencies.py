@@ -55,3 +55,14 @@ def test_every_dependency_is_pinned_at_a_version_that_is_allowed():
         for name, low in lower_bounds(PROJECT["dependencies"]).items()
         if pins.get(name, ()) < low
     } == {}
+
+
+def test_every_extra_of_users_has_a_use_in_the_check_of_extras():
+    extras = set(PROJECT["optional-dependencies"]) - {"dev", "pyright"}
+    text = (ROOT / "scripts/check-extras").read_text("utf-8")
+    listed = re.search(r"^all=\((.*)\)$", text, re.MULTILINE)
+    assert listed is not None
+    used = {path.stem for path in (ROOT / "scripts/extras").glob("*.py")} - {"lower_bounds"}
+
+    assert set(listed[1].split()) == extras
+    assert used == extras

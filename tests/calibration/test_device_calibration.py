@@ -250,6 +250,9 @@ def test_a_count_without_a_time_has_that_of_its_packet(tmp_path):
 
     assert read.at_s.tolist() == pytest.approx([0.0, 1.0])
     assert read.power_w.tolist() == pytest.approx([2.0, 4.0])
+    trace.packet[2].timestamp_clock_id = 6  # BOOTTIME, said
+    (tmp_path / "said.pftrace").write_bytes(trace.SerializeToString())
+    assert read_rails(tmp_path / "said.pftrace", []).power_w.tolist() == read.power_w.tolist()
     trace.packet[2].timestamp_clock_id = 128
     (tmp_path / "other.pftrace").write_bytes(trace.SerializeToString())
     with pytest.raises(DataError, match="none of the clock BOOTTIME; export the counters as CSV"):

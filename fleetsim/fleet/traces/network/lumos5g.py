@@ -2,9 +2,9 @@
 
 Narayanan et al., "Lumos5G: Mapping and Predicting Commercial mmWave 5G Throughput" (IMC 2020). The
 README of the data set defines the columns: `Throughput` is the TCP downlink of iPerf 3.7 in every
-second, in Mbit/s; `seq_num` counts the seconds of a run; runs are numbered within a mode of
-mobility and a direction. Seconds repeat in some runs: they become one, with the mean of their
-rates.
+second, whose unit it does not state (Mbit/s in the paper's figures); `seq_num` counts the seconds
+of a run; runs are numbered within a mode of mobility and a direction. Seconds repeat in some runs:
+they become one, with the mean of their rates.
 """
 
 from __future__ import annotations
