@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +88,8 @@ class ClientNodes:
         kind = self._kind(sent)
         if settings.measure == "once" and kind in self._costs:
             return self._costs[kind]
-        if settings.counts_flop:
-            with torch_counting.counting() as count:
-                computed = self._compute(sent, keeps_state=True)
-        else:
-            count, computed = None, self._compute(sent, keeps_state=True)
+        with torch_counting.counting() if settings.counts_flop else nullcontext() as count:
+            computed = self._compute(sent, keeps_state=True)
         told = payload.num_samples_of(payload.metrics_of(computed.content))
         num_samples = settings.num_samples or told or 0
         work = settings.work(num_samples) if count is None else count.work(num_samples)

@@ -64,13 +64,21 @@ class MessageCostSettings(Settings):
             raise ValueError("flop and flop_per_sample exclude each other")
         return self
 
+    @model_validator(mode="after")
+    def _measures_something(self) -> MessageCostSettings:
+        if self.is_complete and self.measure == "always":
+            raise ValueError(
+                "measure = 'always' has nothing to measure beside declared FLOP, num_samples and"
+                " upload_byte; leave it out, or one of them"
+            )
+        return self
+
     @property
     def is_complete(self) -> bool:
         """True if nothing must be measured."""
-        has_flop = self.flop is not None or (
-            self.flop_per_sample is not None and self.num_samples is not None
+        return (
+            not self.counts_flop and self.num_samples is not None and self.upload_byte is not None
         )
-        return has_flop and self.upload_byte is not None and self.measure == "once"
 
     @property
     def counts_flop(self) -> bool:

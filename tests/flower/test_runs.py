@@ -447,6 +447,77 @@ def test_measured_always_each_message_costs_its_own(tmp_path):
     assert len(_calls(app)) == 40
 
 
+_REMEMBERING = _CLIENT.replace(
+    "    arrays =",
+    """    from flwr.app import ConfigRecord
+    import torch
+    memory = context.state.setdefault("memory", ConfigRecord({"calls": 0}))
+    memory["calls"] += 1
+    metrics["num-examples"] = 10 * memory["calls"]
+    torch.ones(10 * memory["calls"], 500) @ torch.ones(500, 300)
+    arrays =""",
+)
+"""Client with 10 samples more after each delivered message, and 2 * 500 * 300 FLOP for each."""
+_TELLING_TRAIN = """
+    start = FedAvg.aggregate_train
+    def aggregate_train(self, server_round, replies):
+        replies = list(replies)
+        tell(round=server_round, clients=sorted(r.metadata.src_node_id - 2 for r in replies))
+        return start(self, server_round, replies)
+    FedAvg.aggregate_train = aggregate_train
+"""
+
+
+def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tmp_path):
+    project = _MEASURED.replace("flop = 2e9, MORE", 'measure = "always"')
+    everybody = _run(
+        _small_app(
+            tmp_path / "all",
+            _TRAIN.replace("TIMEOUT", "3600.0"),
+            project=project,
+            client=_REMEMBERING,
+        ),
+        tmp_path / "one",
+    )
+    ends_s = (everybody.tasks["finished_at_s"] - everybody.tasks["dispatched_at_s"]).to_numpy()
+    deadline_s = float(np.median(ends_s[:10]))
+    main = _TELLING_TRAIN + _TRAIN.replace("TIMEOUT", repr(deadline_s))
+    app = _small_app(tmp_path / "app", main, project=project, client=_REMEMBERING)
+
+    run = _run(app, tmp_path / "two")
+
+    is_late = run.tasks["outcome"] == "late"
+    assert 4 <= is_late.sum() < len(run.tasks) == 40
+    # Each message is computed once, when it is dispatched: to know what it costs, and no more.
+    assert _calls(app) == [f"train {client}" for client in run.tasks["client"]]
+    # A late reply does not reach the server, and its node forgets it.
+    delivered = dict.fromkeys(range(10), 0)
+    for told, (_, tasks) in zip(_told(app), run.tasks.groupby("round"), strict=True):
+        heard = tasks.loc[tasks["outcome"] == "delivered", "client"].tolist()
+        assert told["clients"] == sorted(heard)
+        expected = [10 * (1 + delivered[client]) for client in tasks["client"]]
+        assert tasks["num_samples"].tolist() == expected
+        for client in heard:
+            delivered[client] += 1
+    assert run.clients["num_samples"].tolist() == [10 * delivered[c] for c in range(10)]
+    # What was counted is charged, late or not; all had begun to send by the deadline.
+    assert (run.tasks["upload_s"] > 0).all()
+    assert run.tasks["train_flop"].tolist() == (300_000.0 * run.tasks["num_samples"]).tolist()
+    first = run.tasks.iloc[:10].merge(everybody.tasks.iloc[:10], on="client")
+    for column in ("download_s", "compute_s", "energy_receive_j", "energy_compute_j"):
+        assert np.allclose(first[f"{column}_x"], first[f"{column}_y"])
+    late = run.tasks[is_late]
+    assert np.allclose(late[["download_s", "compute_s", "upload_s"]].sum(axis=1), deadline_s)
+
+
+def test_declared_in_full_and_measured_always_is_refused(tmp_path):
+    project = _MEASURED.replace("MORE", 'num_samples = 9, upload_byte = 8, measure = "always"')
+    app = _small_app(tmp_path / "app", _TRAIN, project=project)
+
+    with pytest.raises(DataError, match="train: measure = 'always' has nothing to measure"):
+        _run(app, tmp_path / "run")
+
+
 def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
     client = _CLIENT.replace("    [weights] =", "    1 / 0\n    [weights] =")
     app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "9.0"), client=client)
