@@ -137,6 +137,11 @@ class VirtualGrid:
         if not self._calls.is_replaying:
             self._server.rounds.measured(metrics)
 
+    def aggregated(self, metrics: dict[str, Any]) -> None:
+        """Take in metrics that the strategy aggregated from the clients' evaluations."""
+        if not self._calls.is_replaying:
+            self._server.rounds.aggregated(metrics)
+
     def _answer(self, call: str, asked: str, live: Callable[[], Any]) -> Any:
         """Answer a call, from the record of a resumed run or live."""
         self.is_in_call = True

@@ -160,8 +160,8 @@ def _node_updates(
 
 
 def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
-    """Let a strategy tell the grid what it has evaluated on the server."""
-    evaluate = strategy.evaluate
+    """Let a strategy tell the grid what it has evaluated on the server, and aggregated."""
+    evaluate, aggregate = strategy.evaluate, strategy.aggregate_evaluate
 
     def telling(*args: Any, **kwargs: Any) -> Any:
         found = evaluate(*args, **kwargs)
@@ -170,7 +170,13 @@ def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
             grid.measured({"loss": loss, **metrics})
         return found
 
-    strategy.evaluate = telling
+    def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
+        loss, metrics = aggregate(*args, **kwargs)
+        if loss is not None:
+            grid.aggregated({"loss": loss, **metrics})
+        return loss, metrics
+
+    strategy.evaluate, strategy.aggregate_evaluate = telling, aggregate_evaluate
 
 
 def _telling_run(grid: VirtualGrid, run_fl: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,8 +3,8 @@
 A round begins with a batch of train messages, and lasts until the next one or the end of the app.
 Queries and evaluations between two such batches belong to the round before them; those before the
 first batch belong to round 1. Its row shows the accuracy and the loss that the server app measured
-itself in this round. If it measured none, they are the means over the delivered evaluate messages,
-weighted by their samples.
+itself in this round, or else those that its strategy aggregated from the clients' evaluations. If
+there are none, they are the means over the delivered evaluate messages, weighted by their samples.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class _OpenRound:
     ended: list[EndedMessage] = field(default_factory=list)
     central: dict[str, Any] = field(default_factory=dict)
     """Metrics that the server app measured itself."""
+    federated: dict[str, Any] = field(default_factory=dict)
+    """Metrics that the strategy aggregated from the clients' evaluations."""
 
 
 class RoundsOfMessages:
@@ -113,6 +115,11 @@ class RoundsOfMessages:
         """Take in metrics that the server app measured itself for the model of the open round."""
         if self._open is not None:
             self._open.central |= metrics
+
+    def aggregated(self, metrics: dict[str, Any]) -> None:
+        """Take in metrics that the strategy aggregated from the clients' evaluations."""
+        if self._open is not None:
+            self._open.federated |= metrics
 
     def close(self, state: Callable[[], State] | None) -> RoundRow | None:
         """Close the open round, if there is one with tasks, and save the state after it.
@@ -180,10 +187,12 @@ class RoundsOfMessages:
         ]
 
     def _evaluation(self, open_: _OpenRound) -> Evaluation:
-        """Return accuracy and loss of the row, each from the server or else from the clients."""
+        """Return accuracy and loss of the row, each of the first source that has it."""
         found = []
         for of in (self._settings.accuracy_of, self._settings.loss_of):
             value = of(open_.central)
+            if value is None:
+                value = of(open_.federated)
             if value is None:
                 value = _mean(
                     [

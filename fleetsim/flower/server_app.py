@@ -70,14 +70,16 @@ def _waiting_sample(grid: VirtualGrid, sample: Callable[..., Any]) -> Callable[.
 
 
 def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `Strategy.start`, which tells the grid what `evaluate_fn` has measured."""
+    """Return `Strategy.start`, which tells the grid what was measured and aggregated."""
     signature = inspect.signature(start)
 
     @functools.wraps(start)
     def telling(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         grid, evaluate = given.arguments.get("grid"), given.arguments.get("evaluate_fn")
-        if evaluate is not None and isinstance(grid, VirtualGrid):
+        if not isinstance(grid, VirtualGrid):
+            return start(*args, **kwargs)
+        if evaluate is not None:
 
             def evaluate_fn(server_round: int, arrays: Any) -> Any:
                 metrics = evaluate(server_round, arrays)
@@ -86,6 +88,16 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
                 return metrics
 
             given.arguments["evaluate_fn"] = evaluate_fn
-        return start(*given.args, **given.kwargs)
+        strategy = given.arguments["self"]
+        aggregate = strategy.aggregate_evaluate
+
+        def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
+            metrics = aggregate(*args, **kwargs)
+            if metrics is not None:
+                grid.aggregated(dict(metrics))
+            return metrics
+
+        with replaced(strategy, "aggregate_evaluate", aggregate_evaluate):
+            return start(*given.args, **given.kwargs)
 
     return telling

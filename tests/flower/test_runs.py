@@ -96,7 +96,13 @@ def _told(app):
 
 
 @pytest.mark.parametrize(
-    ("app", "accuracy"), [("torch_quickstart", 0.4), ("adam_central", 0.2), ("legacy_numpy", 0.8)]
+    ("app", "accuracy"),
+    [
+        ("torch_quickstart", 0.4),
+        ("adam_central", 0.2),
+        ("federated_metrics", 0.5),
+        ("legacy_numpy", 0.8),
+    ],
 )
 def test_an_app_runs_unchanged_and_twice_the_same(app, accuracy, tmp_path):
     first = _run(_APPS / app, tmp_path / "one", "fleet.size=30")
@@ -146,6 +152,44 @@ def test_the_servers_own_accuracy_is_the_one_in_the_table(tmp_path, capsys):
 
     said = capsys.readouterr().out.partition("accuracies: ")[2]
     assert run.rounds["accuracy"].tolist() == json.loads(said)[1:]
+
+
+def test_what_the_strategy_aggregates_from_evaluations_is_in_the_table(tmp_path, capsys):
+    run = _run(_APPS / "federated_metrics", tmp_path / "run", "fleet.size=30")
+
+    said = json.loads(capsys.readouterr().out.partition("metrics: ")[2])
+    assert run.rounds["accuracy"].tolist() == [each["accuracy"] for each in said]
+    assert run.rounds["loss"].tolist() == [each["eval_loss"] for each in said]
+    evaluate = run.tasks[run.tasks["purpose"] == "evaluate"]
+    # Ten digits shown and ten recognised, the loss and the samples.
+    assert set(evaluate["upload_byte"]) == {8 * (10 + 10 + 2)}
+    assert set(evaluate.groupby("round").size()) == {30 // 2}
+    # Ten samples of eight rows through three gates of 32 units, and the classifier.
+    gates, classifier = 2 * 3 * 32 * (8 + 32), 2 * 32 * 10
+    assert set(evaluate["train_flop"]) == {10 * (8 * gates + classifier)}
+
+
+def test_without_strategy_accuracy_is_the_mean_by_samples_of_the_evaluations(tmp_path):
+    main = """
+    nodes = list(grid.get_node_ids())[:3]
+    grid.send_and_receive(messages(nodes))
+    grid.send_and_receive(messages(nodes, "evaluate"))
+    """
+    client = _CLIENT.replace(
+        "    arrays =",
+        """    number = context.node_config["partition-id"]
+    metrics = MetricRecord({"num-examples": number + 1, "eval_acc": number / 10})
+    arrays =""",
+    )
+    evaluate = "evaluate = {flop = 1e6, num_samples = 10, upload_byte"
+    project = _PROJECT.replace(evaluate, "evaluate = {flop = 1e6, upload_byte")
+    app = _small_app(tmp_path / "app", main, client=client, project=project)
+
+    run = _run(app, tmp_path / "run")
+
+    assert run.rounds["accuracy"].tolist() == [pytest.approx((0 * 1 + 0.1 * 2 + 0.2 * 3) / 6)]
+    evaluated = run.tasks[run.tasks["purpose"] == "evaluate"].sort_values("client")
+    assert evaluated["num_samples"].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("strategy", ["fedavgm", "fedadagrad", "fedyogi", "fedprox", "fedmedian"])
@@ -301,7 +345,9 @@ def _interrupt_after(rounds):
     return on_progress
 
 
-@pytest.mark.parametrize("app", ["torch_quickstart", "adam_central", "legacy_numpy"])
+@pytest.mark.parametrize(
+    "app", ["torch_quickstart", "adam_central", "federated_metrics", "legacy_numpy"]
+)
 def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
     whole = _run(_APPS / app, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
