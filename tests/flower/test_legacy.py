@@ -1,9 +1,12 @@
 """Strategies of before the message API, without flwr."""
 
+from fleetsim.flower.grid import VirtualGrid
 from fleetsim.flower.legacy import _telling_strategy
 
 
-class _Grid:
+class _Grid(VirtualGrid):
+    """Grid without server, record or flwr."""
+
     def __init__(self):
         self.told = []
 
