@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.papers import figure, page
-from benchmarks.papers.experiments import EXPERIMENTS, Experiment
+from benchmarks.papers.experiment import Experiment
+from benchmarks.papers.experiments import EXPERIMENTS
 from benchmarks.papers.outcomes import Outcome, OutcomeFile
 from benchmarks.papers.runs import KnownRuns
 from benchmarks.papers.tables import Result
@@ -28,7 +29,7 @@ _EXAMPLE = """\
 example:
   python -m benchmarks.papers --short                    all studies, few rounds, one seed
   python -m benchmarks.papers --studies survey-synthetic
-  python -m benchmarks.papers                            all studies, three seeds: hours
+  python -m benchmarks.papers                            all studies, all seeds: hours
   python -m benchmarks.papers --render                   write docs/papers.md from stored figures
 
 The figures of each run are a line of docs/papers.jsonl. A run with a line is not made again; delete
@@ -95,7 +96,8 @@ def _result(experiment: Experiment, study: Study, store: KnownRuns) -> Result | 
         return None
     targets = [one.accuracy for one in study.settings.all_targets if one.smooth_rounds == 1]
     by_arm = {arm: [of_arm[seed] for seed in kept] for arm, of_arm in found.items()}
-    return Result(experiment, study.settings.scenario, kept, targets, by_arm)
+    settings = study.settings
+    return Result(experiment, settings.scenario, settings.baseline_arm, kept, targets, by_arm)
 
 
 def _into_page(sections: dict[str, str]) -> None:
@@ -107,12 +109,13 @@ def _into_page(sections: dict[str, str]) -> None:
 def _draw(results: list[Result]) -> None:
     """Draw the figure if there are outcomes of all experiments that it shows."""
     known = {result.experiment.name for result in results}
-    others = [one for one in EXPERIMENTS if one.name not in known]
-    lacking = [one.name for one in others if one.study().settings.targets]
+    shown = [one for one in EXPERIMENTS if one.is_in_figure and one.study().settings.targets]
+    lacking = [one.name for one in shown if one.name not in known]
     if lacking:
         print(f"papers.svg stays unchanged: no figures of {', '.join(lacking)}")
     else:
-        figure.write(figure.draw(results), _DOCS / "papers.svg")
+        drawn = [one for one in results if one.experiment.is_in_figure]
+        figure.write(figure.draw(drawn), _DOCS / "papers.svg")
 
 
 def _parser() -> argparse.ArgumentParser:

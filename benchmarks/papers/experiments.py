@@ -6,50 +6,12 @@ of the papers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
+from benchmarks.papers.experiment import RANDOM, Claim, Experiment, over_others
+from benchmarks.papers.fedgcs_experiments import FEDGCS
 from benchmarks.papers.measures import SLOT_ROUNDS
-from fleetsim.studies.study import Study, load_study
-
-RANDOM = "random"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Claim of a paper that a measure is better with one arm than with another."""
-
-    measure: str
-    """Name in `measures.MEASURES`."""
-    order: tuple[str, ...]
-    """Arms, the best first."""
-    best_is: str
-    """Direction of the measure: `least` or `most`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """Figures and claims of a paper on the arms of a study."""
-
-    name: str
-    """Name of the study in `studies/papers`."""
-    label: str
-    """Name in a figure."""
-    measures: tuple[str, ...]
-    """Columns of its table, names in `measures.MEASURES`."""
-    claims: tuple[Claim, ...]
-    papers: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Figures of the paper by arm and measure, as printed there."""
-    short_rounds: int = 20
-    """Number of rounds with `--short`, which takes minutes."""
-
-    def study(self, seeds: Sequence[int] | None = None, *, is_short: bool = False) -> Study:
-        """Load its study, with other seeds or few rounds if asked."""
-        rounds = [f'overrides."stop.rounds"={self.short_rounds}'] if is_short else []
-        loaded = load_study(f"papers/{self.name}", rounds)
-        return loaded if seeds is None else loaded.with_seeds(seeds)
-
 
 _GPFL_ARMS = (RANDOM, "power-of-choice", "fedcor", "gpfl")
 _FINALS_2SPC = (".600", ".586", ".685", ".778")
@@ -66,10 +28,6 @@ _SLOTS_OF = {
 _GOAL_SHORT_ROUNDS = 10 * SLOT_ROUNDS
 
 
-def _over_others(best: str, others: Sequence[str], measure: str, best_is: str) -> list[Claim]:
-    return [Claim(measure, (best, other), best_is) for other in others]
-
-
 def _gpfl(variant: str, label: str, finals: tuple[str, str, str, str]) -> Experiment:
     others = _GPFL_ARMS[:-1]
     return Experiment(
@@ -77,9 +35,9 @@ def _gpfl(variant: str, label: str, finals: tuple[str, str, str, str]) -> Experi
         label=f"GPFL, {label}",
         measures=("final", "deviation", "rounds_to_all_seen"),
         claims=(
-            *_over_others("gpfl", others, "final", "most"),
-            *_over_others("gpfl", others, "deviation", "least"),
-            *_over_others("gpfl", others, "rounds_to_all_seen", "least"),
+            *over_others("gpfl", others, "final", "most"),
+            *over_others("gpfl", others, "deviation", "least"),
+            *over_others("gpfl", others, "rounds_to_all_seen", "least"),
         ),
         papers={
             **{(arm, "final"): said for arm, said in zip(_GPFL_ARMS, finals, strict=True)},
@@ -125,7 +83,7 @@ EXPERIMENTS = (
         label="FedGRA, 2NN",
         measures=("rounds_to_80_of_10", "final", "waiting_s", "compute_waiting_s"),
         claims=(
-            *_over_others("fedgra", (RANDOM, "power-of-choice"), "rounds_to_80_of_10", "least"),
+            *over_others("fedgra", (RANDOM, "power-of-choice"), "rounds_to_80_of_10", "least"),
         ),
         papers={
             ("fedgra", "rounds_to_80_of_10"): "19",
@@ -143,7 +101,7 @@ EXPERIMENTS = (
         name="gpfl-fashion-mnist-2spc-dropout",
         label="GPFL, 2 classes, dropout",
         measures=("final", "deviation"),
-        claims=(*_over_others("gpfl", _GPFL_ARMS[:-1], "final", "most"),),
+        claims=(*over_others("gpfl", _GPFL_ARMS[:-1], "final", "most"),),
         papers={(arm, "final"): said for arm, said in zip(_GPFL_ARMS, _FINALS_2SPC, strict=True)},
     ),
     Experiment(
@@ -164,7 +122,7 @@ EXPERIMENTS = (
         name="fedgra-mnist-cnn",
         label="FedGRA, CNN",
         measures=("waiting_s", "compute_waiting_s"),
-        claims=(*_over_others("fedgra", (RANDOM, "power-of-choice"), "waiting_s", "least"),),
+        claims=(*over_others("fedgra", (RANDOM, "power-of-choice"), "waiting_s", "least"),),
         papers={
             (RANDOM, "waiting_s"): "6.24 s",
             ("fedgra", "waiting_s"): "4.09 s",
@@ -184,6 +142,21 @@ EXPERIMENTS = (
         ),
         short_rounds=_GOAL_SHORT_ROUNDS,
     ),
+    *FEDGCS,
 )
-PRICE_TARGETS = (0.6, 0.65, 0.7, 0.75, 0.78, 0.8, 0.82, 0.85)
-"""Targets of all studies, because a run may belong to several studies."""
+
+
+@cache
+def price_targets(scenario: str) -> tuple[float, ...]:
+    """Return the targets of all studies of a scenario, because its runs may belong to several."""
+    studies = [experiment.study().settings for experiment in EXPERIMENTS]
+    return tuple(
+        sorted(
+            {
+                target.accuracy
+                for settings in studies
+                if settings.scenario == scenario
+                for target in settings.all_targets
+            }
+        )
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.papers.experiments import RANDOM
+from benchmarks.papers.experiment import RANDOM
 from benchmarks.papers.prices import Price, ratio
 from benchmarks.papers.tables import Outcomes, Result, best_target, prices_of
 from fleetsim.record import atomic_files

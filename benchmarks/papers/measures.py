@@ -48,6 +48,11 @@ def _accuracy(of: Callable[[pd.Series[float]], float]) -> Callable[[Run], float 
     return figure
 
 
+def _at_end(column: str) -> Callable[[Run], float | None]:
+    """Return a column of the table of rounds after the last round."""
+    return lambda run: float(run.rounds[column].iloc[-1]) if len(run.rounds) else None
+
+
 def _compute_waiting_s(run: Run) -> float | None:
     return run.average_waiting_s(computing_alone=True)
 
@@ -76,6 +81,11 @@ MEASURES: Mapping[str, Measure] = {
     "final_slot": Measure(
         "accuracy after the last slot", _accuracy(lambda found: found.iloc[-1]), ".3f"
     ),
+    "last": Measure(
+        "accuracy after the last round", _accuracy(lambda found: found.iloc[-1]), ".3f"
+    ),
+    "total_s": Measure("seconds of the run", _at_end("finished_at_s"), ".0f"),
+    "total_j": Measure("joules of the run", _at_end("energy_total_j"), ".0f"),
     "waiting_s": Measure("mean waiting, s", Run.average_waiting_s, ".3g"),
     "compute_waiting_s": Measure("of the computing alone, s", _compute_waiting_s, ".3g"),
     "rounds_to_all_seen": Measure("rounds until all clients were seen", Run.rounds_to_seen, ".0f"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.papers.experiments import PRICE_TARGETS
+from benchmarks.papers.experiments import price_targets
 from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from fleetsim.schema.strict_yaml import shown
 from fleetsim.studies.run_store import RunStore, Status
@@ -24,9 +24,10 @@ class KnownRuns(RunStore):
 
     def outcome(self, planned: PlannedRun) -> Outcome | None:
         """Return the outcome from the file or from the complete run, which is then added."""
-        known = self._outcomes.find(planned.scenario.definition_hash, PRICE_TARGETS)
+        targets = price_targets(self._study.settings.scenario)
+        known = self._outcomes.find(planned.scenario.definition_hash, targets)
         if known is None and (run := self.open(planned)) is not None:
-            known = outcome_of(run, PRICE_TARGETS)
+            known = outcome_of(run, targets)
             self._outcomes.add(self.origin(planned), known)
         return known
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchmarks.papers.experiments import Claim, Experiment
+from benchmarks.papers.experiment import Claim, Experiment
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.outcomes import Outcome
 from benchmarks.papers.prices import Price
@@ -23,6 +23,8 @@ class Result:
 
     experiment: Experiment
     scenario: str
+    baseline: str
+    """Arm with which the others are compared."""
     seeds: Sequence[int]
     targets: Sequence[float]
     """Accuracies whose costs in rounds, seconds and joules are compared."""

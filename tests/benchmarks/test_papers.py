@@ -12,7 +12,9 @@ import pytest
 
 from benchmarks.papers import figure, page, prices, tables
 from benchmarks.papers.command import main
-from benchmarks.papers.experiments import EXPERIMENTS, PRICE_TARGETS, RANDOM, Claim, Experiment
+from benchmarks.papers.evidence_table import evidence_table
+from benchmarks.papers.experiment import RANDOM, Claim, Experiment
+from benchmarks.papers.experiments import EXPERIMENTS, price_targets
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from benchmarks.papers.prices import Price
@@ -129,6 +131,7 @@ def test_the_best_target_is_the_highest_that_most_arms_reach() -> None:
     assert tables.best_target(found, ()) is None
 
 
+_LENET = ("mnist-iid", "mnist-dir", "fashion-mnist-iid", "fashion-mnist-dir")
 _EXPERIMENT = Experiment(
     name="x",
     label="x",
@@ -159,10 +162,69 @@ def test_cost_over_random_by_hand() -> None:
     over = figure.ratios(found, 0.6)
     assert over["b"] == pytest.approx((0.5, 2.0, 0.5))
     assert over["never"] is None
-    result = Result(_EXPERIMENT, "quickstart", [1], [0.6], found)
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, [1], [0.6], found)
     without_random = replace(result, outcomes={"b": found["b"]})
     axes = figure.draw([result, without_random]).axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
+
+
+_SEEDS = (1, 2, 3, 4, 5)
+
+
+def test_evidence_against_the_baseline_by_hand() -> None:
+    """Costs over random's are 1/4, 1/2, 1/2, 1/2 and 1; accuracies .1, .2, .2, .2 and .3 above.
+
+    The logarithms of the ratios to base 2 have mean -1 and variance 2/4. The standard error of
+    five is sqrt(.5 / 5) = .3162, Student's t(.975, 4) is 2.776, so the interval is 2 to the power
+    of -1 -+ .878: .272 to .919. That of the differences is .2 -+ 2.776 sqrt(.005 / 5): .112 to
+    .288.
+    """
+    factors, gains = (0.25, 0.5, 0.5, 0.5, 1.0), (0.1, 0.2, 0.2, 0.2, 0.3)
+    found = {
+        RANDOM: [outcome_with([0.1, 0.6], seconds=16.0, joules=4.0) for _ in _SEEDS],
+        "b": [
+            outcome_with([0.1, 0.6 + gain], seconds=16.0 * factor, joules=4.0)
+            for factor, gain in zip(factors, gains, strict=True)
+        ],
+    }
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6, 0.95], found)
+
+    table = evidence_table(result)
+
+    assert table is not None
+    head, _, row = table.splitlines()
+    assert head == (
+        "| selector | accuracy after the last round, minus random's | rounds to 60 %, times "
+        "random's | seconds to 60 %, times random's | joules to 60 %, times random's |"
+    )
+    # Rounds and joules are equal with every seed, which tells nothing apart.
+    assert row == (
+        "| b | **+0.200 [+0.112, +0.288]** | 1.00 [1.00, 1.00] | **0.50 [0.27, 0.92]** "
+        "| 1.00 [1.00, 1.00] |"
+    )
+    assert evidence_table(replace(result, seeds=_SEEDS[:4])) is None
+
+
+def test_a_run_without_the_accuracy_counts_with_its_costs_until_it_ended() -> None:
+    found = {
+        RANDOM: [outcome_with([0.1, 0.6], joules=3.0) for _ in _SEEDS],
+        "b": [
+            *(outcome_with([0.6, 0.6], joules=6.0) for _ in _SEEDS[1:]),
+            outcome_with([0.1, 0.1, 0.1, 0.1], joules=6.0),
+        ],
+    }
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
+    # Joules are 6 over 6 with four seeds; the fifth spends 24 until its end, four times random's:
+    # the geometric mean is 4 to the power of a fifth.
+    row = (evidence_table(result) or "").splitlines()[2]
+    assert "| 1.32 [0.61, 2.85] (reached 4, 5 of 5) |" in row
+
+
+def test_evidence_without_a_target_is_of_accuracies_alone() -> None:
+    found = {arm: [outcome_with([0.1, 0.2]) for _ in _SEEDS] for arm in (RANDOM, "b")}
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
+    assert (evidence_table(result) or "").splitlines()[2] == "| b | +0.000 [+0.000, +0.000] |"
+    assert "Against random, paired by seed" in page.section(result)
 
 
 def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
@@ -196,14 +258,14 @@ def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> N
 
 
 def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
-    # Studies of FedGCS have no part of the page: their own pages are the result.
+    # Of FedGCS's experiments the page has those with LeNet-5; the others take a GPU.
     names = {
         name
         for name in bundled.names("studies")
         if name.startswith("papers/") and not name.startswith("papers/fedgcs-")
     }
+    names |= {f"papers/fedgcs-{data}" for data in _LENET}
     assert {f"papers/{experiment.name}" for experiment in EXPERIMENTS} == names
-    targets = set()
     for experiment in EXPERIMENTS:
         study = experiment.study()
         arms = set(study.arms)
@@ -211,8 +273,15 @@ def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
         assert {arm for arm, _ in experiment.papers} <= arms
         measures = {claim.measure for claim in experiment.claims}
         assert measures | set(experiment.measures) <= set(MEASURES)
-        targets |= {target.accuracy for target in study.settings.all_targets}
-    assert tuple(sorted(targets)) == PRICE_TARGETS
+        targets = {target.accuracy for target in study.settings.all_targets}
+        assert targets <= set(price_targets(study.settings.scenario))
+
+
+def test_prices_are_those_of_all_studies_of_a_scenario() -> None:
+    # Three studies are of this scenario; the others have no targets.
+    assert price_targets("papers/goal-directed-mnist") == (0.7, 0.75, 0.78, 0.82)
+    assert price_targets("papers/fedgcs-mnist-dir") == (0.3, 0.6, 0.9)
+    assert price_targets("quickstart") == ()
 
 
 def test_two_experiments_share_the_runs_of_one_scenario() -> None:
@@ -236,7 +305,8 @@ def test_a_run_whose_figures_are_on_record_is_not_made_again(tmp_path: Path) -> 
     outcomes = OutcomeFile(tmp_path / "outcomes.jsonl")
     store = KnownRuns(tmp_path / "home", study, outcomes)
     for planned in study.runs[1:]:
-        outcomes.add(store.origin(planned), outcome_of(made_up([0.5, 0.6]), PRICE_TARGETS))
+        outcome = outcome_of(made_up([0.5, 0.6]), price_targets(study.settings.scenario))
+        outcomes.add(store.origin(planned), outcome)
 
     done = execute(study, store, RemoteTasks(AtOnce()), Silent())
 
@@ -274,14 +344,14 @@ def test_the_page_is_written_from_the_outcome_file_alone(
     names = []
     for experiment in EXPERIMENTS:
         study = experiment.study([1])
-        if not study.settings.targets:
+        if not (study.settings.targets and experiment.is_in_figure):
             continue
         names.append(experiment.name)
         for planned in study.runs:
             better = 0.9 if planned.arm != RANDOM else 0.87
             run = made_up([0.1, better], joules=1.0)
             origin = KnownRuns(tmp_path, study, outcomes).origin(planned)
-            outcomes.add(origin, outcome_of(run, PRICE_TARGETS))
+            outcomes.add(origin, outcome_of(run, price_targets(study.settings.scenario)))
 
     for name in ("survey-synthetic", "goal-directed-mnist"):
         asked = ["papers", "--render", "--studies", name, "--seeds", "1", "--home"]
