@@ -51,10 +51,12 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _cost_cell(verdict: Mapping[str, Any]) -> str:
-    cell = _cell(verdict, "ratio", ".2f")
     own, base, num = (
         verdict[name] for name in ("num_reached", "num_baseline_reached", "num_pairs")
     )
+    if own == base == 0:
+        return "neither reached it"
+    cell = _cell(verdict, "ratio", ".2f")
     return cell if own == base == num else f"{cell} (reached {own}, {base} of {num})"
 
 

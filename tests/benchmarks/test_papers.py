@@ -220,6 +220,18 @@ def test_a_run_without_the_accuracy_counts_with_its_costs_until_it_ended() -> No
     assert "| 1.32 [0.61, 2.85] (reached 4, 5 of 5) |" in row
 
 
+def test_an_accuracy_that_neither_arm_reached_is_not_compared() -> None:
+    found = {
+        RANDOM: [outcome_with([0.1, 0.2]) for _ in _SEEDS],
+        "b": [outcome_with([0.1, 0.2]) for _ in _SEEDS],
+        "c": [outcome_with([0.1, 0.7]) for _ in _SEEDS],
+    }
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
+    of_b, of_c = (evidence_table(result) or "").splitlines()[2:]
+    assert of_b.count("| neither reached it ") == 3
+    assert of_c.count("(reached 5, 0 of 5)") == 3
+
+
 def test_evidence_without_a_target_is_of_accuracies_alone() -> None:
     found = {arm: [outcome_with([0.1, 0.2]) for _ in _SEEDS] for arm in (RANDOM, "b")}
     result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
