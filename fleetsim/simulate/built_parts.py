@@ -19,9 +19,7 @@ from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.algorithms.settings import UNCOVERED
-from fleetsim.learning.training.preparation import (
-    PreparedTask,
-)
+from fleetsim.learning.training.prepared_task import PreparedTask
 from fleetsim.quoting import quoted
 from fleetsim.scenario import (
     BufferedServerSettings,

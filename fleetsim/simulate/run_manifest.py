@@ -12,10 +12,7 @@ from fleetsim.contracts import (
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
-from fleetsim.learning.training.preparation import (
-    UNTRAINED,
-    PreparedTask,
-)
+from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask
 from fleetsim.record.failures import Baseline
 from fleetsim.record.manifest import (
     DeviceFigureRecord,

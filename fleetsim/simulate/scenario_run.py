@@ -26,10 +26,8 @@ from fleetsim.host.termination import terminable
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
-from fleetsim.learning.training.preparation import (
-    TaskRequest,
-    prepare_task,
-)
+from fleetsim.learning.training.preparation import prepare_task
+from fleetsim.learning.training.prepared_task import TaskRequest
 from fleetsim.plugins.trackers import trackers_among
 from fleetsim.record.manifest import (
     PlatformRecord,

@@ -14,13 +14,12 @@ of the personal model on the client's evaluation samples.
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import nn
 
 from fleetsim.contracts import ClientUpdate
-from fleetsim.learning.algorithms.client_data import ClientData, LossTally
+from fleetsim.learning.algorithms.client_data import ClientData
+from fleetsim.learning.algorithms.task_steps import take_steps
 from fleetsim.learning.algorithms.trained_weights import trained
-from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 
@@ -46,22 +45,13 @@ class Ditto:
     ) -> ClientUpdate:
         """Train the global model, then the personal one."""
         sent = flatten(model)
-        tally = LossTally()
-        _descend(
-            model,
-            Descent(trained(model), settings, num_steps=data.scheduled_steps),
-            data,
-            generator,
-            tally,
-        )
+        _, tally = take_steps(model, data, generator, settings)
         common = flatten(model)
 
         load_flat(model, sent)
         anchors = [weight.detach().clone() for weight in trained(model)]
         load_flat(model, data.state.get("personal", sent))
-        near = settings.model_copy(update={"proximal_mu": self._weight})
-        descent = Descent(trained(model), near, num_steps=data.scheduled_steps, anchors=anchors)
-        _descend(model, descent, data, generator, LossTally())
+        take_steps(model, data, generator, settings, proximal_mu=self._weight, anchors=anchors)
         loss, accuracy = data.evaluated(model)
         personal = flatten(model)
         load_flat(model, common)
@@ -69,18 +59,3 @@ class Ditto:
             state={"personal": personal},
             metrics={"personal_loss": loss, "personal_accuracy": accuracy},
         )
-
-
-def _descend(
-    model: nn.Module,
-    descent: Descent,
-    data: ClientData,
-    generator: np.random.Generator,
-    tally: LossTally,
-) -> None:
-    """Take the steps of a task."""
-    weights = trained(model)
-    for epoch, batch in data.steps(generator):
-        losses = batch.losses(model(batch.inputs), data.losses)
-        descent.step(torch.autograd.grad(losses.mean(), weights))
-        tally.add(epoch, losses)

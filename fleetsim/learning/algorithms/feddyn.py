@@ -17,13 +17,12 @@ the trained parameters [T]; buffers of the model are averaged. Nothing travels b
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, ServerStep, Wire
-from fleetsim.learning.algorithms.client_data import ClientData, LossTally
+from fleetsim.learning.algorithms.client_data import ClientData
+from fleetsim.learning.algorithms.task_steps import take_steps
 from fleetsim.learning.algorithms.trained_weights import parts_of, trained, vector_of
-from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.settings import LocalSettings
 
 
@@ -48,15 +47,10 @@ class FedDyn:
         weights = trained(model)
         start = vector_of(weights)
         own = data.state.get("gradient", np.zeros_like(start))
-        linear = parts_of(own, weights)
-        regularised = settings.model_copy(update={"proximal_mu": self._alpha})
-        descent = Descent(weights, regularised, num_steps=data.scheduled_steps)
-        tally = LossTally()
-        for epoch, batch in data.steps(generator):
-            losses = batch.losses(model(batch.inputs), data.losses)
-            gradients = torch.autograd.grad(losses.mean(), weights)
-            descent.step([g - part for g, part in zip(gradients, linear, strict=True)])
-            tally.add(epoch, losses)
+        linear = parts_of(-own, weights)
+        _, tally = take_steps(
+            model, data, generator, settings, added=linear, proximal_mu=self._alpha
+        )
         moved = own - self._alpha * (vector_of(weights) - start)
         return tally.update(state={"gradient": moved.astype(own.dtype)})
 

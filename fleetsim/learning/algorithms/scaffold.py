@@ -17,13 +17,12 @@ sends its change, 4 T byte each.
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, ServerStep, Wire
-from fleetsim.learning.algorithms.client_data import ClientData, LossTally
+from fleetsim.learning.algorithms.client_data import ClientData
+from fleetsim.learning.algorithms.task_steps import take_steps
 from fleetsim.learning.algorithms.trained_weights import parts_of, trained, vector_of
-from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.settings import LocalSettings
 
 _FLOAT_BYTE = 4
@@ -47,14 +46,7 @@ class Scaffold:
         start, common = vector_of(weights), data.received["control"]
         own = data.state.get("control", np.zeros_like(common))
         correction = parts_of(common - own, weights)
-        descent = Descent(weights, settings, num_steps=data.scheduled_steps)
-        tally = LossTally()
-        for epoch, batch in data.steps(generator):
-            losses = batch.losses(model(batch.inputs), data.losses)
-            gradients = torch.autograd.grad(losses.mean(), weights)
-            pairs = zip(gradients, correction, strict=True)
-            descent.step([gradient + shift for gradient, shift in pairs])
-            tally.add(epoch, losses)
+        descent, tally = take_steps(model, data, generator, settings, added=correction)
         taken = descent.num_taken * settings.optimizer.learning_rate
         # A schedule may end at rate 0: no step, so no new estimate of the gradient.
         moved = (start - vector_of(weights)) / taken if taken else common

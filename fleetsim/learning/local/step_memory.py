@@ -70,12 +70,21 @@ def step_memory(
     sample_byte = kept_byte(module, loss) // len(samples)
     weights_byte = sum(weight.nbytes for weight in module.parameters())
     others_byte = sum(buffer.nbytes for buffer in module.buffers())
-    num_copies = 2 + local.optimizer.num_moments + bool(local.proximal_mu) + num_more_copies
+    num_copies = num_weight_copies(local, num_more=num_more_copies)
     return StepMemory(
         state_byte=num_copies * weights_byte + others_byte,
         sample_byte=sample_byte,
         unfolded_byte=unfolded_byte // len(samples),
     )
+
+
+def num_weight_copies(local: LocalSettings, *, num_more: int = 0) -> int:
+    """Return the arrays of the weights' size that a step holds.
+
+    They are the weights, their gradients, the optimizer's moments, the model that the server sent
+    for the proximal term, and `num_more` of an algorithm.
+    """
+    return 2 + local.optimizer.num_moments + bool(local.proximal_mu) + num_more
 
 
 def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:

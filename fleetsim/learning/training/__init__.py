@@ -6,6 +6,9 @@
 - `worker_pool`: processes that compute chunks of jobs.
 - `pending_jobs`: jobs that wait until their results are requested.
 - `trainers`: trainers, with and without real training.
+- `prepared_task`: learning task that a scenario asks for, and the same ready to train.
+- `task_samples`: samples of the task, by client.
+- `task_cost`: cost of the task's model on a device.
 - `preparation`: preparation of a scenario's learning task.
 - `own`: networks of the user's own: checks of their training, and their trainer.
 """

@@ -13,13 +13,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import Quantise8BitSettings, UncompressedSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.prefetch import Prefetch
-from fleetsim.learning.training import preparation
-from fleetsim.learning.training.preparation import (
-    UNTRAINED,
-    PreparedTask,
-    TaskRequest,
-    prepare_task,
-)
+from fleetsim.learning.training import task_samples
+from fleetsim.learning.training.preparation import prepare_task
+from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.learning.training.settings import TaskSettings, TrainerKind, TrainerSettings
 
 BLANK = {"kind": "blank", "input_shape": (4,), "num_classes": 3, "median_samples": 10, "sigma": 0.0}
@@ -115,7 +111,7 @@ def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: P
 
 def test_a_prefetched_data_set_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Prefetch(DigitsSettings(), seed=1, num_clients=4)
-    monkeypatch.delattr(preparation, "load_dataset")
+    monkeypatch.delattr(task_samples, "load_dataset")
     task = prepared(DIGITS, train=False, prefetched=read)
 
     assert task.num_samples.sum() > 0

@@ -17,7 +17,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host import numerics
 from fleetsim.learning.kernels.cpu import gemm, numerical_platform, processor
 from fleetsim.learning.kernels.cpu.numerical_platform import forms_of, require_portable, resolve
-from fleetsim.learning.training.preparation import TaskRequest, prepare_task
+from fleetsim.learning.training.preparation import prepare_task
+from fleetsim.learning.training.prepared_task import TaskRequest
 from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.saved_run import open_run
 

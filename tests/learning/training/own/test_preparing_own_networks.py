@@ -19,7 +19,8 @@ from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import SampleForm
-from fleetsim.learning.training.preparation import PreparedTask, TaskRequest, prepare_task
+from fleetsim.learning.training.preparation import prepare_task
+from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from tests.learning.given_networks import given
 
