@@ -11,7 +11,6 @@
 - `legacy`: strategies of before the message API, without threads and host time.
 - `server_app`: the server app, its sleep and its metrics on our clock.
 - `payload`: bytes, digests and metrics of messages.
-- `generators`: Python's, numpy's and torch's global generators, seeded by address.
 - `app`: the app's folder, its `pyproject.toml` and its source.
 - `versions`: versions of flwr that are tested, and what differs between them.
 

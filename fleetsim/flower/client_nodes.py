@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from fleetsim.contracts import IntArray, Purpose, State
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import generators, payload, torch_counting, versions
+from fleetsim.flower import payload, torch_counting, versions
 from fleetsim.flower.app import App
 from fleetsim.flower.costs import MessageCost
 from fleetsim.host import crash_file
+from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
 
 _CONTEXT = "context/"
@@ -177,7 +179,13 @@ class ClientNodes:
         message.metadata.__dict__["_message_id"] = sent.id
         self.num_calls += 1
         with (
-            generators.seeded(self._seed, "flower/client-app", sent.client, *sent.address),
+            addressed(
+                self._seed,
+                "flower/client-app",
+                sent.client,
+                *sent.address,
+                on_cuda=torch.cuda.is_available(),
+            ),
             errors_of_app(self._app, f"the ClientApp, at the {sent.says},"),
         ):
             reply = self._client_app(message, context)

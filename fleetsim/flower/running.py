@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from fleetsim.contracts import ClientColumns, Progress, StopReason
 from fleetsim.engine.tasks.interruption import PartialSettings
@@ -19,7 +20,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
-from fleetsim.flower import generators, versions
+from fleetsim.flower import versions
 from fleetsim.flower.app import App, read_app
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, errors_of_app
@@ -28,6 +29,7 @@ from fleetsim.flower.message_server import MessageServer, RunStopped
 from fleetsim.flower.server_app import on_virtual_clock
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import terminable
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch, resolve
 from fleetsim.record.checkpoint import FOLDER
 from fleetsim.record.manifest import (
@@ -218,7 +220,7 @@ class _AppRun:
         )
         try:
             with (
-                generators.seeded(self._seed, "flower/server-app"),
+                addressed(self._seed, "flower/server-app", on_cuda=torch.cuda.is_available()),
                 on_virtual_clock(self._grid),
                 errors_of_app(self._app, "the ServerApp"),
             ):
@@ -234,7 +236,7 @@ class _AppRun:
         """Return the app's object of this name, from its own folder."""
         module, _, attributes = reference.partition(":")
         with (
-            generators.seeded(self._seed, "flower/import"),
+            addressed(self._seed, "flower/import", on_cuda=torch.cuda.is_available()),
             errors_of_app(self._app, f"{reference}, as it was imported,"),
         ):
             found: Any = importlib.import_module(module)

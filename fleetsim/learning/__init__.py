@@ -1,5 +1,6 @@
 """Learning task of a scenario: data, partition, model, local training and aggregation.
 
+- `global_generators`: global random generators around code of the user's own.
 - `data`: data sets.
 - `partition`: assignment of training samples to clients.
 - `models`: networks, flat vector of their weights, and cost.

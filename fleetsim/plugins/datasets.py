@@ -9,10 +9,10 @@ from typing import Any, ClassVar, get_args
 
 from fleetsim.contracts import DatasetSource
 from fleetsim.errors import ScenarioError
+from fleetsim.learning import global_generators
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.data.own import global_generators
 from fleetsim.learning.data.own.checked_dataset import dataset_fault
 from fleetsim.learning.data.own.own_dataset import OwnDataset
 from fleetsim.learning.data.published.remote_set import RemoteSet

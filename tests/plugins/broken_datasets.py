@@ -243,7 +243,7 @@ BROKEN = {
     SaysTooManyItems: "training part: item 20 fails: IndexError",
     FailsAtAnItem: "training part: item 1 fails: KeyError: 1",
     PartsDiffer: "test part: inputs: samples of shape (2,) and float32",
-    DrawsFromNumpy: "training part: item 0 draws from the global generator of numpy.random",
+    DrawsFromNumpy: "training part: item 0 draws from the global generator of numpy",
     ShufflesByRandom: "load draws from or seeds the global generator of random",
     SeedsTorch: "load draws from or seeds the global generator of torch",
     DrawsWithoutASeed: "load gives other train_inputs the second time",

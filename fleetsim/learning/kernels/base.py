@@ -23,6 +23,7 @@ from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.batches import Length, StackJob
 from fleetsim.learning.kernels.cpu.gemm import onednn
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
@@ -30,7 +31,6 @@ from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.quoting import quoted
 
 ServerSet = Literal["test", "validation"]
@@ -166,7 +166,7 @@ class Kernel:
         """Return a context in which global generators are at an address, if they are to be set."""
         if not self._seeds_draws:
             return nullcontext()
-        return addressed_generators(rng.torch_seed(self._seed, purpose, *indices), self._device)
+        return addressed(self._seed, purpose, *indices, on_cuda=not self.is_on_cpu)
 
     def _of_job(self, job: Job) -> AbstractContextManager[object]:
         return self._draws("draws", job.client, *job.address)

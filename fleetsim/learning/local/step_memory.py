@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import StepMemory
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.local_sgd import HasLoss
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.own.global_generators import addressed_generators
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -57,7 +57,7 @@ def step_memory(
 
     def loss() -> Tensor:
         # Dropout of a user's network draws masks, which no later draw may notice.
-        with addressed_generators(0):
+        with addressed(0, "trial"):
             logits = module(samples).flatten(0, -2)
         labels = torch.zeros(len(logits), dtype=torch.int64)
         if isinstance(module, HasLoss):

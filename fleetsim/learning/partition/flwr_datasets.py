@@ -17,7 +17,7 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.own import global_generators
+from fleetsim.learning import global_generators
 from fleetsim.learning.data.own.user_code import told
 from fleetsim.learning.partition.partition_kind import PartitionKind
 

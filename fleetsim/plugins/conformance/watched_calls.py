@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import random  # noqa: TID251 - its state is compared, nothing is drawn
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.global_generators import Watch
 from fleetsim.plugins.plugin import told
 from fleetsim.plugins.plugin_kind import refused
 
@@ -49,34 +48,23 @@ class WatchedCalls:
         Raises:
             ScenarioError: it failed, or drew from or seeded a global generator.
         """
-        states = _global_states()
+        watch = Watch()
         try:
             answer = function()
         except ScenarioError:
             raise
         except Exception as fault:
             raise self.refused(f"{name} fails: {told(fault)}") from fault
-        for library, state in _global_states().items():
-            if library in states and not same(states[library], state):
-                raise self.refused(
-                    f"{name} draws from or seeds the global generator of {library}; draw from"
-                    " fleetsim.rng.stream or from the generator that it gets"
-                )
+        for library in watch.drawn():
+            raise self.refused(
+                f"{name} draws from or seeds the global generator of {library}; draw from"
+                " fleetsim.rng.stream or from the generator that it gets"
+            )
         return answer
 
     def refused(self, says: str) -> ScenarioError:
         """Return the error about this plug-in."""
         return refused(self.said, says)
-
-
-def _global_states() -> dict[str, Any]:
-    """Return the states of the global generators of libraries that are loaded."""
-    of_numpy = np.random.get_state()  # noqa: NPY002 - compared, nothing is drawn
-    states: dict[str, Any] = {"random": random.getstate(), "numpy": of_numpy}
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        states["torch"] = torch.random.get_rng_state().numpy()
-    return states
 
 
 def same(one: Any, two: Any) -> bool:

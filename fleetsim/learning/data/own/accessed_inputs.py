@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
-from fleetsim.learning.data.own import global_generators
+from fleetsim.learning import global_generators
 from fleetsim.learning.data.own.checked_part import Array
 from fleetsim.learning.data.own.rows import Source
 from fleetsim.learning.data.own.values import as_inputs, as_labels, as_sample, require_alike

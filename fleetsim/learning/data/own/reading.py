@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
-from fleetsim.learning.data.own import global_generators
+from fleetsim.learning import global_generators
 from fleetsim.learning.data.own.accessed_inputs import AccessedInputs, read_item
 from fleetsim.learning.data.own.checked_part import Array, CheckedPart, checked_part
 from fleetsim.learning.data.own.fields import Columns, Row

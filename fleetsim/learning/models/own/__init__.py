@@ -2,7 +2,6 @@
 
 - `own_model`: settings of such a network, without torch.
 - `building`: building of such a network, with addressed random draws.
-- `global_generators`: global random generators of torch, numpy and Python, set by an address.
 - `operation_flop`: FLOP of a network by its layers and torch's operations.
 - `counted_operations`: operations of torch by their arithmetic: products, free ones, unknown ones.
 - `own_cost`: cost of such a network for a device.

@@ -10,11 +10,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from fleetsim import rng
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own import module_checks
-from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.own.synthetic_samples import zero_batch
@@ -37,7 +36,7 @@ def build_own(settings: OwnModelKind, samples: SampleForm, *, seed: int) -> nn.M
         ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
     """
     try:
-        with addressed_generators(rng.torch_seed(seed, "model")):
+        with addressed(seed, "model"):
             module = settings.build(samples).to("cpu")
             if any(nn.parameter.is_lazy(value) for value in module.parameters()):
                 # Lazy layers take their sizes from the samples of a first pass.

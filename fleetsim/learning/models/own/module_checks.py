@@ -10,8 +10,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.model_kind import SampleForm
-from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 
@@ -55,7 +55,7 @@ def check_forward(module: nn.Module, samples: SampleForm) -> None:
     batch = torch.from_numpy(inputs)
     kept = batch.clone()
     tried = copied(module).eval()
-    with torch.no_grad(), addressed_generators(0) as draws:
+    with torch.no_grad(), addressed(0, "trial") as draws:
         first = _logits(tried, batch)
     _check_logits(first, samples)
     if draws.library is not None:
@@ -68,7 +68,7 @@ def check_forward(module: nn.Module, samples: SampleForm) -> None:
             "its forward pass changes its input, which are the samples of a client; use operations"
             " that do not work in place, such as x = x + 1"
         )
-    with torch.no_grad(), addressed_generators(0):
+    with torch.no_grad(), addressed(0, "trial"):
         second = _logits(tried, batch)
     if not torch.equal(first, second):
         raise ModelFaultError(

@@ -10,9 +10,9 @@ from torch import nn
 
 from fleetsim.contracts import ModelCost
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.cost import cost_of
 from fleetsim.learning.models.model_kind import SampleForm
-from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.models.own.operation_flop import counted_flop
 from fleetsim.learning.models.own.own_model import OwnModelKind
@@ -53,7 +53,7 @@ def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
     """
     declared = getattr(module, DECLARATION, None)
     device = next(module.parameters()).device
-    with addressed_generators(0, device):
+    with addressed(0, "trial", on_cuda=device.type == "cuda"):
         flop, layers = counted_flop(
             module, zero_batch(samples, 1).to(device), is_lenient=declared is not None
         )

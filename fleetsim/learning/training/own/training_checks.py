@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import IntArray
+from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.local_sgd import losses_of
 from fleetsim.learning.models.model_kind import SampleForm
-from fleetsim.learning.models.own.global_generators import addressed_generators
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.module_checks import copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
@@ -78,7 +78,7 @@ def check_single_samples(
             f"its forward pass on a batch of one sample, which client {client} has with its"
             f" {num_samples[client]} samples (choose another task.local.batch_size),"
         ),
-        addressed_generators(0),
+        addressed(0, "trial"),
         torch.no_grad(),
     ):
         tried(torch.from_numpy(inputs))
@@ -87,7 +87,7 @@ def check_single_samples(
 def draws_in_training(module: nn.Module, samples: SampleForm) -> str | None:
     """Return the library from which a network draws random numbers in training; None: none."""
     trial = Trial.of(module, samples, torch.float32)
-    with addressed_generators(0) as draws, from_code_of("its training"):
+    with addressed(0, "trial") as draws, from_code_of("its training"):
         trial.kernel(Kernel, trial_settings(_RATE)).compute([trial.jobs[0]])
     return draws.library
 
@@ -97,7 +97,7 @@ def _check_gradients(module: nn.Module, samples: SampleForm) -> None:
     inputs, labels = drawn_samples(samples, 3)
     tried = copied(module).train()
     named = {name: value for name, value in tried.named_parameters() if value.requires_grad}
-    with addressed_generators(0), from_code_of("its training"):
+    with addressed(0, "trial"), from_code_of("its training"):
         loss = losses_of(tried)(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
         if not loss.requires_grad:
             raise ModelFaultError(

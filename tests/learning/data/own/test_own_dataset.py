@@ -494,7 +494,7 @@ def test_a_fault_in_the_test_part_names_it():
 
 DRAWS: dict[str, Callable[[Any], Any]] = {
     "random": lambda x: x + random.random(),
-    "numpy.random": lambda x: x + np.random.rand(),  # noqa: NPY002
+    "numpy": lambda x: x + np.random.rand(),  # noqa: NPY002
     "torch": lambda x: x + torch.rand(1).item(),
 }
 

@@ -1,0 +1,133 @@
+"""Global random generators of Python, NumPy and torch around code of the user's own.
+
+fleetsim draws from addressed streams alone. Code of a user may draw from the global generators:
+stock dropout does, and layers draw their first weights from them. It gets them seeded by an
+address, and they are restored after it. So what it draws depends on the address alone, and nothing
+else sees the draws.
+
+torch is not imported for this: where it is not there yet, nothing can have drawn from it.
+"""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 - seeded for the user's code, and restored
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fleetsim import rng
+
+_WORD = 1 << 32
+
+
+class Draws:
+    """Draws of a block of code from global generators; known after the block.
+
+    Attributes:
+        library: `torch`, `numpy` or `random`; None if nothing was drawn.
+    """
+
+    def __init__(self) -> None:
+        """Build it for a block that has not run."""
+        self.library: str | None = None
+
+
+class Watch:
+    """Comparison of the global generators with their states when it was made."""
+
+    def __init__(self, *, on_cuda: bool = False) -> None:
+        """Note the present states; `on_cuda` those of CUDA's generators, too."""
+        self._on_cuda = on_cuda
+        self._before = _states(on_cuda=on_cuda)
+
+    def drawn(self) -> list[str]:
+        """Return the libraries that were drawn from, or seeded, since then: torch first."""
+        now = _states(on_cuda=self._on_cuda)
+        moved = (name for name, state in self._before.items() if not _is_same(state, now[name]))
+        return list(dict.fromkeys(name.partition(" ")[0] for name in moved))
+
+
+@contextmanager
+def restored(*, on_cuda: bool = False) -> Iterator[None]:
+    """Restore the global generators at the end of the block; `on_cuda` CUDA's, too."""
+    before = _states(on_cuda=on_cuda)
+    try:
+        yield
+    finally:
+        random.setstate(before["random"])
+        np.random.set_state(before["numpy"])  # noqa: NPY002
+        torch = sys.modules.get("torch")
+        if torch is not None and "torch" in before:
+            torch.default_generator.set_state(before["torch"])
+        if torch is not None and on_cuda:
+            torch.cuda.set_rng_state_all(before["torch on cuda"])
+
+
+def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
+    """Seed the global generators by an address, see `fleetsim.rng`; `on_cuda` CUDA's, too."""
+    number = rng.torch_seed(root, purpose, *indices)
+    random.seed(number)
+    # Both halves: of 2^32 seeds, some of a million addresses would be alike. torch's generator of
+    # the CPU takes the lower half alone.
+    np.random.seed([number % _WORD, number // _WORD])  # noqa: NPY002, TID251
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(number)
+        if on_cuda:
+            torch.cuda.manual_seed_all(number)
+
+
+@contextmanager
+def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Draws]:
+    """Seed the global generators by an address inside the block, and restore them after it.
+
+    Args:
+        root: root seed, as of `fleetsim.rng.stream`.
+        purpose: use of the draws.
+        indices: rest of the address.
+        on_cuda: if true, CUDA's generators are seeded and restored, too.
+
+    Yields:
+        What the block draws.
+
+    >>> with addressed(3, "test") as draws:
+    ...     one = random.random()
+    >>> with addressed(3, "test"):
+    ...     two = random.random()
+    >>> one == two, draws.library
+    (True, 'random')
+    """
+    draws = Draws()
+    with restored(on_cuda=on_cuda):
+        seed(root, purpose, *indices, on_cuda=on_cuda)
+        watch = Watch(on_cuda=on_cuda)
+        yield draws
+        draws.library = next(iter(watch.drawn()), None)
+
+
+def _states(*, on_cuda: bool) -> dict[str, Any]:
+    """Return the state of each global generator by its name; torch's only if torch is imported."""
+    states: dict[str, Any] = {}
+    torch = sys.modules.get("torch")
+    # Absent while torch is being imported.
+    generator = getattr(torch, "default_generator", None)
+    if generator is not None:
+        states["torch"] = generator.get_state()
+    if torch is not None and on_cuda:
+        states["torch on cuda"] = torch.cuda.get_rng_state_all()
+    states["numpy"] = np.random.get_state()  # noqa: NPY002
+    states["random"] = random.getstate()
+    return states
+
+
+def _is_same(one: Any, two: Any) -> bool:
+    """Return whether two states of one generator are equal."""
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(map(_is_same, one, two))
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, two)
+    # A tensor has `equal`, and compares element by element.
+    return bool(one.equal(two)) if hasattr(one, "equal") else bool(one == two)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import math
+import random  # noqa: TID251
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.learning.global_generators import Watch, addressed, restored, seed
+
+
+def drawn() -> tuple[float, float, float]:
+    return float(torch.rand(1)), float(np.random.rand()), random.random()  # noqa: NPY002
+
+
+def test_equal_seeds_give_equal_draws_of_all_libraries() -> None:
+    with addressed(7, "test"):
+        one = drawn()
+    drawn()
+    with addressed(7, "test"):
+        two = drawn()
+    with addressed(8, "test"):
+        other_seed = drawn()
+    with addressed(7, "another use"):
+        other_use = drawn()
+    with addressed(7, "test", 0):
+        other_index = drawn()
+
+    assert one == two
+    for other in (other_seed, other_use, other_index):
+        assert all(a != b for a, b in zip(one, other, strict=True))
+
+
+def test_both_halves_of_an_address_s_seed_reach_numpy(monkeypatch) -> None:
+    found = []
+    for number in (5, 5 + 2**32):
+        monkeypatch.setattr("fleetsim.rng.torch_seed", lambda *_, number=number: number)
+        with restored():
+            seed(0, "test")
+            found.append(drawn())
+    of_torch, of_numpy, of_random = zip(*found, strict=True)
+
+    assert of_numpy[0] != of_numpy[1]
+    assert of_random[0] != of_random[1]
+    assert of_torch[0] == of_torch[1], "torch's own generator of the CPU takes 32 bits alone"
+
+
+def test_what_is_drawn_outside_does_not_notice_the_block() -> None:
+    with addressed(1, "test"):
+        expected = [drawn(), drawn()]
+    with addressed(1, "test"):
+        found = [drawn()]
+        with addressed(9, "test"):
+            drawn()
+        found.append(drawn())
+
+    assert found == expected
+
+
+def test_generators_are_restored_after_a_fault() -> None:
+    with addressed(1, "test"):
+        expected = [drawn(), drawn()]
+    with addressed(1, "test"):
+        found = [drawn()]
+        with pytest.raises(ZeroDivisionError), addressed(9, "test"):
+            math.fsum([*drawn(), 1 / 0])
+        found.append(drawn())
+
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("draw", "library"),
+    [
+        (lambda: torch.rand(1), "torch"),
+        (np.random.rand, "numpy"),
+        (random.random, "random"),
+        (lambda: torch.rand(1, generator=torch.Generator()), None),
+    ],
+)
+def test_the_library_that_drew_is_known(draw, library: str | None) -> None:
+    with addressed(3, "test") as draws:
+        draw()
+
+    assert draws.library == library
+
+
+def test_all_libraries_that_drew_are_told_torch_first() -> None:
+    with restored():
+        watch = Watch()
+        before = watch.drawn()
+        drawn()
+
+        assert before == []
+        assert watch.drawn() == ["torch", "numpy", "random"]
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [random.seed, np.random.seed, torch.manual_seed],  # noqa: TID251
+)
+def test_seeding_is_seen_like_a_draw(seeds) -> None:
+    with restored():
+        watch = Watch()
+        seeds(11)
+
+        assert len(watch.drawn()) == 1
+
+
+def test_torch_is_not_imported_for_the_sake_of_its_generator() -> None:
+    program = (
+        "import random, sys\n"
+        "from fleetsim.learning.global_generators import addressed\n"
+        "with addressed(1, 'test') as draws: random.random()\n"
+        "print(draws.library, 'torch' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    assert done.stdout == "random False\n", done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_s_generators_are_seeded_and_restored_where_asked() -> None:
+    def drawn_there() -> float:
+        return float(torch.rand(1, device="cuda"))
+
+    with addressed(1, "test", on_cuda=True):
+        expected = [drawn_there(), drawn_there()]
+    with addressed(1, "test", on_cuda=True):
+        found = [drawn_there()]
+        with addressed(2, "test", on_cuda=True) as draws:
+            drawn_there()
+        found.append(drawn_there())
+
+    assert found == expected
+    assert draws.library == "torch"
