@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleetsim.contracts import (
         Aggregator,
         ClientTraining,
+        Loss,
         Partition,
         Progress,
         Selector,
@@ -50,6 +51,7 @@ def run(
     partition: Partition | type | Callable[..., Any] | None = None,
     dataset: Any = None,
     local: ClientTraining | type | None = None,
+    loss: Loss | type | Callable[[Any, Any], Any] | None = None,
     model: Any = None,
     progress: bool | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -87,6 +89,8 @@ def run(
             test) of torch data sets, or what it returns; or a class, object or function that loads
             them, see docs/own-data.md.
         local: the same for the clients' own training.
+        loss: the same for the loss that clients minimise; or a function `losses(outputs, labels)`,
+            such as `torch.nn.CrossEntropyLoss(reduction="none")`.
         model: the same for the network: a class, a function or an object of `torch.nn.Module`. An
             object brings its weights; they are not recorded.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
@@ -114,6 +118,7 @@ def run(
         "partition": partition,
         "dataset": dataset,
         "local": local,
+        "loss": loss,
         "model": model,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]

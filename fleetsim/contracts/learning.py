@@ -204,6 +204,28 @@ class Partition(Protocol):
         """
 
 
+class Loss(Protocol):
+    """Loss of the user's own, which clients minimise: a class with this method, or a function.
+
+    It depends on its arguments alone: it keeps nothing from one call to the next, draws no random
+    numbers, and has no weights that would have to be trained. It is computed with gradients in
+    training, and without in evaluations, whose losses clients and server report. Its FLOP do not
+    count, like those of the cross-entropy.
+
+    A loss of a sample that depends on the other samples of its batch, such as a contrastive one, is
+    trained one client at a time.
+    """
+
+    def losses(self, outputs: Any, labels: Any) -> Any:
+        """Return the loss of each sample, a float tensor [n] that can be differentiated.
+
+        Args:
+            outputs: logits [n, classes], or [n, t, classes] for a label at every position. While
+                the network is training, whatever it returns then.
+            labels: labels int64 [n], or [n, t]; neither is to be changed.
+        """
+
+
 class Model(Protocol):
     """Network of the user's own: any `torch.nn.Module`, from a class, a function or as an object.
 
@@ -225,6 +247,8 @@ class Model(Protocol):
 
     def forward(self, inputs: Any) -> Any:
         """Return logits float32 [n, classes], or [n, t, classes] for a label at every position.
+
+        While it trains, it may return anything that the loss of the scenario takes, see `Loss`.
 
         Args:
             inputs: samples [n, *input_shape]: float32, or tokens int64 of texts.

@@ -17,6 +17,7 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `datasets`: the kind `dataset`.
 - `trackers`: the kind `tracker`.
 - `client_trainings`: the kind `local`.
+- `losses`: the kind `loss`.
 
 A new kind is a subclass of `PluginKind` in a module of its own and its name in `kinds.KINDS`:
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from fleetsim.plugins.aggregators import AggregatorPlugins
 from fleetsim.plugins.client_trainings import ClientTrainingPlugins
 from fleetsim.plugins.datasets import DatasetPlugins
+from fleetsim.plugins.losses import LossPlugins
 from fleetsim.plugins.models import ModelPlugins
 from fleetsim.plugins.partitions import PartitionPlugins
 from fleetsim.plugins.plugin_kind import PluginKind, refused
@@ -26,6 +27,7 @@ KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
             DatasetPlugins,
             TrackerPlugins,
             ClientTrainingPlugins,
+            LossPlugins,
             ModelPlugins,
         )
     }

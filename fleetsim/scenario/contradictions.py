@@ -151,6 +151,16 @@ def _of_task(scenario: Scenario) -> Iterator[Fault]:
     if task.local.label_smoothing and isinstance(task.model, SvmSettings):
         says = "svm has a hinge loss, whose labels cannot be smoothed; leave it out"
         yield ("task", "local", "label_smoothing"), says
+    if task.local.has_own_loss:
+        if task.local.label_smoothing:
+            says = (
+                f"is of the cross-entropy, and task.local.loss.kind = {task.local.loss.kind!r} is"
+                " another loss; leave out one of the two"
+            )
+            yield ("task", "local", "label_smoothing"), says
+        if isinstance(task.model, SvmSettings):
+            says = "is another loss than the hinge loss of svm; leave it out, or choose logistic"
+            yield ("task", "local", "loss", "kind"), says
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
         says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
         yield ("task", "holdout_from"), says

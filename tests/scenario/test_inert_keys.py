@@ -282,6 +282,7 @@ EXAMPLES = {
     ),
     "LocalSettings.max_gradient_norm": inert("task.local.max_gradient_norm=0.1", BLANK),
     "LocalSettings.label_smoothing": inert("task.local.label_smoothing=0.1", BLANK),
+    "LocalSettings.loss": inert("task.local.loss={kind: focal}", BLANK),
     "TrainerSettings.kind": inert("trainer.kind=serial", BLANK),
     "TrainerSettings.precision": inert("trainer={kind: vectorised, precision: mixed}", BLANK),
     "MnistSettings.writers": inert("task.dataset.writers=true", "task.dataset={kind: mnist}"),
@@ -422,6 +423,7 @@ ALWAYS_ACT = {
         "seed unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage "
         "thermal memory crash_per_hour"
     ),
+    "FocalSettings": "gamma",
     "FolderSettings": "test_fraction standardise num_classes",
     "GPFLSettings": "exploration vector initial_batch adjustment mean plays ties",
     "Gpt2Settings": "layers heads width",

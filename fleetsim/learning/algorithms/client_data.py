@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import Arrays, ClientUpdate
+from fleetsim.contracts import Arrays, ClientUpdate, Loss
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
 from fleetsim.learning.local.settings import LocalSettings
@@ -31,7 +31,8 @@ class ClientData:
     received: Arrays
     """Arrays that the server sent beside the model, by name."""
     losses: Callable[[Tensor, Tensor], Tensor]
-    """Loss of each sample [n] from scores and labels, with the scenario's label smoothing."""
+    """Loss of each sample [n] from the network's outputs and labels: that of the scenario, with its
+    label smoothing."""
     settings: LocalSettings
     epochs: int
     """Passes over the samples in this task."""
@@ -41,6 +42,9 @@ class ClientData:
     """Random streams of the steps' augmentation; None: samples stay as they are."""
     evaluation: Callable[[], tuple[Tensor, Tensor]] | None = None
     """Function that returns the samples on which the client evaluates; None: the training ones."""
+
+    own_loss: Loss | None = None
+    """Loss that the scenario names; None: the network's or the cross-entropy."""
 
     @property
     def num_steps(self) -> int:
@@ -90,7 +94,7 @@ class ClientData:
         network is in evaluation mode meanwhile.
         """
         samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
-        found = local_sgd.evaluate(model, flatten(model), *samples)
+        found = local_sgd.evaluate(model, flatten(model), *samples, own_loss=self.own_loss)
         model.train()
         assert found.loss is not None
         assert found.accuracy is not None

@@ -107,7 +107,7 @@ class Kernel:
         Args:
             module: the network; the kernel overwrites its weights.
             data: samples of all clients and of the server.
-            local_settings: batch size, optimizer and proximal term of all clients.
+            local_settings: batch size, optimizer, proximal term and loss of all clients.
             seed: root seed of the run.
             torch_device: "cpu" or "cuda".
             seeds_draws: if true, global random generators are set to the address of every job and
@@ -123,6 +123,7 @@ class Kernel:
         self._uses_onednn = False
         self._data = data
         self._local_settings = local_settings
+        self._own_loss = local_settings.loss.build()
         self._first_rate = local_settings.optimizer.learning_rate
         self._seed = seed
         self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
@@ -196,7 +197,9 @@ class Kernel:
         losses, hits = [], []
         for index, part in enumerate(parts):
             with onednn(is_allowed=self._uses_onednn), self._draws("server", first + index * size):
-                some = local_sgd.losses_and_hits(self._module, parameters, *part)
+                some = local_sgd.losses_and_hits(
+                    self._module, parameters, *part, own_loss=self._own_loss
+                )
             losses.append(some[0].cpu().numpy())
             hits.append(some[1].cpu().numpy())
         return np.concatenate(losses), np.concatenate(hits)
@@ -258,6 +261,7 @@ class Kernel:
                     most_steps=job.most_steps,
                     tells_epoch_losses=job.work.tells_epoch_losses,
                     step_stream=self._step_stream(job),
+                    own_loss=self._own_loss,
                 )
             results.append(result)
         return results
@@ -280,12 +284,18 @@ class Kernel:
             match job.work.kind:
                 case WorkKind.EVALUATE:
                     samples = self._samples(self._drawn(job))
-                    return local_sgd.evaluate(self._module, job.base, *samples)
+                    return local_sgd.evaluate(
+                        self._module, job.base, *samples, own_loss=self._own_loss
+                    )
                 case WorkKind.GRADIENT:
                     samples = self._samples(self._drawn(job))
                     smoothing = self._local_settings.label_smoothing
                     return local_sgd.gradient(
-                        self._module, job.base, *samples, label_smoothing=smoothing
+                        self._module,
+                        job.base,
+                        *samples,
+                        label_smoothing=smoothing,
+                        own_loss=self._own_loss,
                     )
                 case _:
                     return JobResult(num_samples=0)

@@ -10,7 +10,7 @@ from fleetsim.contracts import ClientTraining, Job, JobResult
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.run_algorithm import run_algorithm
 from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.local.local_sgd import losses_of
+from fleetsim.learning.local.sample_losses import losses_of
 
 
 class OwnTrainingKernel(Kernel):
@@ -30,14 +30,15 @@ class OwnTrainingKernel(Kernel):
 
     def _own(self, job: Job) -> JobResult:
         inputs, labels = self._samples(self._data.shares[job.client])
-        evaluated = self._data.evaluated
+        evaluated, smoothing = self._data.evaluated, self._local_settings.label_smoothing
         data = ClientData(
             client=job.client,
             inputs=inputs,
             labels=labels,
             state=job.state or {},
             received=job.received or {},
-            losses=losses_of(self._module, self._local_settings.label_smoothing),
+            losses=losses_of(self._module, self._own_loss, label_smoothing=smoothing),
+            own_loss=self._own_loss,
             settings=self._settings_at(self._rate_of(job)),
             epochs=job.work.epochs,
             most_steps=job.most_steps,

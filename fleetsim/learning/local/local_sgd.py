@@ -6,8 +6,8 @@ Client k starts from the model w_0 that the server sent and minimises
 
     F_k(w) + mu/2 |w - w_0|^2,    F_k(w) = (1/n_k) sum_i loss_i(w),
 
-with the cross-entropy as loss unless the network has its own loss; docs/models/learning.md has the
-sources. One step on a batch B, with learning rate h:
+with the loss that `sample_losses` returns; docs/models/learning.md has the sources. One step on a
+batch B, with learning rate h:
 
     g = (1/|B|) sum_B grad loss_i(w) + mu (w - w_0);    w <- w - h d(g, w).
 
@@ -18,32 +18,21 @@ optimizer, see `optimizers`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from fleetsim.contracts import IntArray, JobResult, Parameters
+from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
 from fleetsim.counts import num_batches
 from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
+from fleetsim.learning.local.sample_losses import hits, losses_of
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import dropping_out, use_whole_network
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
-
-
-@runtime_checkable
-class HasLoss(Protocol):
-    """Network with another training loss than the cross-entropy."""
-
-    def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of each sample [n] from scores [n, classes] and labels [n]."""
-
 
 CHUNK = 500
 """Samples of one pass where only sums matter: limits memory, and fits the caches."""
@@ -63,6 +52,7 @@ def train(
     most_steps: int | None = None,
     tells_epoch_losses: bool = False,
     step_stream: StepStream | None = None,
+    own_loss: Loss | None = None,
 ) -> JobResult:
     """Train from `base` over all samples, shuffled in every epoch.
 
@@ -73,13 +63,14 @@ def train(
         module: the network; holds the result after the call.
         base: initial weights [P].
         inputs: samples [n, ...], n >= 1.
-        labels: labels [n] int64, or [n, t] of sequences; see `losses`.
+        labels: labels [n] int64, or [n, t] of sequences.
         settings: batch size, optimizer, clipping, label smoothing and proximal term.
         epochs: passes over the samples, >= 1; replaces `settings.epochs`.
         stream: random stream: the seed of dropout, if the network has any, then the `orders`.
         most_steps: number of steps, >= 1, after which training stops; None: all epochs.
         tells_epoch_losses: if true, the result holds the mean loss of every epoch.
         step_stream: random streams of the steps' augmentation; None: samples stay as they are.
+        own_loss: loss that the scenario names; None: the network's or the cross-entropy.
 
     Returns:
         New weights, mean and root mean square of the losses, n, and mean losses by epoch if wanted.
@@ -88,7 +79,7 @@ def train(
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
-    loss_of = losses_of(module, settings.label_smoothing)
+    loss_of = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
     seen: list[Tensor] = []
     by_epoch: list[Tensor] = []
     num_left = num_steps(len(labels), epochs, settings.batch_size, most_steps)
@@ -151,6 +142,7 @@ def gradient(
     labels: Tensor,
     *,
     label_smoothing: float = 0.0,
+    own_loss: Loss | None = None,
 ) -> JobResult:
     """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
@@ -162,7 +154,7 @@ def gradient(
     use_whole_network(module)
     named = {name: value for name, value in module.named_parameters() if value.requires_grad}
     sums = {name: torch.zeros_like(value) for name, value in named.items()}
-    loss_of = losses_of(module, label_smoothing)
+    loss_of = losses_of(module, own_loss, label_smoothing=label_smoothing)
     seen = []
     for some_inputs, some_labels in _chunks(inputs, labels):
         some_losses = loss_of(module(some_inputs), some_labels)
@@ -174,59 +166,26 @@ def gradient(
     return _result(torch.cat(seen), join(module, means))
 
 
-def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
+def evaluate(
+    module: nn.Module,
+    base: Parameters,
+    inputs: Tensor,
+    labels: Tensor,
+    *,
+    own_loss: Loss | None = None,
+) -> JobResult:
     """Return accuracy and losses of `base` on samples; arguments are those of `train`."""
-    all_losses, all_hits = losses_and_hits(module, base, inputs, labels)
+    all_losses, all_hits = losses_and_hits(module, base, inputs, labels, own_loss)
     result = _result(all_losses, None)
     return result._replace(accuracy=float(all_hits.mean()))
 
 
-def losses_of(
-    module: nn.Module, label_smoothing: float = 0.0
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the loss function of a network: its own, or `losses`.
-
-    Raises:
-        ValueError: labels of a loss of the network's own would be smoothed.
-    """
-    if not isinstance(module, HasLoss):
-        return partial(losses, label_smoothing=label_smoothing) if label_smoothing else losses
-    if label_smoothing:
-        raise ValueError("labels are smoothed for the cross-entropy, not for a network's own loss")
-    return module.losses
-
-
-def losses(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-    """Return each sample's cross-entropy in nats [n]; for sequences, the mean over positions.
-
-    Args:
-        logits: scores [n, classes], or [n, t, classes] of sequences.
-        labels: labels [n] int64, or [n, t].
-        label_smoothing: share e of a label that is spread over all C classes: the loss is
-            (1 - e) times the cross-entropy with the label, plus e times the mean of those with
-            each class (Szegedy et al., CVPR 2016).
-    """
-    if labels.dim() == 1:
-        return cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
-    flat = logits.flatten(0, 1), labels.flatten()
-    return (
-        cross_entropy(*flat, reduction="none", label_smoothing=label_smoothing)
-        .view_as(labels)
-        .mean(dim=1)
-    )
-
-
-def hits(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the share of each sample's positions that are classified correctly [n] float64.
-
-    Arguments are those of `losses`.
-    """
-    correct = (logits.argmax(dim=-1) == labels).double()
-    return correct if labels.dim() == 1 else correct.mean(dim=1)
-
-
 def losses_and_hits(
-    module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
+    module: nn.Module,
+    base: Parameters,
+    inputs: Tensor,
+    labels: Tensor,
+    own_loss: Loss | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return losses and hits of each sample [n] at `base`, with running statistics.
 
@@ -234,7 +193,7 @@ def losses_and_hits(
     """
     load_flat(module, base)
     module.eval()
-    loss_of = losses_of(module)
+    loss_of = losses_of(module, own_loss)
     some_losses, some_hits = [], []
     with torch.no_grad():
         for part_inputs, part_labels in _chunks(inputs, labels):

@@ -10,6 +10,7 @@ from pydantic import model_validator
 from fleetsim.counts import num_batches
 from fleetsim.learning.algorithms.settings import AlgorithmSettings, BuiltInSettings
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.loss_settings import LossSettings, OfModelSettings
 from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import Epochs, Gain, Samples, StepFactor, Steps
@@ -25,6 +26,7 @@ class LocalSettings(Settings):
     acts_if = by_key(
         max_gradient_norm=TRAINING,
         label_smoothing=TRAINING,
+        loss=TRAINING,
     )
 
     epochs: Epochs | None = None
@@ -43,6 +45,7 @@ class LocalSettings(Settings):
     it. The gradient is that of the loss and the proximal term. null: no limit."""
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Share of a label that training spreads evenly over all classes."""
+    loss: LossSettings = OfModelSettings()
     augmentation: AugmentationSettings = AugmentationSettings()
     algorithm: AlgorithmSettings = BuiltInSettings()
     partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
@@ -77,14 +80,20 @@ class LocalSettings(Settings):
         return (self.epochs or 0) * num_batches(num_samples, self.batch_size)
 
     @property
+    def has_own_loss(self) -> bool:
+        """True if clients minimise another loss than the model's."""
+        return not isinstance(self.loss, OfModelSettings)
+
+    @property
     def is_plain(self) -> bool:
         """True if steps are those of SGD with heavy-ball momentum, at one rate in a task.
 
-        The samples and labels are then as they are, without augmentation or smoothing.
+        Samples and labels are then as they are, without augmentation or smoothing, and the loss is
+        that of the model.
         """
         sgd = self.optimizer
         is_sgd = isinstance(sgd, SgdSettings) and sgd.is_heavy_ball
-        changes_loss = self.label_smoothing or not self.augmentation.is_none
+        changes_loss = self.has_own_loss or self.label_smoothing or not self.augmentation.is_none
         return is_sgd and self.max_gradient_norm is None and not changes_loss
 
     def plain_sgd(self) -> SgdSettings:

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import StepMemory
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.local.local_sgd import HasLoss
+from fleetsim.learning.local.sample_losses import HasLoss
 from fleetsim.learning.local.settings import LocalSettings
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -33,16 +33,18 @@ def step_memory(
     *,
     num_more_copies: int = 0,
     takes_tokens: bool | None = None,
+    label_shape: tuple[int, ...] = (),
 ) -> StepMemory:
     """Return the memory of a step of local training; the module is not changed.
 
     Args:
         module: the network on the CPU.
         input_shape: shape of one sample.
-        local: optimizer and proximal term.
+        local: optimizer, proximal term and loss.
         num_more_copies: copies of the weights that an algorithm of its own holds beside them.
         takes_tokens: True if its inputs [n, *input_shape] are int64 tokens, False if they are
             float32; None: tokens if it has an embedding.
+        label_shape: shape of one sample's label, (t,) for one at every position.
     """
     module = copy.deepcopy(module).train()
     if takes_tokens is None:
@@ -50,6 +52,7 @@ def step_memory(
     # Two samples: BatchNorm refuses a batch of a single value.
     samples = torch.zeros(2, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     unfolded_byte = 0
+    own = local.loss.build()
 
     def unfold(layer: nn.Module, _: tuple[Tensor, ...], outputs: Tensor) -> None:
         nonlocal unfolded_byte
@@ -58,7 +61,11 @@ def step_memory(
     def loss() -> Tensor:
         # Dropout of a user's network draws masks, which no later draw may notice.
         with addressed(0, "trial"):
-            logits = module(samples).flatten(0, -2)
+            outputs = module(samples)
+        if own is not None:
+            each: Tensor = own.losses(outputs, torch.zeros(2, *label_shape, dtype=torch.int64))
+            return each.mean()
+        logits = outputs.flatten(0, -2)
         labels = torch.zeros(len(logits), dtype=torch.int64)
         if isinstance(module, HasLoss):
             return module.losses(logits, labels).mean()

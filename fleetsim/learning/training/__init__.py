@@ -10,5 +10,6 @@
 - `task_samples`: samples of the task, by client.
 - `task_cost`: cost of the task's model on a device.
 - `preparation`: preparation of a scenario's learning task.
+- `loss_trial`: trial of the loss that a scenario names.
 - `own`: networks of the user's own: checks of their training, and their trainer.
 """

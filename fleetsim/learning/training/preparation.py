@@ -16,6 +16,7 @@ from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
+from fleetsim.learning.training.loss_trial import check_scenario_loss, trainer_for_loss
 from fleetsim.learning.training.own.trainer_choice import checked_trainer
 from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
@@ -83,6 +84,7 @@ def prepare_task(
                 f"task.local.algorithm.kind = {quoted(task.local.algorithm.kind)} needs samples"
                 " that stay the same, and this data set makes them at each access; leave one out"
             )
+        check_scenario_loss(task.local, module, samples.form)
         wanted = _serial(request.trainer) if is_accessed else request.trainer
         chosen, reason = _trainer_of(module, request, wanted, samples, cost, torch_device)
         kind = chosen
@@ -167,14 +169,17 @@ def _trainer_of(
     cost: ModelCost,
     torch_device: str,
 ) -> tuple[TrainerKind, str | None]:
-    """Return the kind of trainer, with the reason for a network of the user's own.
+    """Return the kind of trainer, with the reason for a network or loss of the user's own.
 
     Raises:
         ScenarioError: the scenario's trainer cannot train this network.
     """
     model, local = request.task.model, request.task.local
     if not isinstance(model, OwnModelKind):
-        return choose_trainer(wanted, model, local, torch_device=torch_device), None
+        kind = choose_trainer(wanted, model, local, torch_device=torch_device)
+        if not local.has_own_loss:
+            return kind, None
+        return trainer_for_loss(kind, wanted, module, samples.form, local)
     chosen = checked_trainer(
         wanted,
         model,

@@ -62,7 +62,7 @@ class PreparedTask:
     trainer_kind: str
     """Kind of trainer, `UNTRAINED` without training."""
     trainer_reason: str | None
-    """Reason for that trainer, for a network of the user's own; None for fleetsim's."""
+    """Reason for that trainer, for a network or loss of the user's own; None for fleetsim's."""
     platform: dict[str, str]
     """Numerical platform of this process, by feature."""
     forms: dict[str, str]

@@ -36,6 +36,7 @@ def network_cost(
             request.task.local,
             num_more_copies=_num_copies(algorithm),
             takes_tokens=form.vocabulary_size is not None,
+            label_shape=form.input_shape[:1] if form.is_sequence else (),
         )
         cost = replace(cost, memory=memory)
     return replace(cost, train_factor=_train_factor(algorithm))

@@ -86,7 +86,8 @@ def fault(
     if wanted.kind == "stacked" and not local.is_plain:
         says = (
             "stacked trains by sgd with momentum alone: no nesterov, dampening, other optimizer,"
-            " within_task schedule, max_gradient_norm or label_smoothing; use auto or vectorised"
+            " within_task schedule, max_gradient_norm, label_smoothing or loss; use auto or"
+            " vectorised"
         )
         return "kind", says
     if isinstance(model, OwnModelKind):

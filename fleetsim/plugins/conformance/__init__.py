@@ -8,6 +8,7 @@
 - `datasets`: loadings of a data set.
 - `trackers`: runs that a tracker follows.
 - `client_trainings`: rounds of clients' own training.
+- `losses`: losses of drawn logits.
 - `models`: building and training of a network.
 - `small_server`: made-up server of the selectors' rounds.
 """

@@ -26,8 +26,8 @@ from fleetsim.errors import TrainingError
 from fleetsim.learning.aggregation.weighted_mean import weighted_mean
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.run_algorithm import run_algorithm
-from fleetsim.learning.local.local_sgd import losses
 from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.plugins.client_trainings import ClientTrainingPlugins

@@ -17,8 +17,8 @@ from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local.augmentation import augmented
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
-from fleetsim.learning.local.local_sgd import losses
 from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model

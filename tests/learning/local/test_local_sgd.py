@@ -14,8 +14,9 @@ from torch.nn.functional import cross_entropy
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.local_sgd import hits, losses, losses_and_hits
+from fleetsim.learning.local.local_sgd import losses_and_hits
 from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.sample_losses import hits, losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 

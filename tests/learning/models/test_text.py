@@ -17,6 +17,7 @@ from fleetsim import rng
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
@@ -322,7 +323,7 @@ def test_a_gradient_has_the_layout_of_the_weights() -> None:
     def loss(step: float) -> float:
         moved = torch.from_numpy(base + step * direction)
         nn.utils.vector_to_parameters(moved, exact.parameters())
-        return float(local_sgd.losses(exact(inputs), labels).detach().mean())
+        return float(losses(exact(inputs), labels).detach().mean())
 
     slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
     assert got @ direction == pytest.approx(slope, rel=1e-3)

@@ -56,7 +56,7 @@ from fleetsim.learning.kernels.conv.im2col import (
 from fleetsim.learning.kernels.conv.tiles import TILE, num_tiles
 from fleetsim.learning.kernels.cpu import gemm
 from fleetsim.learning.kernels.cpu.workspace import Workspace
-from fleetsim.learning.local.local_sgd import HasLoss
+from fleetsim.learning.local.sample_losses import HasLoss
 
 _Size = tuple[int, int]
 

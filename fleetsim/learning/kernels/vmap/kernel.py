@@ -62,4 +62,5 @@ class VectorisedKernel(Kernel):
                 labels,
                 self._settings_at(self._rate_of(jobs[0])),
                 precision=self._precision,
+                own_loss=self._own_loss,
             )

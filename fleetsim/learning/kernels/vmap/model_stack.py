@@ -28,10 +28,10 @@ from torch.func import functional_call, vmap
 from torch.linalg import vector_norm
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fleetsim.contracts import Parameters
+from fleetsim.contracts import Loss, Parameters
 from fleetsim.learning.kernels.initial_models import on_device
-from fleetsim.learning.local.local_sgd import losses_of
 from fleetsim.learning.local.optimizers import clip_factor, direction, initial_moments, norm_of
+from fleetsim.learning.local.sample_losses import losses_of
 from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.models.flat_vector import layout
 
@@ -50,6 +50,7 @@ class ModelStack:
         settings: LocalSettings,
         *,
         precision: Precision,
+        own_loss: Loss | None = None,
     ) -> None:
         """Build it.
 
@@ -58,13 +59,16 @@ class ModelStack:
             bases: flat vectors [P] to start from, one per model; copied.
             settings: optimizer, clipping, label smoothing and proximal term of all models.
             precision: precision of the forward and backward pass.
+            own_loss: loss that the scenario names, in which no sample depends on another; None:
+                the network's or the cross-entropy.
         """
         module.train()
         some_weight = next(module.parameters())
         self.dtype = some_weight.dtype
         self._device = some_weight.device
         self._is_mixed = precision == "mixed"
-        self._losses = losses_of(module, settings.label_smoothing)
+        self._losses = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
+        self._is_own_loss = own_loss is not None
         self._forward = vmap(
             lambda values, inputs: functional_call(module, values, (inputs,)), in_dims=(0, 0)
         )
@@ -126,6 +130,8 @@ class ModelStack:
             sdpa_kernel(SDPBackend.MATH),
         ):
             logits = self._forward(values, inputs)
+            if self._is_own_loss:
+                logits = logits.to(self.dtype)  # losses are not for half the digits
             step_losses = self._losses(logits.flatten(0, 1), labels.flatten(0, 1)).view(
                 weights.shape
             )

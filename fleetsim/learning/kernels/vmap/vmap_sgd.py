@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import FloatArray, JobResult
+from fleetsim.contracts import FloatArray, JobResult, Loss
 from fleetsim.learning.kernels.batches import (
     Length,
     Schedule,
@@ -85,7 +85,17 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
     # Two copies: BatchNorm refuses a batch of a single value.
     samples = inputs[:1].repeat_interleave(2, dim=0)
     module.train()
-    sample_byte = kept_byte(module, lambda: module(samples)) // len(samples)
+
+    def forward() -> Tensor:
+        found: object = module(samples)
+        if not isinstance(found, Tensor):
+            raise TypeError(
+                f"the network returns {type(found).__name__} while it trains, which is computed for"
+                " one client at a time"
+            )
+        return found
+
+    sample_byte = kept_byte(module, forward) // len(samples)
     weights_byte = sum(value.nbytes for value in module.parameters())
     return Footprint(weights_byte, sample_byte)
 
@@ -118,6 +128,7 @@ def train_stack(
     settings: LocalSettings,
     *,
     precision: Precision = "float32",
+    own_loss: Loss | None = None,
 ) -> list[JobResult]:
     """Train the jobs of one stack from their bases, as `local_sgd.train` does.
 
@@ -130,6 +141,7 @@ def train_stack(
         settings: batch size, optimizer, clipping, label smoothing and proximal term of all
             clients.
         precision: precision of the forward and backward pass.
+        own_loss: loss that the scenario names; None: the network's or the cross-entropy.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
@@ -138,7 +150,9 @@ def train_stack(
     plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
     rows = torch.from_numpy(plan.rows).to(device)
     client = torch.from_numpy(plan.client).to(device)
-    stack = ModelStack(module, [job.base for job in jobs], settings, precision=precision)
+    stack = ModelStack(
+        module, [job.base for job in jobs], settings, precision=precision, own_loss=own_loss
+    )
     weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
     rates = _rates(plan, jobs, settings)
     line_rates = torch.from_numpy(rates).to(device, stack.dtype)

@@ -37,11 +37,12 @@ from torch import nn
 from fleetsim.contracts import IntArray, ModelCost
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.kernels.stacked.linear_chain import widths_of
+from fleetsim.learning.local.loss_settings import LossKind
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.models.own.own_model import OwnModelKind
-from fleetsim.learning.training.own.trainer_proof import BOUND, Proof, proof_of
+from fleetsim.learning.training.own.trainer_proof import Proof, proof_of, proved
 from fleetsim.learning.training.own.training_checks import (
     check_single_samples,
     check_training,
@@ -95,7 +96,7 @@ def checked_trainer(
     if says is not None:
         raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
     try:
-        check_training(module, samples)
+        check_training(module, samples, local.loss)
         check_single_samples(module, samples, num_samples=num_samples, batch_size=local.batch_size)
         return choose_own_trainer(
             wanted,
@@ -128,7 +129,7 @@ def choose_own_trainer(
         return OwnTrainer("serial", "the scenario's trainer or data set asks for it")
     if local.algorithm.kind != "none":
         return OwnTrainer("serial", "task.local.algorithm trains one client at a time")
-    library = draws_in_training(module, samples)
+    library = draws_in_training(module, samples, local.loss)
     drawn = None
     if library is not None:
         drawn = (
@@ -140,22 +141,22 @@ def choose_own_trainer(
                 "trainer.kind: channels-last trains on the CPU alone; use auto, or --torch-device"
                 " cpu"
             )
-        proof = _proof(wanted.kind, module, samples, drawn)
+        proof = _proof(wanted.kind, module, samples, local.loss, drawn)
         if proof.fault is not None:
             raise ScenarioError(
                 f"trainer.kind: {wanted.kind} is not proved equal to serial for"
                 f" {type(module).__name__}: {proof.fault}; use auto or serial"
             )
-        return OwnTrainer(wanted.kind, _proved(proof))
+        return OwnTrainer(wanted.kind, proved(proof))
     if drawn is not None:
         return OwnTrainer("serial", drawn)
     faults = []
     for candidate in candidates(
         module, samples, cost=cost, local=local, on_cpu=torch_device == "cpu"
     ):
-        proof = _proof(candidate, module, samples, drawn)
+        proof = _proof(candidate, module, samples, local.loss, drawn)
         if proof.fault is None:
-            return OwnTrainer(candidate, _proved(proof))
+            return OwnTrainer(candidate, proved(proof))
         faults.append(f"{candidate} is not proved equal: {proof.fault}")
     return OwnTrainer("serial", "; ".join(faults) or "none is faster for such a network")
 
@@ -182,10 +183,8 @@ def candidates(
 
 
 def _proof(
-    trainer: TrainerKind, module: nn.Module, samples: SampleForm, drawn: str | None
+    trainer: TrainerKind, module: nn.Module, samples: SampleForm, loss: LossKind, drawn: str | None
 ) -> Proof:
-    return proof_of(trainer, module, samples) if drawn is None else Proof(trainer, None, drawn)
-
-
-def _proved(proof: Proof) -> str:
-    return f"equal to serial within {proof.difference:.1e} in float64, bound {BOUND:.0e}"
+    if drawn is not None:
+        return Proof(trainer, None, drawn)
+    return proof_of(trainer, module, samples, loss)

@@ -20,6 +20,7 @@ from torch import nn
 
 from fleetsim.contracts import JobResult
 from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.training.own.trial import NUM_TESTED, Trial, trial_settings, vector_of
@@ -46,15 +47,28 @@ class Proof:
     """Reason for which the trainer is not proved equal; None: it is."""
 
 
-def proof_of(trainer: TrainerKind, module: nn.Module, samples: SampleForm) -> Proof:
+def proved(proof: Proof) -> str:
+    """Return in one line that a trainer is proved equal."""
+    return f"equal to serial within {proof.difference:.1e} in float64, bound {BOUND:.0e}"
+
+
+def proof_of(
+    trainer: TrainerKind, module: nn.Module, samples: SampleForm, loss: LossKind = MODEL_LOSS
+) -> Proof:
     """Compare a trainer with the serial one on a network and samples of a form.
 
     The network does not change, nor do the global random generators.
+
+    Args:
+        trainer: kind of trainer.
+        module: network.
+        samples: form of the samples.
+        loss: loss of the clients.
     """
     try:
         trial = Trial.of(module, samples, torch.float64)
         for rate in _RATES:
-            proof = _compared(trainer, trial, rate)
+            proof = _compared(trainer, trial, rate, loss)
             if proof.fault is None:
                 break
     except ModelFaultError as fault:
@@ -62,13 +76,13 @@ def proof_of(trainer: TrainerKind, module: nn.Module, samples: SampleForm) -> Pr
     return proof
 
 
-def _compared(trainer: TrainerKind, trial: Trial, learning_rate: float) -> Proof:
+def _compared(trainer: TrainerKind, trial: Trial, learning_rate: float, loss: LossKind) -> Proof:
     """Return the comparison with one learning rate.
 
     Raises:
         ModelFaultError: one of the two trainers fails.
     """
-    settings = trial_settings(learning_rate)
+    settings = trial_settings(learning_rate, loss)
     with from_code_of("serial training in float64"):
         serial = trial.kernel(Kernel, settings)
         expected = trial.train(serial)

@@ -12,7 +12,8 @@ from torch import nn
 from fleetsim.contracts import IntArray
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.local.local_sgd import losses_of
+from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
+from fleetsim.learning.local.sample_losses import losses_of
 from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.module_checks import copied
@@ -23,7 +24,7 @@ _RATE = 1e-3
 _MOST_NAMED = 3
 
 
-def check_training(module: nn.Module, samples: SampleForm) -> None:
+def check_training(module: nn.Module, samples: SampleForm, loss: LossKind = MODEL_LOSS) -> None:
     """Check that a network can be trained, and that a job's result depends on the job alone.
 
     The network does not change.
@@ -31,9 +32,9 @@ def check_training(module: nn.Module, samples: SampleForm) -> None:
     Raises:
         ModelFaultError: a weight gets no gradient, training fails, or one job has two results.
     """
-    _check_gradients(module, samples)
+    _check_gradients(module, samples, loss)
     trial = Trial.of(module, samples, torch.float32)
-    settings, first = trial_settings(_RATE), [trial.jobs[0]]
+    settings, first = trial_settings(_RATE, loss), [trial.jobs[0]]
     kernel = trial.kernel(Kernel, settings, seeds_draws=True)
     with from_code_of("its training"):
         once = vector_of(kernel.compute(first)[0])
@@ -84,27 +85,30 @@ def check_single_samples(
         tried(torch.from_numpy(inputs))
 
 
-def draws_in_training(module: nn.Module, samples: SampleForm) -> str | None:
+def draws_in_training(
+    module: nn.Module, samples: SampleForm, loss: LossKind = MODEL_LOSS
+) -> str | None:
     """Return the library from which a network draws random numbers in training; None: none."""
     trial = Trial.of(module, samples, torch.float32)
     with addressed(0, "trial") as draws, from_code_of("its training"):
-        trial.kernel(Kernel, trial_settings(_RATE)).compute([trial.jobs[0]])
+        trial.kernel(Kernel, trial_settings(_RATE, loss)).compute([trial.jobs[0]])
     return draws.library
 
 
-def _check_gradients(module: nn.Module, samples: SampleForm) -> None:
+def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> None:
     """Check that every trained weight gets a gradient from the loss."""
     inputs, labels = drawn_samples(samples, 3)
     tried = copied(module).train()
     named = {name: value for name, value in tried.named_parameters() if value.requires_grad}
     with addressed(0, "trial"), from_code_of("its training"):
-        loss = losses_of(tried)(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
-        if not loss.requires_grad:
+        loss_of = losses_of(tried, loss.build())
+        mean = loss_of(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
+        if not mean.requires_grad:
             raise ModelFaultError(
                 "its logits do not depend on its weights by differentiable operations; leave out"
                 " detach, argmax, no_grad and .data"
             )
-        gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+        gradients = torch.autograd.grad(mean, list(named.values()), allow_unused=True)
     # Torch's types do not say that an unused weight has None.
     got: list[torch.Tensor | None] = [*gradients]
     without = [name for name, one in zip(named, got, strict=True) if one is None]

@@ -15,6 +15,7 @@ from torch import nn
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
@@ -36,10 +37,11 @@ _SPREAD = 0.02
 gradients, too."""
 
 
-def trial_settings(learning_rate: float) -> LocalSettings:
+def trial_settings(learning_rate: float, loss: LossKind = MODEL_LOSS) -> LocalSettings:
     """Return local training with every term: momentum, weight decay and proximal term."""
     sgd = SgdSettings(learning_rate=learning_rate, momentum=0.9, weight_decay=0.01)
-    return LocalSettings(epochs=2, batch_size=3, optimizer=sgd, proximal_mu=0.1)
+    plain = LocalSettings(epochs=2, batch_size=3, optimizer=sgd, proximal_mu=0.1)
+    return plain.model_copy(update={"loss": loss})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,76 @@
+"""Losses of samples: the cross-entropy, a network's own, or the one that a scenario names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fleetsim.contracts import Loss
+
+LossFunction = Callable[[Any, Tensor], Tensor]
+"""Loss of each sample [n] from the network's outputs and the labels."""
+
+
+@runtime_checkable
+class HasLoss(Protocol):
+    """Network with another training loss than the cross-entropy."""
+
+    def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each sample [n] from scores [n, classes] and labels [n]."""
+
+
+def losses_of(
+    module: object, own: Loss | None = None, *, label_smoothing: float = 0.0
+) -> LossFunction:
+    """Return the loss function of a training: the scenario's, the network's, or `losses`.
+
+    Args:
+        module: the network.
+        own: loss that the scenario names; None: it names none.
+        label_smoothing: see `losses`.
+
+    Raises:
+        ValueError: there are two losses, or labels of another than the cross-entropy would be
+            smoothed.
+    """
+    if own is not None and isinstance(module, HasLoss):
+        raise ValueError("the network has a loss of its own beside that of the scenario")
+    found: object = own if own is not None else module
+    if not isinstance(found, HasLoss):
+        return partial(losses, label_smoothing=label_smoothing) if label_smoothing else losses
+    if label_smoothing:
+        raise ValueError("labels are smoothed for the cross-entropy alone")
+    return found.losses
+
+
+def losses(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    """Return each sample's cross-entropy in nats [n]; for sequences, the mean over positions.
+
+    Args:
+        logits: scores [n, classes], or [n, t, classes] of sequences.
+        labels: labels [n] int64, or [n, t].
+        label_smoothing: share e of a label that is spread over all C classes: the loss is
+            (1 - e) times the cross-entropy with the label, plus e times the mean of those with
+            each class (Szegedy et al., CVPR 2016).
+    """
+    if labels.dim() == 1:
+        return cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
+    flat = logits.flatten(0, 1), labels.flatten()
+    return (
+        cross_entropy(*flat, reduction="none", label_smoothing=label_smoothing)
+        .view_as(labels)
+        .mean(dim=1)
+    )
+
+
+def hits(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the share of each sample's positions that are classified correctly [n] float64.
+
+    Arguments are those of `losses`.
+    """
+    correct = (logits.argmax(dim=-1) == labels).double()
+    return correct if labels.dim() == 1 else correct.mean(dim=1)

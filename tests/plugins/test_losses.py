@@ -1,0 +1,188 @@
+"""Losses as plug-ins: from Python, by name, as a kind, resumed, and refused."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+import fleetsim
+from fleetsim.errors import ScenarioError, TrainingError
+
+OWN = '''
+from typing import Annotated, Literal
+import torch
+from pydantic import Field
+from torch.nn.functional import cross_entropy, one_hot
+from fleetsim.settings import Settings
+
+
+def squared(logits, labels):
+    return (logits - one_hot(labels, logits.shape[-1])).square().sum(dim=1)
+
+
+def entropy(logits, labels):
+    return cross_entropy(logits, labels, reduction="none")
+
+
+class Scaled:
+    class Settings(Settings):
+        """Cross-entropy times a factor."""
+        kind: Literal["scaled"] = "scaled"
+        factor: Annotated[float, Field(ge=0.1, le=10.0)] = 2.0
+
+    def __init__(self, settings):
+        self.factor = settings.factor
+
+    def losses(self, outputs, labels):
+        return self.factor * entropy(outputs, labels)
+
+
+class FailsLater:
+    """Fails on batches of four, which the trials do not have."""
+
+    def losses(self, outputs, labels):
+        if len(labels) == 4:
+            raise ArithmeticError("four")
+        return squared(outputs, labels)
+
+
+class Trains:
+    def train_client(self, model, data, generator, settings):
+        from fleetsim.contracts import ClientUpdate
+        for inputs, labels in data.batches(generator):
+            losses = data.losses(model(inputs), labels)
+            gradients = torch.autograd.grad(losses.mean(), list(model.parameters()))
+            with torch.no_grad():
+                for w, g in zip(model.parameters(), gradients, strict=True):
+                    w -= settings.optimizer.learning_rate * g
+        return ClientUpdate(loss=losses.mean().item(), metrics={"own": data.evaluated(model)[0]})
+'''
+
+
+@pytest.fixture
+def own(own_module):
+    sys.path.append(str(own_module(OWN, "mine").parent))
+    return importlib.import_module("mine")
+
+
+def run(**how: Any) -> fleetsim.Run:
+    return fleetsim.run("small.yaml", **{"progress": False, "workers": 1, **how})
+
+
+def twice_at_half() -> dict[str, Any]:
+    rate = fleetsim.load("small.yaml").task.local.optimizer.learning_rate
+    return {
+        "task.local.loss": {"kind": "scaled"},
+        "task.local.optimizer.learning_rate": rate / 2,
+    }
+
+
+def test_it_is_given_from_python_and_by_name(own):
+    given = run(loss=own.squared, out="given")
+    named = run(plugin="mine:squared", out="named", workers=2)
+    plain = run(out="plain")
+
+    assert given.manifest.digest == named.manifest.digest != plain.manifest.digest
+    assert given.scenario["task"]["local"]["loss"] == {"kind": "mine:squared"}
+    assert [(one.kind, one.name, one.affects_results) for one in given.manifest.plugins] == [
+        ("loss", "mine:squared", True)
+    ]
+    assert given.manifest.plugins[0].source_sha256 is not None
+    assert given.manifest.trainer == "vectorised"
+    # Losses cost no FLOP.
+    assert given.tasks.compute_s.tolist() == plain.tasks.compute_s.tolist()
+
+
+def test_the_cross_entropy_of_one_s_own_learns_what_fleetsim_s_does(own):
+    theirs = run(loss=torch.nn.CrossEntropyLoss(reduction="none"), out="torch")
+    own_function, plain = run(loss=own.entropy, out="own"), run(out="plain")
+
+    for found in (theirs, own_function):
+        assert found.rounds.loss.tolist() == pytest.approx(plain.rounds.loss.tolist(), rel=1e-5)
+    assert theirs.manifest.plugins[0].name == "torch.nn.modules.loss:CrossEntropyLoss"
+
+
+def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
+    """Twice the loss at half the learning rate takes the same steps, but for rounding."""
+    found = run(overrides=twice_at_half(), loss=own.Scaled, out="scaled")
+    plain = run(out="plain")
+
+    assert found.scenario["task"]["local"]["loss"] == {"kind": "scaled", "factor": 2.0}
+    assert found.rounds.loss.tolist() == pytest.approx((2.0 * plain.rounds.loss).tolist(), rel=1e-5)
+    with pytest.raises(ScenarioError, match="did you mean 'factor'"):
+        run(overrides={"task.local.loss": {"kind": "scaled", "facto": 3.0}}, loss=own.Scaled)
+
+
+def test_a_run_is_resumed_with_the_same_loss_alone(own, own_module, tmp_path):
+    whole = run(loss=own.squared, out="whole")
+
+    def stop(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(loss=own.squared, out="part", on_progress=stop)
+    with pytest.raises(fleetsim.FleetsimError, match=r"another scenario|plug-in"):
+        run(loss=own.entropy, out="part", resume=True)
+    resumed = run(loss=own.squared, out="part", resume=True)
+
+    assert resumed.manifest.digest == whole.manifest.digest
+
+
+def test_own_training_of_clients_gets_the_loss_in_training_and_evaluation(own):
+    found = run(overrides=twice_at_half(), loss=own.Scaled, local=own.Trains, out="scaled")
+    plain = run(local=own.Trains, out="plain")
+    evaluated, plainly = (
+        [json.loads(words)["own"] for words in each.tasks.train_metrics] for each in (found, plain)
+    )
+
+    assert found.tasks.train_loss.tolist() == pytest.approx(
+        (2.0 * plain.tasks.train_loss).tolist(), rel=1e-5
+    )
+    assert evaluated == pytest.approx([2.0 * loss for loss in plainly], rel=1e-5)
+
+
+def test_a_loss_that_fails_in_a_run_ends_it_with_a_line_that_names_it(own):
+    with pytest.raises(TrainingError, match=r"mine:FailsLater: losses fails: Arith.*: four"):
+        run(loss=own.FailsLater, out="run", overrides={"task.local.batch_size": 4})
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["trainer.kind=stacked"], "trainer.kind = 'stacked': .*label_smoothing or loss; use auto"),
+        (["task.local.label_smoothing=0.1"], "is of the cross-entropy, and task.local.loss.kind"),
+        (["task.model={kind: svm}"], "is another loss than the hinge loss of svm; leave it out"),
+    ],
+)
+def test_what_does_not_suit_it_is_refused_in_a_line(own, words, says):
+    with pytest.raises(ScenarioError, match=says) as fault:
+        run(loss=own.squared, overrides=words, out="none")
+    assert len(fault.value.faults) == 1
+
+
+def test_without_training_a_loss_says_that_it_has_no_effect(own, command):
+    told = command(
+        "validate",
+        "small.yaml",
+        "--plugin",
+        "mine:squared",
+        "--set",
+        "task.dataset={kind: blank, input_shape: [64]}",
+    )
+
+    assert told.code == 0
+    assert "task.local.loss" in told.err
+    assert "has no effect" in told.err
+
+
+def test_a_function_of_two_arguments_is_a_loss_and_a_torch_loss_by_word(own, command):
+    assert command("check-plugin", "mine:squared").out == "conforms: mine:squared is a loss\n"
+    assert fleetsim.check_plugin(torch.nn.CrossEntropyLoss(reduction="none"), "loss") == "loss"
+    with pytest.raises(ScenarioError, match="returned one number for 5 samples"):
+        fleetsim.check_plugin(torch.nn.CrossEntropyLoss(), "loss")
