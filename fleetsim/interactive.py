@@ -96,7 +96,8 @@ def run(
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
         on_progress: callback after every round.
-        on_note: callback with a line of text if `resume` found no run, or a complete one.
+        on_note: callback with a line of text: `resume` found no run, or a complete one; without
+            `exist_ok`, the trainer of a network or loss of your own, and why it was chosen.
         reading: the scenario's data set, if reading has begun; None: it is read now.
         trackers: trackers, told of every round: objects or classes, or `tensorboard`, `mlflow`,
             `wandb`, each with `=DIR` if need be.
@@ -152,7 +153,7 @@ def run(
                 resume=resume or exist_ok,
                 allow_other_platform=allow_other_platform,
                 on_progress=tell,
-                on_note=on_note if resume else None,
+                on_note=on_note if resume or not exist_ok else None,
                 reading=reading,
                 trackers=followers,
             )

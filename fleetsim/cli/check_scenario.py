@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
+from fleetsim.errors import DataError
+
+if TYPE_CHECKING:
+    from fleetsim.scenario import Scenario
 
 
 def validate(
@@ -25,7 +29,10 @@ def validate(
         typer.Option("--full", help="Print the whole scenario as YAML, with every default."),
     ] = False,
 ) -> None:
-    """Check a scenario without running it, and say in five lines what it asks for."""
+    """Check a scenario without running it, and say in five lines what it asks for.
+
+    A network or loss of your own is tried on the data set, and a sixth line names its trainer.
+    """
     loaded = load(scenario, set_, seed, plugin)
     loaded.build_selector()
     loaded.check_plugins()
@@ -38,8 +45,9 @@ def validate(
     from fleetsim.scenario import outline, samples_of
 
     dataset = loaded.task.dataset
+    trainer = _trainer_line(loaded)
     # Other data sets have checksums; the user's own files are read and split.
-    if not isinstance(dataset, BlankSettings) and dataset.is_own_files:
+    if trainer is None and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
         read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
     load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
@@ -50,6 +58,35 @@ def validate(
     typer.echo(f"valid: {loaded.name}")
     for line in outline(loaded):
         typer.echo(one_line(line))
+    if trainer is not None:
+        typer.echo(one_line(trainer))
+
+
+def _trainer_line(scenario: Scenario) -> str | None:
+    """Return the trainer of a network or loss of the user's own; None of any other scenario.
+
+    Raises:
+        ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
+        DataError: a file of the user's own data set is missing or wrong.
+    """
+    from fleetsim.learning.data.blank import BlankSettings
+    from fleetsim.learning.models.own.own_model import OwnModelKind
+
+    task = scenario.task
+    model: object = task.model  # a plug-in extends the kinds that are known here
+    is_own = isinstance(model, OwnModelKind) or task.local.has_own_loss
+    if not is_own or isinstance(task.dataset, BlankSettings):
+        return None
+    from fleetsim.learning.training.preparation import prepare_task
+    from fleetsim.simulate.built_parts import task_request
+
+    try:
+        prepared = prepare_task(task_request(scenario), train=True, torch_device="cpu", workers=1)
+    except DataError as missing:
+        if task.dataset.is_own_files:
+            raise
+        return f"trainer: chosen by the form of the samples, and {missing}"
+    return f"{prepared.trainer_text}, on the CPU"
 
 
 def check_plugin(

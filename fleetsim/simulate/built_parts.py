@@ -1,4 +1,4 @@
-"""Parts of a run that its scenario asks for: selector, aggregator, privacy, own training."""
+"""Parts of a run that its scenario asks for: task, selector, aggregator, privacy, own training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.memory import UncheckedSettings
+from fleetsim.fleet.paired_users import paired_users
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.algorithms.settings import UNCOVERED
-from fleetsim.learning.training.prepared_task import PreparedTask
+from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.quoting import quoted
 from fleetsim.scenario import (
     BufferedServerSettings,
@@ -27,6 +29,20 @@ from fleetsim.scenario import (
     never_ends,
 )
 from fleetsim.selectors import requirements
+
+
+def task_request(scenario: Scenario) -> TaskRequest:
+    """Return the learning task and trainer that a scenario asks for."""
+    return TaskRequest(
+        task=scenario.task,
+        trainer=scenario.trainer,
+        seed=scenario.seed,
+        clients_seed=scenario.clients_seed,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
+        paired=paired_users(scenario.fleet, scenario.files),
+    )
 
 
 def build_own_training(

@@ -18,8 +18,6 @@ from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
-from fleetsim.fleet.devices.memory import UncheckedSettings
-from fleetsim.fleet.paired_users import paired_users
 from fleetsim.fleet.population import build_fleet
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import terminable
@@ -27,7 +25,6 @@ from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training.preparation import prepare_task
-from fleetsim.learning.training.prepared_task import TaskRequest
 from fleetsim.plugins.trackers import trackers_among
 from fleetsim.record.manifest import (
     PlatformRecord,
@@ -48,6 +45,7 @@ from fleetsim.simulate.built_parts import (
     build_own_training,
     build_secure_sum,
     build_selector,
+    task_request,
 )
 from fleetsim.simulate.recorded_run import naming_folder, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
@@ -88,7 +86,8 @@ def run(
         selector: selector object that replaces the scenario's selector. The resolved scenario names
             its class as `server.selector.kind`; the object's arguments are not recorded.
         on_progress: callback after every round.
-        on_note: callback with a line of text if `resume` found no run, or a complete one.
+        on_note: callback with a line of text: `resume` found no run, or a complete one; the trainer
+            of a network or loss of the user's own, and why it was chosen.
         reading: the scenario's data set, if reading has begun; None: it is read now.
         trackers: told of the run's begin, of every round and of its end, beside those among the
             plug-ins of the scenario.
@@ -106,19 +105,13 @@ def run(
         scenario = scenario.with_selector(selector)
     chosen = build_selector(scenario, train=train)
     followers = [*trackers, *trackers_among(scenario.plugins)]
-    request = TaskRequest(
-        task=scenario.task,
-        trainer=scenario.trainer,
-        seed=scenario.seed,
-        clients_seed=scenario.clients_seed,
-        num_clients=scenario.fleet.size,
-        validation_fraction=scenario.evaluate.validation_fraction,
-        measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
-        paired=paired_users(scenario.fleet, scenario.files),
-    )
     accountant = build_accountant(scenario, train=train)
     prepared = prepare_task(
-        request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
+        task_request(scenario),
+        train=train,
+        torch_device=torch_device,
+        workers=workers,
+        prefetched=reading,
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
@@ -147,6 +140,8 @@ def run(
     )
     if manifest.status == "done":
         return open_run(folder)
+    if prepared.trainer_reason is not None and on_note is not None:
+        on_note(prepared.trainer_text)
     with naming_folder(folder), locked(folder):
         manifest = read_manifest(folder)
         if manifest.status == "done":

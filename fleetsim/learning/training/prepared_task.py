@@ -80,6 +80,12 @@ class PreparedTask:
     paper: CostSettings | None = None
     """Model that exists on paper only; None: a network. `parameters` then has no meaning."""
 
+    @property
+    def trainer_text(self) -> str:
+        """Trainer, and the reason for it if there is one, in one line."""
+        reason = "" if self.trainer_reason is None else f": {self.trainer_reason}"
+        return f"trainer {self.trainer_kind}{reason}"
+
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
         if self.paper is not None:

@@ -1,0 +1,102 @@
+"""The trainer of a network or loss of the user's own, and why, as `validate` and `run` say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fleetsim
+
+NETS = """
+from torch import nn
+from torch.nn.functional import one_hot
+
+class Dropping(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.drop = nn.Dropout(0.2)
+        self.linear = nn.Linear(64, samples.num_classes)
+    def forward(self, images):
+        return self.linear(self.drop(images.flatten(1)))
+
+def chain(samples):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, samples.num_classes))
+
+def wrong(samples):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+
+def across(logits, labels):
+    apart = logits - logits.mean(dim=0)
+    return (apart - one_hot(labels, logits.shape[-1])).square().sum(dim=1)
+"""
+DROPS = "trainer serial: the network draws random numbers (torch) in training, at the address of"
+
+
+def test_validate_says_the_trainer_and_why(own_module, command):
+    own_module(NETS, "nets")
+    own = [
+        command("validate", "small.yaml", "--plugin", f"nets:{name}").out.splitlines()
+        for name in ("Dropping", "chain", "across")
+    ]
+    plain = command("validate", "small.yaml").out.splitlines()
+
+    assert [len(lines) for lines in own] == [7, 7, 7]
+    assert own[0][-1].startswith(DROPS)
+    assert own[1][-1].startswith("trainer stacked: equal to serial within ")
+    assert own[1][-1].endswith("in float64, bound 1e-09, on the CPU")
+    assert own[2][-1].startswith("trainer serial: vectorised is not proved equal with the loss")
+    # The label is as wide as the others.
+    assert own[1][-2].index("seed") == own[1][-1].index("stacked")
+    assert len(plain) == 6
+
+
+def test_validate_refuses_a_network_that_a_run_would_refuse(own_module, command):
+    own_module(NETS, "nets")
+    told = command("validate", "small.yaml", "--plugin", "nets:wrong")
+    not_proved = command(
+        "validate", "small.yaml", "--plugin", "nets:Dropping", "--set", "trainer.kind=vectorised"
+    )
+
+    assert (told.code, not_proved.code) == (2, 2)
+    assert "nets:wrong: its forward pass returns the shape (2, 3)" in told.err
+    assert "trainer.kind: vectorised is not proved equal to serial" in not_proved.err
+
+
+def test_validate_needs_no_data_set_that_is_not_there(own_module, command, monkeypatch, tmp_path):
+    own_module(NETS, "nets")
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "nothing"))
+    words = ("--plugin", "nets:chain", "--set", "task.dataset={kind: cifar10}")
+    told = command("validate", "small.yaml", *words)
+
+    assert told.code == 0
+    assert told.out.splitlines()[-1].startswith("trainer: chosen by the form of the samples, and ")
+    assert "cifar10" in told.out.splitlines()[-1]
+
+
+def test_run_says_it_as_it_begins_and_not_when_there_is_nothing_to_train(own_module, command):
+    own_module(NETS, "nets")
+    words = ("run", "small.yaml", "--plugin", "nets:Dropping", "--no-report", "--workers", "1")
+    first = command(*words, "--out", "one")
+    again = command(*words, "--out", "one", "--resume")
+    untrained = command(*words, "--out", "two", "--no-train")
+    plain = command("run", "small.yaml", "--no-report", "--workers", "1", "--out", "three")
+
+    assert first.code == again.code == untrained.code == plain.code == 0
+    assert DROPS in first.err
+    for other in (again, untrained, plain):
+        assert "trainer" not in other.err
+
+
+def test_python_tells_it_to_a_callback(own_module):
+    own_module(NETS, "nets")
+    told: list[str] = []
+    options: dict[str, Any] = {
+        "plugin": "nets:chain",
+        "progress": False,
+        "workers": 1,
+        "on_note": told.append,
+    }
+    fleetsim.run("small.yaml", out="run", **options)
+    fleetsim.run("small.yaml", out="run", exist_ok=True, **options)
+
+    (line,) = told
+    assert line.startswith("trainer stacked: equal to serial within ")
