@@ -21,9 +21,9 @@ from fleetsim.trackers.named import told_apart, trackers_named
 
 if TYPE_CHECKING:
     from fleetsim.contracts import (
-        Aggregator,
         ClientTraining,
         Loss,
+        OwnAggregator,
         Partition,
         Progress,
         Selector,
@@ -47,7 +47,7 @@ def run(
     resume: bool = False,
     allow_other_platform: bool = False,
     selector: Selector | None = None,
-    aggregator: Aggregator | type | None = None,
+    aggregator: OwnAggregator | type | None = None,
     partition: Partition | type | Callable[..., Any] | None = None,
     dataset: Any = None,
     local: ClientTraining | type | None = None,

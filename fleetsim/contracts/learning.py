@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.contracts.reports import Evaluation, Report
 from fleetsim.contracts.work import Arrays, IntArray, Parameters, State, Work
@@ -137,6 +138,16 @@ Screen = Callable[[Sequence[Parameters], Sequence[Parameters]], Sequence[str | N
 reason for which each is refused, or None."""
 
 
+class OwnAggregator(Protocol):
+    """Aggregation of the user's own that keeps nothing between calls; any `Aggregator` is one, too.
+
+    Its model may be of float32 or float64. `Aggregator` is the manual.
+    """
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report], /) -> NDArray[Any]:
+        """Return the next model, as `Aggregator.aggregate` does."""
+
+
 class Aggregator(Protocol):
     """Aggregation of updates into the next global model. One object per run.
 
@@ -144,6 +155,12 @@ class Aggregator(Protocol):
     nothing, or from streams that its `state` continues; it changes neither `base` nor a report. An
     aggregator that keeps nothing between calls leaves out both `state` and `restore`; for any other
     they hold all that it keeps, so that a resumed run has the same results.
+
+    Optional attribute:
+        sees_single_updates: bool, False says that the next model follows from weighted sums over
+            the updates alone, with weights by what a report says beside its model. The aggregator
+            may then stand beside `server.privacy`, which shows it one noisy mean, and
+            `server.secure_aggregation`. True unless given.
     """
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:

@@ -18,11 +18,20 @@ from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
+DECLARATION = "sees_single_updates"
+"""Attribute by which an aggregator says that it needs weighted sums of updates alone."""
+
 
 class AggregatorPluginSettings(PluginSettings, AggregatorKind):
-    """Settings of an aggregator of the user's own, which sees every update by itself."""
+    """Settings of an aggregator of the user's own, which sees every update unless it says not."""
 
-    sees_single_updates: ClassVar[bool] = True
+    def needs_single_updates(self) -> bool:
+        """Return what the user's object says.
+
+        Raises:
+            ScenarioError: it cannot be made.
+        """
+        return bool(getattr(self.part(), DECLARATION, True))
 
     def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
         """Return a new aggregator; `buffers` [P] are aggregated like parameters."""
@@ -43,6 +52,15 @@ class AggregatorPlugins(PluginKind):
         for member in get_args(get_args(AggregatorSettings)[0])
     )
     settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object is no aggregator, with the way out; None if it is one."""
+        says = super().fault(made)
+        declared: Any = getattr(made, DECLARATION, True)
+        if says is None and type(declared) is not bool:
+            return f"{DECLARATION} must be True or False, not {quoted(declared)}"
+        return says
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:

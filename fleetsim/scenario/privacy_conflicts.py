@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
+from fleetsim.plugins.aggregators import AggregatorPluginSettings
 from fleetsim.scenario.settings import Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors.baselines.uniform import RandomSettings
@@ -19,8 +21,11 @@ def of_privacy(scenario: Scenario) -> Iterator[Fault]:
     if not isinstance(server, SynchronousServerSettings) or server.privacy is None:
         return
     aggregator, selector = server.aggregator, server.selector
-    if aggregator.sees_single_updates:
-        says = "sees single updates, and server.privacy shows it a noisy sum; use fedavg or fedadam"
+    if aggregator.needs_single_updates():
+        says = (
+            "sees single updates, and server.privacy shows it a noisy sum; use fedavg or fedadam"
+            f"{_declaration(aggregator)}"
+        )
         yield ("server", "aggregator", "kind"), says
     elif isinstance(aggregator, FedAvgSettings | OptimizerKind) and aggregator.weights != "uniform":
         says = "must be uniform: server.privacy bounds the share of each client alike"
@@ -42,10 +47,10 @@ def of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
     server = scenario.server
     if not isinstance(server, SynchronousServerSettings) or server.secure_aggregation is None:
         return
-    if server.aggregator.sees_single_updates:
+    if server.aggregator.needs_single_updates():
         says = (
             "sees single updates, and server.secure_aggregation shows sums alone; use fedavg or a"
-            " server optimizer"
+            f" server optimizer{_declaration(server.aggregator)}"
         )
         yield ("server", "aggregator", "kind"), says
     hidden = reason_to_hide(server.selector)
@@ -58,3 +63,10 @@ def of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
     if server.max_update_norm is not None:
         says = "needs single updates, which server.secure_aggregation hides; leave it out"
         yield ("server", "max_update_norm"), says
+
+
+def _declaration(aggregator: AggregatorKind) -> str:
+    """Return the way out for an aggregator of the user's own, which may need no single updates."""
+    if isinstance(aggregator, AggregatorPluginSettings):
+        return ", or set sees_single_updates = False in it if it aggregates by sums alone"
+    return ""

@@ -134,7 +134,56 @@ class TakesWeights(Mean):
         return base
 
 
+class SumsOfMedians(Mean):
+    sees_single_updates = False
+
+    def aggregate(self, base, reports):
+        return np.median([report.vector for report in reports], axis=0)
+
+
+class SumsOfClipped(Mean):
+    """Clips updates that are far longer than those of a first round, as a robust rule may."""
+
+    sees_single_updates = False
+
+    def aggregate(self, base, reports):
+        changes = [report.vector - base for report in reports]
+        lengths = [max(1.0, float(np.linalg.norm(change)) / 50.0) for change in changes]
+        return base + np.mean([c / n for c, n in zip(changes, lengths, strict=True)], axis=0)
+
+
+class SumsOfSeven(Mean):
+    """Mean that counts on every client's report."""
+
+    sees_single_updates = False
+
+    def aggregate(self, base, reports):
+        return sum(reports[k].vector for k in range(7)) / np.float32(7)
+
+
+class SaysNo(Mean):
+    sees_single_updates = "no"
+
+
+class SumsOfSamples(Mean):
+    """Weighted mean, which says that it needs sums alone."""
+
+    sees_single_updates = False
+
+    def aggregate(self, base, reports):
+        weights = np.array([report.num_samples for report in reports], dtype=np.float64)
+        return weights @ np.array([report.vector for report in reports]) / weights.sum()
+
+
+class SumsWithMomentum(Momentum):
+    sees_single_updates = False
+
+
 BROKEN = {
+    SumsOfMedians: "says sees_single_updates = False, and aggregate gives another model",
+    SumsOfClipped: "says sees_single_updates = False, and aggregate gives another model",
+    SumsOfSeven: "aggregate fails: IndexError: list index out of range",
+    SaysNo: "sees_single_updates must be True or False, not 'no'",
     ReturnsAList: "aggregate returned 'list', not a numpy array",
     ReturnsNothing: "aggregate returned 'NoneType', not a numpy array",
     ReturnsAMatrix: "aggregate returned an array of shape (7, 6) for a model of (6,)",
@@ -154,5 +203,5 @@ BROKEN = {
     SavesATuple: "state returned 'tuple', not a dict of arrays by name",
     TakesWeights: "cannot be called as aggregate(base, reports); docs/plugins.md has an example",
 }
-GOOD = [Mean, Momentum]
+GOOD = [Mean, Momentum, SumsOfSamples, SumsWithMomentum]
 KIND = "aggregator"

@@ -30,6 +30,21 @@ run.maifest  # wrong: misspelt
 fleetsim.load("quickstart", seed="1")  # wrong: text
 fleetsim.study("quick").run("oort", 1)  # wrong: keywords alone
 fleetsim.runn  # wrong: misspelt
+
+
+class Renames:
+    def combine(self, base: object, reports: object) -> None: ...
+
+
+class ReturnsAList:
+    def aggregate(self, base: object, reports: object) -> list[float]:
+        return []
+
+
+fleetsim.run("quickstart", aggregator=Renames())  # wrong: no aggregate
+fleetsim.run("quickstart", aggregator=ReturnsAList())  # wrong: a list
+fleetsim.run("quickstart", local=Renames())  # wrong: no train_client
+fleetsim.run("quickstart", loss=Renames())  # wrong: no losses, and not called
 """
 
 
@@ -73,7 +88,7 @@ def test_mistakes_of_a_user_are_found(refused, tmp_path):
     lines = WRONG.splitlines()
     marked = {number for number, line in enumerate(lines, start=1) if "# wrong: " in line}
 
-    assert len(marked) == 7
+    assert len(marked) == 11
     assert refused(WRONG, tmp_path) == marked
 
 

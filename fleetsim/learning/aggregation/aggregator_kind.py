@@ -16,6 +16,10 @@ class AggregatorKind(Settings):
     weights_parts: ClassVar[bool] = True
     """True if a part of a training can count for less than a whole one."""
 
+    def needs_single_updates(self) -> bool:
+        """Return `sees_single_updates`; a plug-in's is known once its object is made."""
+        return self.sees_single_updates
+
     @property
     def least_updates(self) -> int:
         """Least number of updates of which it makes a model."""

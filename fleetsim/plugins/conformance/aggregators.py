@@ -10,12 +10,14 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import Outcome, Parameters, Purpose, Report
-from fleetsim.plugins.aggregators import AggregatorPlugins, model_fault, state_fault
+from fleetsim.plugins.aggregators import DECLARATION, AggregatorPlugins, model_fault, state_fault
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
 
 _SIZE = 6
 _NUM_CLIENTS = 7
 _NUM_VERSIONS = 4
+_APART = (0.01, 1.0, 100.0)
+"""Factors by which two updates are moved apart: by less and by more than limits of single ones."""
 _RESTART = 2
 """Number of versions after which the restarted aggregator takes over."""
 
@@ -38,6 +40,7 @@ def check_aggregator(make: Callable[[], Any], calls: WatchedCalls) -> None:
                 f"aggregate gives two results for version {number} from equal reports; it must use"
                 " neither a clock, nor unseeded draws, nor what an earlier object has left"
             )
+    _check_sums(make, calls)
     after = make()
     if state is not None:
         calls.call(after, "restore", state)
@@ -53,6 +56,44 @@ def check_aggregator(make: Callable[[], Any], calls: WatchedCalls) -> None:
             )
             says = f"aggregate gives another version {number} after a restart; it {lacks}"
             raise calls.refused(says)
+
+
+def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that an aggregator which says that it needs sums alone gets by with them.
+
+    Two updates that say the same beside their models are moved apart, by little and by much, so
+    that no weighted sum changes. Then all are summed, as for `server.privacy`.
+    """
+    if getattr(make(), DECLARATION, True):
+        return
+    base = _model(0)
+    plain = [one._replace(client=k, num_samples=10) for k, one in enumerate(_reports(0))]
+    plain = [one._replace(finished_at_s=60.0) for one in plain]
+    expected = _aggregated(make(), calls, base, plain)
+    apart = rng.stream(1, "plug-in check/apart").normal(size=_SIZE).astype(np.float32)
+    for scale in _APART:
+        moved = list(plain)
+        for index, sign in ((0, 1.0), (3, -1.0)):
+            vector: Any = plain[index].vector
+            moved[index] = plain[index]._replace(vector=vector + np.float32(sign * scale) * apart)
+        found = _aggregated(make(), calls, base, moved)
+        if not np.allclose(found, expected, rtol=0.0, atol=1e-5 * max(1.0, scale)):
+            raise calls.refused(
+                f"says {DECLARATION} = False, and aggregate gives another model for updates of the"
+                " same sums; aggregate by sums alone, or leave that out"
+            )
+    _aggregated(make(), calls, base, [plain[0]._replace(num_samples=1, loss=None)])
+
+
+def _aggregated(
+    own: Any, calls: WatchedCalls, base: Parameters, reports: list[Report]
+) -> Parameters:
+    """Return the model that a new aggregator makes of reports."""
+    answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
+    says = model_fault(answer, base)
+    if says is not None:
+        raise calls.refused(f"aggregate returned {says}")
+    return np.array(answer, dtype=np.float32)
 
 
 def _versions(
