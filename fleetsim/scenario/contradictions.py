@@ -194,7 +194,7 @@ def _of_stop(scenario: Scenario) -> Iterator[Fault]:
         if "time_s" not in stop.model_fields_set:
             says = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"
             yield ("stop",), says
-    elif isinstance(scenario.task.dataset, BlankSettings):
+    elif not scenario.task.can_train:
         never = never_ends(scenario)
         if never is not None:
             yield ("stop", "accuracy"), never

@@ -19,7 +19,6 @@ from fleetsim.fleet.network.wifi_or_cellular import (
 )
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.loading import load_trace
-from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.schema.effects import Facts
 from fleetsim.units import BYTE_PER_GIB
@@ -32,7 +31,7 @@ def facts_of(scenario: Scenario) -> Facts:
         files=scenario.files,
         seed=scenario.clients_seed,
         is_buffered=isinstance(scenario.server, BufferedServerSettings),
-        can_train=not isinstance(scenario.task.dataset, BlankSettings),
+        can_train=scenario.task.can_train,
         partition=scenario.task.partition.kind,
         checks_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
         last_round=scenario.stop.last_round,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import places_m
-from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.scenario.settings import Scenario
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 
@@ -26,8 +25,7 @@ def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
         for name, why in reproductions(scenario)
     ]
     found.extend(scenario._inert)
-    can_train = not isinstance(scenario.task.dataset, BlankSettings)
-    if can_train and not train and scenario.stop.accuracy is not None:
+    if scenario.task.can_train and not train and scenario.stop.accuracy is not None:
         found.append(
             f"stop.accuracy = {scenario.stop.accuracy:g}: has no effect: a run without training has"
             " no accuracy; another rule ends it"

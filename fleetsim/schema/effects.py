@@ -90,7 +90,7 @@ class Facts(Protocol):
 
     @property
     def can_train(self) -> bool:
-        """True if there are training samples; a blank data set has none."""
+        """True if there are training samples, and a network that is more than a cost on paper."""
 
     @property
     def partition(self) -> str:
@@ -233,8 +233,8 @@ BUFFERED = ActsIf(
 )
 TRAINING = ActsIf(
     lambda _, facts: facts.can_train,
-    "the blank data set trains nothing",
-    "choose a data set with samples",
+    "nothing is trained: the data set is blank, or the model exists on paper only",
+    "choose a data set with samples, and a network",
 )
 MEMORY_CHECKED = ActsIf(
     lambda _, facts: facts.checks_memory,

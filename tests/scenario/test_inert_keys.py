@@ -558,6 +558,62 @@ def test_a_key_that_is_said_to_have_no_effect_has_none(name, changed, digest):
         pytest.skip(f"needs data that is not here: {missing}")
 
 
+OF_TRAINING = sorted(name for name, example in EXAMPLES.items() if BLANK in example.rest)
+"""Keys that act in training alone, by the examples with the blank data set."""
+
+
+@pytest.mark.parametrize("name", [one for one in OF_TRAINING if not one.startswith("CostS")])
+def test_a_model_on_paper_trains_no_more_than_a_blank_data_set(name, changed):
+    example = EXAMPLES[name]
+    key = example.change.partition("=")[0]
+    dataset = "task.dataset={kind: digits}"
+    before = tuple(dataset if change == BLANK else change for change in example.rest)
+    if any("mixed" in change or "augmentation" in change for change in (example.change, *before)):
+        before = (*before, "task.dataset={kind: mnist}")
+    on_paper = (*before, ON_PAPER)
+    told = scenario_warnings(changed(on_paper))
+    lines = [
+        line for line in scenario_warnings(changed((*on_paper, example.change))) if line not in told
+    ]
+
+    assert lines
+    assert all(line.startswith(f"--set {example.change}: {key}") for line in lines), lines
+    assert all("nothing is trained: the data set is blank, or the model" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "task.local.optimizer.weight_decay=0.1",
+        "server.aggregator={kind: fedavgm}",
+        "task.local.loss={kind: focal}",
+        "evaluate.every_rounds=2",
+    ],
+)
+def test_keys_of_training_change_no_byte_of_a_run_of_a_model_on_paper(change, digest):
+    assert digest((ON_PAPER, change), False) == digest((ON_PAPER,), False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "task.local.epochs=2",
+        "task.local.batch_size=8",
+        "task.partition={kind: dirichlet, alpha: 0.1}",
+        "task.local.algorithm={kind: ditto}",
+        "server.compression={kind: top-k, fraction: 0.1}",
+    ],
+)
+def test_keys_of_time_and_bytes_act_on_a_model_on_paper(change, changed, digest):
+    assert scenario_warnings(changed((ON_PAPER, change))) == []
+    assert digest((ON_PAPER, change), False) != digest((ON_PAPER,), False)
+
+
+def test_a_model_on_paper_never_reaches_an_accuracy(base):
+    with pytest.raises(ScenarioError, match=r"stop.accuracy.* cannot be reached without training"):
+        load(base, [ON_PAPER, "stop={accuracy: 0.5}"])
+
+
 def test_no_key_of_a_bundled_scenario_is_without_effect():
     lines = [line for name in bundled.names("scenarios") for line in scenario_warnings(load(name))]
 

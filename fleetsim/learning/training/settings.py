@@ -9,6 +9,7 @@ from pydantic import Field
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.holdout import HoldoutFrom
 from fleetsim.learning.partition.iid import IidSettings
@@ -32,6 +33,13 @@ class TaskSettings(Settings):
     those that all clients held out, assigned at random."""
     model: ModelSettings
     local: LocalSettings
+
+    @property
+    def can_train(self) -> bool:
+        """True if there are samples to train on, and a network."""
+        return not isinstance(self.dataset, BlankSettings) and not isinstance(
+            self.model, CostSettings
+        )
 
 
 class TrainerSettings(Settings):

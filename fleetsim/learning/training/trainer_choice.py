@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.own.own_model import OwnModelKind
+from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
@@ -90,6 +91,8 @@ def fault(
             " vectorised"
         )
         return "kind", says
+    if isinstance(model, CostSettings):
+        return None  # nothing is trained, of which there is a warning
     if isinstance(model, OwnModelKind):
         return None  # every trainer is tried on the network itself, see `training.own`
     if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
