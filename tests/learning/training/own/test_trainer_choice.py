@@ -48,6 +48,11 @@ def convolved() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 3))
 
 
+def depthwise() -> nn.Module:
+    layers = nn.Conv2d(1, 4, 1), nn.Conv2d(4, 4, 3, groups=4), nn.Flatten(), nn.Linear(144, 3)
+    return nn.Sequential(*layers)
+
+
 class WithLstm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -70,6 +75,8 @@ class WithLstm(nn.Module):
         (gelu, VECTORS, 33_334, "cuda", "vectorised"),
         (convolved, IMAGES, 4, "cpu", "vectorised"),
         (convolved, IMAGES, 1000, "cpu", "channels-last"),
+        (depthwise, IMAGES, 4, "cpu", "channels-last"),
+        (depthwise, IMAGES, 4, "cuda", "vectorised"),
     ],
 )
 def test_the_fastest_by_the_rule_is_chosen(
