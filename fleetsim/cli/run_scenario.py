@@ -35,6 +35,22 @@ AppArgument = Annotated[
     Path, typer.Argument(metavar="APP_DIR", help="Folder with the app's pyproject.toml.")
 ]
 
+OutOption = Annotated[Path | None, typer.Option(help="Run folder; runs/NAME-HASH unless given.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the unfinished run; begin if there is none.")
+]
+OtherPlatformOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-other-platform",
+        help="Resume although the numerical platform differs; both are recorded.",
+    ),
+]
+NoReportOption = Annotated[
+    bool,
+    typer.Option("--no-report", help="Write no report.html; `fleetsim report RUN` does so later."),
+]
+
 
 class TorchDevice(StrEnum):
     """Hardware that trains."""
@@ -47,9 +63,7 @@ def run(
     scenario: ScenarioArgument,
     seed: SeedOption = None,
     set_: SetOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; runs/NAME-HASH unless given.")
-    ] = None,
+    out: OutOption = None,
     torch_device: Annotated[
         TorchDevice, typer.Option(help="Where training runs on the host.")
     ] = TorchDevice.CPU,
@@ -72,20 +86,8 @@ def run(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
     ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the unfinished run of this scenario; begin if there is none.",
-        ),
-    ] = False,
-    allow_other_platform: Annotated[
-        bool,
-        typer.Option(
-            "--allow-other-platform",
-            help="Resume although the numerical platform differs; both are recorded.",
-        ),
-    ] = False,
+    resume: ResumeOption = False,
+    allow_other_platform: OtherPlatformOption = False,
     tracker: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,12 +96,7 @@ def run(
             help="Tell every round to tensorboard, mlflow or wandb; repeatable.",
         ),
     ] = None,
-    no_report: Annotated[
-        bool,
-        typer.Option(
-            "--no-report", help="Write no report.html; `fleetsim report RUN` does so later."
-        ),
-    ] = False,
+    no_report: NoReportOption = False,
 ) -> None:
     """Run a scenario and report on it."""
     if numerics is not None:
@@ -161,29 +158,11 @@ def run_app(
     ] = None,
     seed: SeedOption = None,
     set_: SetOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; runs/APP-SCENARIO-HASH unless given.")
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with the unfinished run of this app; begin if there is none."
-        ),
-    ] = False,
-    allow_other_platform: Annotated[
-        bool,
-        typer.Option(
-            "--allow-other-platform",
-            help="Resume although the numerical platform differs; both are recorded.",
-        ),
-    ] = False,
+    out: OutOption = None,
+    resume: ResumeOption = False,
+    allow_other_platform: OtherPlatformOption = False,
     log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
-    no_report: Annotated[
-        bool,
-        typer.Option(
-            "--no-report", help="Write no report.html; `fleetsim report RUN` does so later."
-        ),
-    ] = False,
+    no_report: NoReportOption = False,
 ) -> None:
     """Run a Flower app, which executes its code, on the fleet of a scenario; report on it."""
     from fleetsim.flower import versions

@@ -2,7 +2,9 @@
 
 - `running`: one run of an app into a run folder.
 - `grid`: the `Grid` of Flower that the server app talks to.
-- `message_server`: messages as tasks on the clock, rounds, and the state of a checkpoint.
+- `message_server`: the clock of a server app, its rounds, and the state of a checkpoint.
+- `pushed_messages`: messages of which each is a task of its own in flight.
+- `message_tasks`: tasks of messages, their launch and their end.
 - `rounds_of_messages`: the open round, its tasks and its row.
 - `client_nodes`: nodes that run the client app, and what each message costs them.
 - `costs`: declared or counted cost of messages.

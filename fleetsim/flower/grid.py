@@ -16,7 +16,8 @@ from fleetsim.errors import DataError, FleetsimError
 from fleetsim.flower import payload, versions
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import NodeMessage
-from fleetsim.flower.message_server import Answer, MessageServer
+from fleetsim.flower.message_server import MessageServer
+from fleetsim.flower.message_tasks import Answer
 from fleetsim.quoting import quoted
 
 _FIRST_NODE = versions.SERVER_NODE + 1

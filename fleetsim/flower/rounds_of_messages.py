@@ -55,6 +55,7 @@ class EndedMessage:
 @dataclass(slots=True)
 class _OpenRound:
     started_at_s: float
+    num_batches: int = 0
     num_eligible: int = 0
     idle_s: float = 0.0
     has_train: bool = False
@@ -91,6 +92,11 @@ class RoundsOfMessages:
         return self.num_closed + 1
 
     @property
+    def num_batches(self) -> int:
+        """Batches of the open round, part of the address of draws."""
+        return 0 if self._open is None else self._open.num_batches
+
+    @property
     def is_open_with_train(self) -> bool:
         """True if another train batch begins another round."""
         return self._open is not None and self._open.has_train
@@ -99,6 +105,7 @@ class RoundsOfMessages:
         """Take in that a batch of messages is dispatched: open a round if none is open."""
         if self._open is None:
             self._open = _OpenRound(self._closed_at_s)
+        self._open.num_batches += 1
         if is_train:
             self._open.has_train = True
         if is_train or not self._open.num_eligible:

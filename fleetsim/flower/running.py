@@ -36,19 +36,15 @@ from fleetsim.record.manifest import (
     FlowerRecord,
     Manifest,
     PlatformRecord,
-    read_manifest,
-    with_platform,
-    write_manifest,
 )
 from fleetsim.record.manifest import (
     versions as library_versions,
 )
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
-from fleetsim.simulate.recorded_run import naming_folder, run_recorded
+from fleetsim.simulate.recorded_run import held_folder, run_recorded
 from fleetsim.trackers.following import Following
 
 TRAINER = "flower"
@@ -109,25 +105,20 @@ def run(
         files=scenario.files,
     )
     platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
-    folder, manifest = choose_folder(
+    begins = _manifest_of(app, scenario, version, platform)
+    with held_folder(
         out,
-        _manifest_of(app, scenario, version, platform),
+        begins,
+        platform,
         scenario=scenario.to_yaml(),
         resume=resume,
-        on_note=on_note or (lambda line: None),
-    )
-    if manifest.status == "done":
-        return open_run(folder)
-    with naming_folder(folder), locked(folder):
-        manifest = read_manifest(folder)
+        allow_other_platform=allow_other_platform,
+        on_note=on_note,
+    ) as (folder, manifest):
         if manifest.status == "done":
             return open_run(folder)
-        manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
         with _own_modules(app.folder):
             runner = _AppRun(app, scenario, fleet, folder, on_progress)
-            begun = {"status": "running", "stop_text": None, "table_digests": None}
-            manifest = manifest.model_copy(update=begun)
-            write_manifest(folder, manifest)
             done = run_recorded(
                 runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
             )

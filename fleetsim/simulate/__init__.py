@@ -3,7 +3,7 @@
 - `scenario_run`: the run of a scenario into a folder.
 - `built_parts`: selector, aggregator and other parts that a scenario asks for.
 - `run_manifest`: manifest of a run, and its description for trackers.
-- `recorded_run`: a server that runs to its end, and the end on record.
+- `recorded_run`: the folder of a run, and its end on record.
 """
 
 from fleetsim.simulate.scenario_run import run

@@ -1,10 +1,10 @@
-"""A server that runs to its end, and the end on record: done, interrupted or failed."""
+"""The folder of a run, and its end on record: done, interrupted or failed."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -18,15 +18,61 @@ from fleetsim.host.termination import Terminated
 from fleetsim.record.failures import RunHistory, failures
 from fleetsim.record.manifest import (
     Manifest,
+    PlatformRecord,
+    read_manifest,
+    with_platform,
     write_manifest,
 )
 from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.trackers.following import Following
 
 
 @contextmanager
-def naming_folder(folder: Path) -> Iterator[None]:
+def held_folder(
+    out: str | Path | None,
+    manifest: Manifest,
+    platform: PlatformRecord,
+    *,
+    scenario: str,
+    resume: bool,
+    allow_other_platform: bool,
+    on_note: Callable[[str], None] | None,
+) -> Iterator[tuple[Path, Manifest]]:
+    """Lock the folder of a run within the block, and yield it with its manifest.
+
+    The run may be complete: its status is `done` then, and nothing is left to do.
+
+    Args:
+        out: run folder; one under `runs/` unless given.
+        manifest: manifest of a run that begins now.
+        platform: numerical platform of this process, put on record.
+        scenario: resolved scenario as YAML.
+        resume: continue the unfinished run of this manifest.
+        allow_other_platform: resume even on another numerical platform.
+        on_note: callback with a line of text about a run to resume.
+
+    Raises:
+        ScenarioError: the run in the folder is another one, or was on another platform.
+        DataError: the folder cannot be written.
+    """
+    folder, chosen = choose_folder(
+        out, manifest, scenario=scenario, resume=resume, on_note=on_note or (lambda line: None)
+    )
+    if chosen.status == "done":
+        yield folder, chosen
+        return
+    with _naming(folder), locked(folder):
+        # Another process may have completed the run in the meantime.
+        chosen = read_manifest(folder)
+        if chosen.status != "done":
+            chosen = with_platform(folder, chosen, platform, allow_other=allow_other_platform)
+        yield folder, chosen
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
     """Add the run folder to an interrupt, unless a note names it already."""
     try:
         yield
@@ -63,6 +109,10 @@ def run_recorded(
     selector: str,
 ) -> Run:
     """Run to the end, and write the manifest, also after an interrupt or a fault."""
+    # Written when nothing else can refuse: a run that cannot continue keeps its manifest.
+    begun = {"status": "running", "stop_text": None, "table_digests": None}
+    manifest = manifest.model_copy(update=begun)
+    write_manifest(folder, manifest)
     began_s = time.perf_counter()
 
     def current(**changes: object) -> Manifest:

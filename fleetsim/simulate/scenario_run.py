@@ -26,14 +26,8 @@ from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.plugins.trackers import trackers_among
-from fleetsim.record.manifest import (
-    PlatformRecord,
-    read_manifest,
-    with_platform,
-    write_manifest,
-)
+from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import (
     BufferedServerSettings,
@@ -47,7 +41,7 @@ from fleetsim.simulate.built_parts import (
     build_selector,
     task_request,
 )
-from fleetsim.simulate.recorded_run import naming_folder, run_recorded
+from fleetsim.simulate.recorded_run import held_folder, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.trackers.following import Following
 
@@ -131,23 +125,20 @@ def run(
             num_samples=prepared.num_samples,
             batch_size=scenario.task.local.batch_size,
         )
-    folder, manifest = choose_folder(
+    begins = manifest_of(scenario, prepared, platform, fleet.device_figures)
+    with held_folder(
         out,
-        manifest_of(scenario, prepared, platform, fleet.device_figures),
+        begins,
+        platform,
         scenario=scenario.to_yaml(),
         resume=resume,
-        on_note=on_note or (lambda line: None),
-    )
-    if manifest.status == "done":
-        return open_run(folder)
-    if prepared.trainer_reason is not None and on_note is not None:
-        on_note(prepared.trainer_text)
-    with naming_folder(folder), locked(folder):
-        manifest = read_manifest(folder)
+        allow_other_platform=allow_other_platform,
+        on_note=on_note,
+    ) as (folder, manifest):
         if manifest.status == "done":
-            # Another process has completed the run in the meantime.
             return open_run(folder)
-        manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
+        if prepared.trainer_reason is not None and on_note is not None:
+            on_note(prepared.trainer_text)
         wire, memory = build_own_training(scenario, prepared)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
@@ -191,9 +182,5 @@ def run(
         else:
             server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
         following.begin(tracked_run(scenario, folder, state))
-        # Written last: a run that cannot continue keeps its manifest.
-        begun = {"status": "running", "stop_text": None, "table_digests": None}
-        manifest = manifest.model_copy(update=begun)
-        write_manifest(folder, manifest)
         kind = scenario.server.selector.kind
         return run_recorded(server, recorder, following, folder, manifest, kind)

@@ -311,6 +311,44 @@ def test_a_timeout_cuts_off_pushed_messages_too(tmp_path):
     assert _calls(app) == []
 
 
+def test_at_a_timeout_messages_that_wait_for_their_client_never_begin(tmp_path):
+    main = """
+    nodes = list(grid.get_node_ids())[:6]
+    replies = list(grid.send_and_receive(messages(nodes + nodes), timeout=0.01))
+    tell(num=len(replies), rest=len(list(grid.send_and_receive(messages(nodes[:1])))))
+    """
+    app = _small_app(tmp_path / "app", main)
+
+    run = _run(app, tmp_path / "run")
+
+    assert _told(app) == [{"num": 0, "rest": 1}]
+    assert run.tasks["outcome"].tolist() == ["late"] * 6 + ["delivered"]
+    assert run.tasks["client"].tolist() == [0, 1, 2, 3, 4, 5, 0]
+
+
+def test_all_messages_that_wait_for_a_client_that_leaves_are_answered(tmp_path):
+    main = """
+    time.sleep(2 * 3600)
+    nodes = list(grid.get_node_ids())
+    replies = list(grid.send_and_receive(messages(nodes * 4)))
+    tell(num=len(nodes))
+    for reply in replies:
+        tell(node=reply.metadata.src_node_id, error=reply.error.reason if reply.has_error() else "")
+    """
+    project = _PROJECT.replace("flop = 2e9", "flop = 2e14")
+    app = _small_app(tmp_path / "app", main, project=project)
+
+    people = ["fleet.usage={trace: people-week}", "fleet.size=50"]
+    run = _run(app, tmp_path / "run", *people, "server.eligibility={charging: true}")
+
+    first, *told = _told(app)
+    assert len(told) == 4 * first["num"] > 0
+    gone = [each["node"] for each in told if each["error"].endswith("is not available")]
+    # Some leave while more than one message waits for them.
+    assert max(gone.count(node) for node in gone) > 1
+    assert len(run.tasks) + len(gone) == len(told)
+
+
 def test_stop_rules_of_the_scenario_end_the_app(tmp_path):
     main = _TRAIN.replace("TIMEOUT", "3600.0")
     whole = _run(_small_app(tmp_path / "whole", main), tmp_path / "one")

@@ -19,7 +19,7 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import open_run
 from fleetsim.scenario import load
 from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings
-from fleetsim.simulate import recorded_run, scenario_run
+from fleetsim.simulate import recorded_run
 
 NEVER = 99
 
@@ -144,8 +144,7 @@ def test_a_run_killed_at_any_file_operation_is_ended_by_resume(scenario, tmp_pat
     # A real kill runs none of what this process would do on its way out. Before a file gets its
     # name, it is there under another; tests/record/test_kill.py has half of it.
     monkeypatch.setattr(RunRecorder, "flush", lambda recorder: None)
-    for module in (scenario_run, recorded_run):
-        monkeypatch.setattr(module, "write_manifest", written_unless_killed)
+    monkeypatch.setattr(recorded_run, "write_manifest", written_unless_killed)
     for name in ("replace", "mkdir", "unlink"):
         monkeypatch.setattr(os, name, killed_at(getattr(os, name)))
     expected = run(tmp_path / "whole")

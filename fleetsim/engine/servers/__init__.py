@@ -16,4 +16,5 @@
 - `rounds`: reports and table rows of tasks and rounds.
 - `round_closer`: closing of rounds.
 - `stop`: rules that end a run.
+- `state_parts`: parts of a state, under the prefixes of their names.
 """

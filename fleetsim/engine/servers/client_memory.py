@@ -24,10 +24,10 @@ from fleetsim.contracts import (
     State,
     Wire,
 )
+from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.errors import TrainingError
 
-_KEPT = "kept/"
-_SERVER = "server/"
+_KEPT, _SERVER = "kept", "server"
 
 
 class ClientMemory:
@@ -130,18 +130,19 @@ class ClientMemory:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        found: State = {f"{_SERVER}{name}": array for name, array in self._server.items()}
+        found = joined({_SERVER: self._server})
         if self._kept:
             clients = sorted(self._kept)
             found["clients"] = np.array(clients, dtype=np.int64)
-            for name in self._kept[clients[0]]:
-                found[f"{_KEPT}{name}"] = np.stack([self._kept[c][name] for c in clients])
+            names = self._kept[clients[0]]
+            stacked = {name: np.stack([self._kept[c][name] for c in clients]) for name in names}
+            found |= joined({_KEPT: stacked})
         return found
 
     def restore(self, state: State) -> None:
         """Restore a result of `state`."""
-        self._server = _under(_SERVER, state)
-        kept = _under(_KEPT, state)
+        self._server = part_of(state, _SERVER)
+        kept = part_of(state, _KEPT)
         clients: list[int] = state["clients"].tolist() if "clients" in state else []
         self._kept = {
             client: {name: stacked[row] for name, stacked in kept.items()}
@@ -179,13 +180,6 @@ class ClientMemory:
                 f"{self._name}: {what} has {num_byte} bytes, and wire says at most {most_byte};"
                 " tasks are timed by what wire says"
             )
-
-
-def _under(prefix: str, state: State) -> Arrays:
-    """Return the entries of a state under a prefix, without it."""
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
 
 
 def _form(state: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:

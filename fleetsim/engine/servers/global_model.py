@@ -26,7 +26,10 @@ from fleetsim.contracts import (
     Work,
 )
 from fleetsim.engine.servers.client_memory import ClientMemory
+from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.errors import DivergenceError
+
+_AGGREGATOR = "aggregator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +132,11 @@ class GlobalModel:
             "version": np.array(self.version, dtype=np.int64),
             "accuracy": np.array(np.nan if self.accuracy is None else self.accuracy),
         }
-        parts = self._aggregator.state()
-        return own | {f"aggregator/{key}": value for key, value in parts.items()}
+        return own | joined({_AGGREGATOR: self._aggregator.state()})
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
-        prefix = "aggregator/"
-        self._aggregator.restore(
-            {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
-        )
+        self._aggregator.restore(part_of(state, _AGGREGATOR))
         self.parameters = state["parameters"].astype(np.float32)
         self.version = int(state["version"])
         accuracy = float(state["accuracy"])

@@ -23,6 +23,7 @@ from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.round_closer import RoundCloser
 from fleetsim.engine.servers.rounds import Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, state_of
+from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
@@ -220,11 +221,11 @@ class Server(ABC):
 
     def _state(self) -> State:
         """Return everything that a resumed run needs, without the clients."""
-        state: State = {
-            "server/now_s": np.array(self.now_s),
-            "server/next_task": np.array(self._dispatcher.next_task),
-        }
-        parts = {
+        parts: dict[str, State] = {
+            "server": {
+                "now_s": np.array(self.now_s),
+                "next_task": np.array(self._dispatcher.next_task),
+            },
             "model": self._model.state(),
             "rounds": self._closer.state(),
             "selector": state_of(self._parts.selector, time_s=self.now_s),
@@ -235,26 +236,17 @@ class Server(ABC):
             parts["accountant"] = accountant.state()
         if (memory := self._parts.learning.memory) is not None:
             parts["own-training"] = memory.state()
-        for name, part in parts.items():
-            state |= {f"{name}/{key}": value for key, value in part.items()}
-        return state
+        return joined(parts)
 
     def _restore(self, state: State) -> None:
         """Restore `_state` and the clients."""
-
-        def part(name: str) -> State:
-            prefix = f"{name}/"
-            return {
-                key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)
-            }
-
-        self._world.restore(part("clients"))
-        self._model.restore(part("model"))
-        self._closer.restore(part("rounds"))
-        self._parts.selector.restore(part("selector"))
-        self._parts.learning.uplink.restore(part("uplink"))
+        self._world.restore(part_of(state, "clients"))
+        self._model.restore(part_of(state, "model"))
+        self._closer.restore(part_of(state, "rounds"))
+        self._parts.selector.restore(part_of(state, "selector"))
+        self._parts.learning.uplink.restore(part_of(state, "uplink"))
         if self._parts.learning.accountant is not None:
-            self._parts.learning.accountant.restore(part("accountant"))
+            self._parts.learning.accountant.restore(part_of(state, "accountant"))
         if (memory := self._parts.learning.memory) is not None:
-            memory.restore(part("own-training"))
+            memory.restore(part_of(state, "own-training"))
         self._dispatcher.next_task = int(state["server/next_task"])

@@ -1,0 +1,155 @@
+"""Messages that were pushed: tasks in flight, messages that wait, and answers to be pulled.
+
+Each message is a task of its own, which begins when it is pushed. A message to a busy client waits
+for the end of its task. Nobody waits for others, so that no client is charged for waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from fleetsim.contracts import Outcome
+from fleetsim.engine.event_order import Clock, Rank, priority
+from fleetsim.engine.tasks.task_batch import TaskBatch
+from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
+from fleetsim.flower.client_nodes import NodeMessage
+from fleetsim.flower.message_tasks import Answer, MessageTasks, SentMessage
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A task in flight."""
+
+    sent: SentMessage
+    batch: TaskBatch
+
+
+class PushedMessages:
+    """Pushed messages of one run until their answers are pulled."""
+
+    def __init__(
+        self, world: World, clock: Clock, tasks: MessageTasks, *, charges_waiting: bool
+    ) -> None:
+        self._world, self._clock, self._tasks = world, clock, tasks
+        self._waiting_j = 0.0 if charges_waiting else None
+        """Joules of waiting of each; None: waiting is not charged at all."""
+        self._flights: dict[int, _Flight] = {}
+        """Tasks in flight by client."""
+        self._queues: dict[int, deque[NodeMessage]] = {}
+        """Messages that wait for the end of their client's task."""
+        self._mail: dict[str, Answer] = {}
+        """Answers that have arrived and were not pulled, in the order of arrival."""
+        self._outstanding: dict[str, int] = {}
+        """Client of each message without an answer."""
+
+    @property
+    def at_work(self) -> Collection[int]:
+        """Clients with a task in flight."""
+        return self._flights.keys()
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if no task is in flight, and no answer is left."""
+        return not self._flights and not self._mail and not self._outstanding
+
+    @property
+    def next_end_s(self) -> float:
+        """Moment of the next end of a task; infinite if none is in flight."""
+        ends_s = (float(flight.batch.closing(1)[0]) for flight in self._flights.values())
+        return min(ends_s, default=math.inf)
+
+    def push(self, messages: Sequence[NodeMessage]) -> None:
+        """Send messages, each as a task in flight.
+
+        Raises:
+            ScenarioError: the fleet shares links, so that tasks in flight influence each other.
+        """
+        if self._world.fleet.links is not None:
+            raise ScenarioError(
+                "fleet.shared_links: messages that are pushed one at a time are laid out one at a"
+                " time, and influence each other only within send_and_receive; leave"
+                " fleet.shared_links out"
+            )
+        for message in messages:
+            self._outstanding[message.id] = message.client
+            if message.client in self._flights:
+                self._queues.setdefault(message.client, deque()).append(message)
+            else:
+                self._fly(message)
+
+    def awaited(self, message_ids: Collection[str]) -> set[str]:
+        """Return those of these messages that have no answer yet."""
+        return {each for each in message_ids if each in self._outstanding}
+
+    def has_mail(self, message_ids: Collection[str]) -> bool:
+        """Return whether an answer to one of these messages has arrived."""
+        return any(each in self._mail for each in message_ids)
+
+    def take(self, message_ids: Collection[str]) -> list[Answer]:
+        """Take the answers to these messages that have arrived, in the order of arrival."""
+        wanted = set(message_ids)
+        return [self._mail.pop(key) for key in list(self._mail) if key in wanted]
+
+    def give_up(self, message_ids: Collection[str]) -> None:
+        """Cut off messages at a timeout: answers never come, and waiting messages never begin."""
+        late = set(message_ids)
+        for client, queue in self._queues.items():
+            self._queues[client] = deque(each for each in queue if each.id not in late)
+        for flight in list(self._flights.values()):
+            if flight.sent.message.id in late:
+                self._cut(flight, Rank.DEADLINE, Outcome.LATE)
+        for message_id in late:
+            self._outstanding.pop(message_id, None)
+            self._mail.pop(message_id, None)
+
+    def stop(self) -> None:
+        """Cut off all tasks in flight at the end of the run, and drop what is left."""
+        self._queues.clear()
+        for flight in list(self._flights.values()):
+            self._cut(flight, Rank.STOP, Outcome.CANCELLED)
+        self._mail.clear()
+        self._outstanding.clear()
+
+    def _fly(self, message: NodeMessage) -> None:
+        """Begin the task of a message, or answer that its client is not there."""
+        errors, sent = self._tasks.prepare([message])
+        for error in errors:
+            self._arrive(error)
+        if not sent:
+            return
+        batch = self._tasks.launch([sent[0].task], message.message.metadata.ttl)
+        flight = _Flight(sent[0], batch)
+        self._flights[message.client] = flight
+        ends_at_s, last = batch.closing(1)
+        end = self._clock.place(ends_at_s, last)
+        assert end.callbacks is not None
+        end.callbacks.append(lambda _: self._land(flight))
+
+    def _cut(self, flight: _Flight, rank: Rank, outcome: Outcome) -> None:
+        flight.batch.cut(float(self._clock.now), priority(rank), outcome)
+        self._land(flight)
+
+    def _land(self, flight: _Flight) -> None:
+        """End a task in flight, unless it was ended before, and begin the next of its client."""
+        client = flight.sent.message.client
+        if self._flights.get(client) is not flight:
+            return
+        del self._flights[client]
+        [result] = flight.batch.settle()
+        answer = self._tasks.end(flight.sent, result, self._waiting_j)
+        if answer is None:
+            # Its message has expired, which the server app is told.
+            answer = Answer(flight.sent.message.id, lost=f"is {result.outcome.value}")
+        self._arrive(answer)
+        queue = self._queues.get(client, ())
+        # A client that has gone answers all that waits with errors.
+        while queue and client not in self._flights:
+            self._fly(queue.popleft())
+
+    def _arrive(self, answer: Answer) -> None:
+        self._outstanding.pop(answer.message_id, None)
+        self._mail[answer.message_id] = answer
