@@ -220,6 +220,22 @@ def test_late_clients_are_never_trained(tmp_path):
     assert (late["energy_idle_j"] > 0).all()
 
 
+def test_two_batches_of_a_round_draw_different_numbers_and_a_second_run_the_same(tmp_path):
+    main = """
+    grid.send_and_receive(messages(list(grid.get_node_ids())[:1]))
+    for _ in range(2):
+        [reply] = grid.send_and_receive(messages(list(grid.get_node_ids())[:1], "evaluate"))
+        tell(loss=reply.content["metrics"]["loss"])
+    """
+    app = _small_app(tmp_path / "app", main)
+    _run(app, tmp_path / "one")
+    _run(app, tmp_path / "two")
+
+    first, second, *again = [each["loss"] for each in _told(app)]
+    assert first != second
+    assert again == [first, second]
+
+
 def test_a_lost_client_answers_with_an_error_and_is_not_trained(tmp_path):
     main = """
     replies = list(grid.send_and_receive(messages(grid.get_node_ids())))
