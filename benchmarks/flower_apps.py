@@ -306,15 +306,17 @@ def main() -> None:
         print("RESULT", json.dumps(done))
         return
     path: Path = given.results
-    results = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    todo = plans(
+    kept = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    results = []
+    for plan in plans(
         given.apps, given.runs, clients=given.clients, rounds=given.rounds, scenario=given.scenario
-    )
-    for plan in todo:
-        if not any(asdict(plan).items() <= result.items() for result in results):
-            results.append(measured(plan))
+    ):
+        found = next((each for each in kept if asdict(plan).items() <= each.items()), None)
+        if found is None:
+            found = measured(plan)
             with path.open("a") as file:
-                file.write(json.dumps(results[-1]) + "\n")
+                file.write(json.dumps(found) + "\n")
+        results.append(found)
     check_repeated(results)
     loads = [result["load"] for result in results]
     print(f"{tables([result for result in results if result['repeat'] == 1])}\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetsim.errors import ScenarioError
 
-TESTED = ("1.29", "1.31", "1.33", "1.36", "1.38", "1.39", "1.40", "1.41", "1.42")
+TESTED = ("1.29", "1.33", "1.38", "1.41", "1.42")
 """Minor versions of flwr on which the tests of `tests/flower` pass."""
 INSTALL = "pip install 'fleetsim[flower]'"
 RUN_ID = 1

@@ -311,6 +311,21 @@ def test_pushed_messages_fly_on_their_own_and_pull_advances_the_clock(tmp_path):
     assert len(_calls(app)) == 3
 
 
+def test_answers_to_pushed_messages_are_pulled_in_the_order_of_arrival(tmp_path):
+    main = """
+    ids = list(grid.push_messages(messages(grid.get_node_ids())))
+    time.sleep(3600)
+    tell(nodes=[reply.metadata.src_node_id for reply in grid.pull_messages(ids)])
+    """
+    app = _small_app(tmp_path / "app", main)
+
+    run = _run(app, tmp_path / "run")
+
+    in_order = run.tasks.sort_values(["finished_at_s", "task"])
+    assert len(in_order) == 10
+    assert _told(app)[0]["nodes"] == (in_order["client"] + 2).tolist()
+
+
 def test_a_timeout_cuts_off_pushed_messages_too(tmp_path):
     main = """
     nodes = list(grid.get_node_ids())
