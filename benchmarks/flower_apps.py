@@ -48,7 +48,7 @@ Figures = Mapping[str, Any]
 
 @dataclass
 class Seen:
-    """What Flower's server side did: when it began rounds, and what it measured last."""
+    """Host times of rounds on Flower's server side, and what it measured last."""
 
     began_s: list[float] = field(default_factory=list)
     """Host time at which each round began to choose its clients."""

@@ -1,4 +1,4 @@
-"""What the benchmark sees of strategies; it needs flwr, as `scripts/check-flower` installs it."""
+"""The benchmark's view of strategies; it needs flwr, as `scripts/check-flower` installs it."""
 
 import pytest
 
