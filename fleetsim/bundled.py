@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -22,8 +22,9 @@ _SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors"}
 """Suffix of a bundled file; .yaml unless given. Traces are folders."""
 
 
+@cache
 def folder(kind: Kind) -> Path:
-    """Return the folder that holds the bundled files of a kind."""
+    """Return the folder that holds the bundled files of a kind; found once, by many names."""
     package = Path(__file__).resolve().parent
     inside = package / "_bundle" / kind
     return inside if inside.is_dir() else package.parent / kind

@@ -39,7 +39,14 @@ def extended(model: type[S], added: Mapping[KeyPath, Sequence[type[Settings]]]) 
         members += below_key.get((), ())
         union: Any = Union  # of types that are known only now
         fields[key] = (union[tuple(members)], _field(info, is_union=len(members) > 1))
-    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
+    return create_model(
+        model.__name__,
+        __base__=model,
+        __doc__=model.__doc__,
+        # There is no source in which pydantic could look for them; the fields have theirs.
+        __cls_kwargs__={"use_attribute_docstrings": False},
+        **fields,
+    )
 
 
 def _field(info: FieldInfo, *, is_union: bool) -> Any:

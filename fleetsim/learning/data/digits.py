@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
@@ -34,12 +36,7 @@ class DigitsSettings(DatasetKind):
         The split has an address without the scenario's seed, so that all runs on digits test on
         the same images.
         """
-        # Importing scikit-learn takes over a second, and only this data set needs it.
-        from sklearn.datasets import load_digits  # noqa: PLC0415
-
-        bunch = load_digits()
-        inputs = (bunch.images[:, None] / _PIXEL_MAX).astype(np.float32)
-        labels = bunch.target.astype(np.int64)
+        inputs, labels = _digits()
         is_test = np.zeros(len(labels), dtype=np.bool_)
         for label in range(_NUM_CLASSES):
             members = np.flatnonzero(labels == label)
@@ -53,3 +50,14 @@ class DigitsSettings(DatasetKind):
             test_labels=labels[is_test],
             num_classes=_NUM_CLASSES,
         )
+
+
+@functools.cache
+def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return all images [1797, 1, 8, 8] and their labels, read once for the runs of a process."""
+    # Importing scikit-learn takes over a second, and only this data set needs it.
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    bunch = load_digits()
+    inputs = (bunch.images[:, None] / _PIXEL_MAX).astype(np.float32)
+    return inputs, bunch.target.astype(np.int64)
