@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +43,10 @@ def shared_work() -> Iterator[None]:
     bundle, read = bundled.folder("traces"), functools.cache(read_trace)
 
     def parse_once(text: str, *place: Any) -> strict_yaml.Document:
-        return copy.deepcopy(parsed(text, *place)) if len(text) < 10_000 else parse(text, *place)
+        if len(text) >= 10_000:
+            return parse(text, *place)
+        kept = parsed(text, *place)
+        return replace(kept, data=copy.deepcopy(kept.data), places=dict(kept.places))
 
     def read_once(path: Path, *, unknown: Any = "hold") -> Trace:
         return (read if path.is_relative_to(bundle) else read_trace)(path, unknown=unknown)

@@ -38,13 +38,43 @@ COHORT = 5
 WANTED = 7
 """Cohort with over-commitment."""
 
-every_mode = pytest.mark.parametrize("settings", modes())
+LIGHT = {
+    "fedgcs": {
+        "embedding": 4,
+        "hidden": 6,
+        "evaluator": 5,
+        "shuffles": 2,
+        "surrogate_sets": 12,
+        "refit_epochs": 2,
+        "starts": 3,
+        "steps": 3,
+        "beam_width": 2,
+    },
+    "fedcor": {"fit_steps": 5, "observed_fit_steps": 20},
+}
+"""Sizes and steps of what is fitted, by kind: the laws hold for any, and small ones take less."""
+
+
+def light(mode: Any) -> Any:
+    """Return a mode with a light fit; the setting that makes it a mode of its own stays."""
+    (settings,) = mode.values
+    defaults = type(settings).model_fields
+    lighter = {
+        key: value
+        for key, value in LIGHT.get(settings.kind, {}).items()
+        if getattr(settings, key) == defaults[key].default
+    }
+    return pytest.param(settings.model_copy(update=lighter), id=mode.id)
+
+
+MODES = list(map(light, modes()))
+every_mode = pytest.mark.parametrize("settings", MODES)
 
 
 def one_mode_per_class(*, is_loss_blind: bool = False) -> list[Any]:
     """The first mode of each selector class and of each combination of its needs."""
     found: dict[Any, Any] = {}
-    for mode in modes():
+    for mode in MODES:
         selector = build_selector(mode.values[0])
         if not (is_loss_blind and selector.needs_losses):
             key = (mode.values[0].kind, type(selector), selector.needs_losses)

@@ -155,3 +155,29 @@ def test_the_verb_checks_by_name_with_settings(own_module, command):
 )
 def test_equality_is_to_the_last_bit(one, two, expected):
     assert same(one, two) is expected
+
+
+def test_the_second_number_of_a_pair_is_a_draw_too():
+    """`random.gauss` draws two and keeps one: taking it leaves the generator's words alone."""
+    before = random.getstate()
+    random.gauss(0.0, 1.0)
+    try:
+        with pytest.raises(ScenarioError, match="draws from or seeds the global generator of rand"):
+            WatchedCalls("mine").watched("select", lambda: random.gauss(0.0, 1.0))
+    finally:
+        random.setstate(before)
+
+
+def test_views_of_the_first_stages_may_not_be_changed():
+    class Scribbling(LeastAsked):
+        needs_probes = True
+
+        def probe(self, view):
+            if view.stage < 3:
+                return [ProbeRequest(view.stage, Work(WorkKind.EVALUATE))]
+            view.candidates.sort()
+            view.candidates[0] += 1
+            return ()
+
+    with pytest.raises(ScenarioError, match="probe changes the view; work on a copy"):
+        fleetsim.check_plugin(Scribbling)

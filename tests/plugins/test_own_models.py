@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, ClassVar
 
@@ -66,6 +67,13 @@ def run(tmp_path, name: str, **options: Any) -> fleetsim.Run:
     return fleetsim.run("quickstart", given.pop("overrides", FEW), **given)
 
 
+@pytest.fixture(scope="module")
+def of_one_process(tmp_path_factory):
+    """Return the run of a network of `NETS`, made once."""
+    home = tmp_path_factory.mktemp("one")
+    return functools.cache(lambda name: run(home, name.replace(":", "-"), plugin=name))
+
+
 @pytest.mark.parametrize(
     ("name", "trainer", "reason"),
     [
@@ -74,11 +82,11 @@ def run(tmp_path, name: str, **options: Any) -> fleetsim.Run:
     ],
 )
 def test_runs_of_one_and_two_processes_are_equal_and_the_manifest_says_why(
-    own_module, tmp_path, name: str, trainer: str, reason: str
+    own_module, of_one_process, tmp_path, name: str, trainer: str, reason: str
 ) -> None:
     own_module(NETS, "nets")
 
-    one = run(tmp_path, "one", plugin=name)
+    one = of_one_process(name)
     two = run(tmp_path, "two", plugin=name, workers=2)
 
     assert one.manifest.digest == two.manifest.digest is not None
@@ -89,10 +97,10 @@ def test_runs_of_one_and_two_processes_are_equal_and_the_manifest_says_why(
 
 
 def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_digest(
-    own_module, tmp_path
+    own_module, of_one_process, tmp_path
 ) -> None:
     own_module(NETS, "nets")
-    whole = run(tmp_path, "whole", plugin="nets:Dropping")
+    whole = of_one_process("nets:Dropping")
 
     def interrupt(state: Any) -> None:
         raise KeyboardInterrupt
@@ -185,9 +193,9 @@ def test_a_broken_network_leaves_no_run_folder(tmp_path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_the_manifest_is_plain_json(own_module, tmp_path) -> None:
+def test_the_manifest_is_plain_json(own_module, of_one_process) -> None:
     own_module(NETS, "nets")
-    run(tmp_path, "run", plugin="nets:linear")
+    folder = of_one_process("nets:linear").folder
 
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert manifest["trainer_reason"].startswith("equal to serial within ")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -55,6 +55,7 @@ STATES = st.dictionaries(
 )
 
 
+@settings(max_examples=25)  # each of up to nine arrays; generating them takes the time
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=1, max_size=4), STATES, min_size=1))
 def test_what_is_written_is_read(weights):
     file = WeightFile("fedmarl", weights, {"seed": "3", "command": 'train ü "x"'})

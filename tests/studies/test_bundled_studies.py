@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from fleetsim import bundled
@@ -12,7 +14,7 @@ from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.run_tables import tables_of
 from fleetsim.studies.settings import WHOLE_RUN, StudySettings
-from fleetsim.studies.study import load_study
+from fleetsim.studies.study import Study, load_study
 from tests.studies.small_studies import AtOnce, Silent
 
 NAMES = bundled.names("studies")
@@ -28,9 +30,15 @@ EXPECTED = "so the paper's theorem 2 does not promise that beliefs converge"
 """Warning of a paper's own settings."""
 
 
+@cache
+def bundled_study(name: str) -> Study:
+    """Return a bundled study, which takes half a second to load."""
+    return load_study(name)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bundled_study_asks_a_question_and_warns_of_nothing(name):
-    study = load_study(name)
+    study = bundled_study(name)
 
     assert study.settings.name == name.removeprefix("papers/")
     assert study.settings.question.endswith("?")
@@ -44,7 +52,7 @@ def test_a_bundled_study_asks_a_question_and_warns_of_nothing(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_arms_of_a_bundled_study_meet_the_same_world(name):
-    study = load_study(name)
+    study = bundled_study(name)
 
     worlds = {(run.condition, run.seed): run.scenario.world_hash for run in study.runs}
     assert not study.settings.different_worlds
@@ -55,7 +63,7 @@ def test_arms_of_a_bundled_study_meet_the_same_world(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
-    is_on_digits = load_study(name).runs[0].scenario.task.dataset.kind == "digits"
+    is_on_digits = bundled_study(name).runs[0].scenario.task.dataset.kind == "digits"
     changes = SHORT if is_on_digits else (*SHORT, *ON_DIGITS)
     study, store = load_study(name, changes), RunStore(tmp_path)
 
@@ -78,7 +86,7 @@ def test_studies_are_listed_with_their_questions():
     rows = listing("studies").rows
 
     assert [name for name, _ in rows] == NAMES
-    assert ("quick", load_study("quick").settings.question) in rows
+    assert ("quick", bundled_study("quick").settings.question) in rows
 
 
 def test_the_example_of_the_page_on_studies_has_every_key_and_loads(tmp_path):
@@ -100,5 +108,5 @@ def test_the_page_on_studies_names_every_bundled_study():
     page = (bundled.folder("studies").parent / "docs" / "studies.md").read_text("utf-8")
 
     for name in OWN:
-        settings = load_study(name).settings
-        assert f"| `{name}` | {settings.question} | {len(load_study(name).runs)} |" in page
+        study = bundled_study(name)
+        assert f"| `{name}` | {study.settings.question} | {len(study.runs)} |" in page

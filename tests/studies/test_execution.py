@@ -27,6 +27,19 @@ def carried_out(study, home, executor=None, watcher=None):
     return execute(study, RunStore(home), RemoteTasks(executor or AtOnce()), watcher or Silent())
 
 
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("complete")
+    carried_out(loaded(folder), folder / "home")
+    return folder / "home"
+
+
+@pytest.fixture
+def home(complete, tmp_path):
+    """Home with the four complete runs of the small study."""
+    return shutil.copytree(complete, tmp_path / "home")
+
+
 def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
 
@@ -40,9 +53,7 @@ def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
         assert found.manifest.digest == alone.manifest.digest
 
 
-def test_only_missing_runs_are_made(tmp_path):
-    home = tmp_path / "home"
-    carried_out(loaded(tmp_path), home)
+def test_only_missing_runs_are_made(home, tmp_path):
     executor = AtOnce()
 
     again = carried_out(loaded(tmp_path), home, executor)
@@ -53,10 +64,7 @@ def test_only_missing_runs_are_made(tmp_path):
     assert executor.num_tasks == 2
 
 
-def test_two_studies_share_runs(tmp_path):
-    home = tmp_path / "home"
-    carried_out(loaded(tmp_path), home)
-
+def test_two_studies_share_runs(home, tmp_path):
     other = carried_out(
         loaded(tmp_path, name="other", arms={"also random": {}, "of 6": {"server.cohort": 6}}), home
     )
@@ -111,9 +119,8 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
-def test_a_damaged_run_is_named_by_the_report_and_left_out(tmp_path, name, damage, says):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    carried_out(study, store.home)
+def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name, damage, says):
+    study, store = loaded(tmp_path), RunStore(home)
     first = study.runs[0]
     damage(store.folder(first) / name)
 
@@ -134,9 +141,8 @@ def test_a_damaged_run_is_named_by_the_report_and_left_out(tmp_path, name, damag
 
 
 @pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
-def test_a_damaged_run_is_set_aside_and_carried_out_again(tmp_path, name, damage, says):
-    study, store, watcher = loaded(tmp_path), RunStore(tmp_path / "home"), Silent()
-    carried_out(study, store.home)
+def test_a_damaged_run_is_set_aside_and_carried_out_again(home, tmp_path, name, damage, says):
+    study, store, watcher = loaded(tmp_path), RunStore(home), Silent()
     first, second = study.runs[:2]
     digest = open_run(store.folder(first)).manifest.digest
     shutil.rmtree(store.folder(second))
@@ -159,21 +165,19 @@ def test_a_damaged_run_is_set_aside_and_carried_out_again(tmp_path, name, damage
     assert tables_of(study, store).runs["status"].eq("done").all()
 
 
-def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(tmp_path):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(home, tmp_path):
+    study, store = loaded(tmp_path), RunStore(home)
     folder = store.folder(study.runs[0])
     for _ in range(2):
-        carried_out(study, store.home)
         cut(folder / "clients.parquet")
-    carried_out(study, store.home)
+        carried_out(study, store.home)
 
     names = {path.name for path in folder.parent.glob(f"{folder.name}*")}
     assert names == {folder.name, f"{folder.name}.damaged", f"{folder.name}.damaged-2"}
 
 
-def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_on(tmp_path):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    carried_out(study, store.home)
+def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_on(home, tmp_path):
+    study, store = loaded(tmp_path), RunStore(home)
     first, second = study.runs[:2]
     folder = store.folder(first)
     cut(folder / "tasks.parquet")

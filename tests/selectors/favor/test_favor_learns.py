@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -88,6 +89,7 @@ class World:
         return selector.learned(), share, self.evaluated(model).accuracy or 0.0
 
 
+@pytest.mark.slow
 def test_a_trained_policy_prefers_the_better_clients_and_an_untrained_one_does_not():
     """Training as in the paper, one client a round; then the top 3 of 8, of which 3 are good."""
     learning = FavorSettings(action="client", components=8, hidden=64, steps_per_round=4)

@@ -26,7 +26,13 @@ def of_agents(settings: FedMarlSettings, seed: int, *, fast: bool, learn: bool) 
     return play(selector, 90_000 + seed, good_are_fast=fast)
 
 
-@pytest.mark.parametrize("fast", [True, False], ids=["good are fast", "good are slow"])
+@pytest.mark.parametrize(
+    "fast",
+    [
+        pytest.param(True, id="good are fast"),
+        pytest.param(False, id="good are slow", marks=pytest.mark.slow),
+    ],
+)
 def test_trained_agents_keep_good_clients_more_often_than_untrained_ones(fast):
     settings = FedMarlSettings()
     before = [of_agents(settings, seed, fast=fast, learn=False) for seed in SEEDS]
@@ -39,6 +45,7 @@ def test_trained_agents_keep_good_clients_more_often_than_untrained_ones(fast):
     assert fmean(kept.good_share for kept in after) > 0.7
 
 
+@pytest.mark.slow
 def test_agents_that_pay_for_traffic_alone_let_one_client_continue():
     settings = FedMarlSettings(accuracy_weight=0.0, latency_weight=0.0, traffic_weight=5.0)
     before = [of_agents(settings, seed, fast=True, learn=False) for seed in SEEDS]
