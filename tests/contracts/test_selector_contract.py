@@ -51,6 +51,8 @@ LIGHT = {
         "beam_width": 2,
     },
     "fedcor": {"fit_steps": 5, "observed_fit_steps": 20},
+    "favor": {"hidden": 16},
+    "fedmarl": {"hidden": 8, "steps_per_round": 1},
 }
 """Sizes and steps of what is fitted, by kind: the laws hold for any, and small ones take less."""
 

@@ -58,6 +58,8 @@ def test_training_in_two_calls_is_training_in_one(kind, tmp_path):
     assert [episode.seed for episode in two.episodes] == [50, 51]
     assert [episode[:-1] for episode in one.episodes] == [episode[:-1] for episode in two.episodes]
     # The second episode goes on with what the first has learned.
+    (anew,) = trained(kind, tmp_path / "anew.safetensors", 1, first_seed=51).file.weights.values()
+    assert not same(anew, two.file.weights[clients])
     assert not same(first.weights[clients], two.file.weights[clients])
 
 

@@ -160,7 +160,7 @@ def test_every_choice_is_that_of_the_reference(case):
     rounds = [16, 8] if case[0] == "fedcor" else [45, 20]
     referees = [refereed(*case), refereed(*case)]
     for seed, referee in enumerate(referees):
-        Stage(seed).play(referee, rounds[seed])
+        Stage(seed, planned=rounds[seed]).play(referee)
 
     assert [referee.num_choices for referee in referees] == rounds
     assert [referee.mismatches for referee in referees] == [[], []]
