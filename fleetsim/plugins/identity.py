@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
+from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from fleetsim.errors import ScenarioError
@@ -52,20 +53,11 @@ def version(found: Any) -> str | None:
         said = vars(module).get("__version__") if module is not None else None
         if isinstance(said, str):
             return said
-    if not _is_beside_distributions(sys.modules.get(parts[0])):
-        return None
-    owners = sorted(set(metadata.packages_distributions().get(parts[0], [])))
+    owners = sorted(set(_distributions().get(parts[0], [])))
     return metadata.version(owners[0]) if len(owners) == 1 else None
 
 
-def _is_beside_distributions(top: ModuleType | None) -> bool:
-    """Return whether a top-level module or package is in a folder of installed distributions.
-
-    Such a folder takes half a second to search. A module of the user's own is rarely in one.
-    """
-    inside = [Path(folder) for folder in getattr(top, "__path__", [])]
-    file = getattr(top, "__file__", None)
-    if file is not None and not inside:
-        inside = [Path(file)]
-    homes = [str(path.parent) for path in inside]
-    return next(iter(metadata.distributions(path=homes)), None) is not None
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Return the installed distributions by top-level module; half a second, once in a process."""
+    return metadata.packages_distributions()
