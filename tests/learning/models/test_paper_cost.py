@@ -109,7 +109,6 @@ def test_training_a_model_on_paper_is_refused_in_one_line(tmp_path) -> None:
             {"fleet.memory": {"kind": "share", "free_fraction": [0.5, 0.9]}},
             "task.model.sample_byte: missing, and fleet.memory checks the memory of a step",
         ),
-        ({"trainer.kind": "serial"}, "trainer.kind"),
     ],
 )
 def test_what_contradicts_itself_is_refused_in_one_line(changes: dict[str, Any], says: str) -> None:
