@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings
-from fleetsim.plugins.plugin_kind import PluginKind
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
@@ -47,10 +47,7 @@ class AggregatorPlugins(PluginKind):
     protocol: ClassVar[type] = Aggregator
     optional: ClassVar[frozenset[str]] = frozenset({"state", "restore"})
     marks: ClassVar[frozenset[str]] = frozenset({"aggregate"})
-    bundled = frozenset(
-        str(member.model_fields["kind"].default)
-        for member in get_args(get_args(AggregatorSettings)[0])
-    )
+    bundled = kinds_of(AggregatorSettings)
     settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
 
     @classmethod

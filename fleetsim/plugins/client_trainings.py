@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fleetsim.contracts import ClientTraining, ServerPart
 from fleetsim.learning.algorithms.settings import AlgorithmKind, AlgorithmSettings
 from fleetsim.plugins.plugin import PluginSettings
-from fleetsim.plugins.plugin_kind import PluginKind
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
@@ -50,10 +50,7 @@ class ClientTrainingPlugins(PluginKind):
     protocol: ClassVar[type] = ClientTraining
     optional: ClassVar[frozenset[str]] = _PART
     marks: ClassVar[frozenset[str]] = frozenset({"train_client"})
-    bundled = frozenset(
-        str(member.model_fields["kind"].default)
-        for member in get_args(get_args(AlgorithmSettings)[0])
-    )
+    bundled = kinds_of(AlgorithmSettings)
     settings_base: ClassVar[type[Settings]] = ClientTrainingPluginSettings
     page: ClassVar[str] = "docs/models/own-training.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from fleetsim.contracts import DatasetSource
 from fleetsim.errors import ScenarioError
@@ -19,7 +19,7 @@ from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.plugins import identity
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings, told
-from fleetsim.plugins.plugin_kind import PluginKind, refused
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
@@ -59,13 +59,7 @@ class DatasetPlugins(PluginKind):
     key_path: ClassVar[KeyPath | None] = ("task", "dataset")
     protocol: ClassVar[type] = DatasetSource
     marks: ClassVar[frozenset[str]] = frozenset({"load"})
-    bundled = frozenset(
-        ["blank"]
-        + [
-            str(member.model_fields["kind"].default)
-            for member in get_args(get_args(DatasetSettings)[0])
-        ]
-    )
+    bundled = kinds_of(DatasetSettings) | {"blank"}
     settings_base: ClassVar[type[Settings]] = DatasetPluginSettings
     page: ClassVar[str] = "docs/own-data.md"
     takes_functions: ClassVar[bool] = True

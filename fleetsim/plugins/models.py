@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from fleetsim.contracts import Model
 from fleetsim.errors import ScenarioError
@@ -14,7 +14,7 @@ from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings, told
-from fleetsim.plugins.plugin_kind import PluginKind, refused
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
@@ -47,7 +47,11 @@ class NetworkMaker:
         """Wrap a class or function and the settings that it is called with, if any."""
         self.call = call
         self._given = given
-        self._takes_samples = "samples" in inspect.signature(call).parameters
+        try:
+            self._takes_samples = "samples" in inspect.signature(call).parameters
+        except ValueError:
+            # A built-in function does not say what it takes; the call tells the rest.
+            self._takes_samples = False
 
     def network(self, samples: SampleForm, said: str) -> object:
         """Call it, with `samples` if it has a parameter of that name.
@@ -86,9 +90,7 @@ class ModelPlugins(PluginKind):
     key_path: ClassVar[KeyPath | None] = ("task", "model")
     protocol: ClassVar[type] = Model
     marks: ClassVar[frozenset[str]] = frozenset({"forward"})
-    bundled = frozenset(
-        str(member.model_fields["kind"].default) for member in get_args(get_args(ModelSettings)[0])
-    )
+    bundled = kinds_of(ModelSettings)
     settings_base: ClassVar[type[Settings]] = ModelPluginSettings
     takes_functions: ClassVar[bool] = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings, told
-from fleetsim.plugins.plugin_kind import PluginKind, refused
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream
 from fleetsim.schema.strict_yaml import KeyPath
@@ -65,10 +65,7 @@ class PartitionPlugins(PluginKind):
     key_path: ClassVar[KeyPath | None] = ("task", "partition")
     protocol: ClassVar[type] = Partition
     marks: ClassVar[frozenset[str]] = frozenset({"split"})
-    bundled = frozenset(
-        str(member.model_fields["kind"].default)
-        for member in get_args(get_args(PartitionSettings)[0])
-    )
+    bundled = kinds_of(PartitionSettings)
     settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
     takes_functions: ClassVar[bool] = True
 

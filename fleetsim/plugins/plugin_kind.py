@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from fleetsim.errors import ScenarioError
 from fleetsim.plugins import identity
@@ -14,6 +14,13 @@ from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     from fleetsim.plugins.conformance.watched_calls import WatchedCalls
+
+
+def kinds_of(union: Any) -> frozenset[str]:
+    """Return the words `kind` of the members of an annotated union of settings."""
+    return frozenset(
+        str(member.model_fields["kind"].default) for member in get_args(get_args(union)[0])
+    )
 
 
 class PluginKind(ABC):

@@ -186,3 +186,10 @@ def test_a_function_of_two_arguments_is_a_loss_and_a_torch_loss_by_word(own, com
     assert fleetsim.check_plugin(torch.nn.CrossEntropyLoss(reduction="none"), "loss") == "loss"
     with pytest.raises(ScenarioError, match="returned one number for 5 samples"):
         fleetsim.check_plugin(torch.nn.CrossEntropyLoss(), "loss")
+
+
+@pytest.mark.parametrize("kind", ["loss", "model"])
+def test_a_built_in_function_that_does_not_say_what_it_takes_is_refused_in_a_line(kind):
+    given: dict[str, Any] = {kind: max}
+    with pytest.raises(ScenarioError, match=r"builtin_function_or_method.* fails: "):
+        fleetsim.run("quickstart", **given, progress=False, out="none")

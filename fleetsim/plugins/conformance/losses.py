@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fleetsim.learning.models.model_kind import SampleForm
@@ -39,7 +40,7 @@ def check_own_loss(make: Callable[[], Any], calls: WatchedCalls) -> None:
 
     first: ModelFaultError | None = None
     for samples in FORMS:
-        found: ModelFaultError | None = calls.watched("losses", lambda: rehearse(samples))  # noqa: B023
+        found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
         if found is None:
             return
         first = first or found
