@@ -94,6 +94,68 @@ class World:
         return np.array(list(itertools.combinations(range(NUM_CLIENTS), WANTED)))
 
 
+class Search:
+    """World of a seed, with the sets that random search evaluates, and what the methods find.
+
+    Shares are those of the best score.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._world = World.of_seed(seed)
+        sets = self._world.all_sets()
+        everything = self._world.records(sets)
+        self._budgets = {
+            "budget_s": float(np.median(everything.latency_s)),
+            "budget_j": float(np.median(everything.energy_j)),
+        }
+        self._best = float(self._scores(everything).max())
+        order = rng.stream(seed, "benchmarks/fedgcs sets").permutation(len(sets))
+        self._evaluated = everything.chosen(order[:NUM_EVALUATIONS])
+
+    def random(self) -> float:
+        """Return the share of the best of the evaluated random sets."""
+        return float(self._shares(self._evaluated).max())
+
+    def offline(self) -> tuple[float, float]:
+        """Return the shares of one proposal after a fit, by the paper's choice and generated."""
+        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
+
+        rules = FedGCSSettings(length="fixed", exploration_fraction=0.0, **self._budgets)
+        fit_settings = replace(rules.fit_settings(), epochs=OFFLINE_EPOCHS)
+        fitted = fitting.fit(
+            self._evaluated, num_clients=NUM_CLIENTS, settings=fit_settings, seed=self._seed
+        )
+
+        def share(choice: str) -> float:
+            selector = rules.model_copy(update={"choice": choice}).build()
+            selector.setup(_fleet(self._seed))
+            selector.take_up(selector.learned() | fitted.weights)
+            proposed = selector.select(_view(1))
+            return float(self._shares(self._world.records(proposed[None])).item())
+
+        return share("representation"), share("generated")
+
+    def online(self) -> Iterator[float]:
+        """Yield the share of each proposal of a selector that met random sets first."""
+        selector = ONLINE.model_copy(update=self._budgets | {"length": "fixed"}).build()
+        selector.setup(_fleet(self._seed))
+        for round_ in range(1, NUM_EVALUATIONS + 1):
+            proposed = selector.select(_view(round_))
+            is_given = round_ <= NUM_RANDOM
+            chosen = self._evaluated.selections[round_ - 1] if is_given else proposed
+            result = self._world.records(chosen[None])
+            if not is_given:
+                yield float(self._shares(result).item())
+            selector.observe(_outcome(round_, chosen, result))
+
+    def _shares(self, records: Records) -> FloatArray:
+        return self._scores(records) / self._best
+
+    def _scores(self, records: Records) -> FloatArray:
+        return scores(records.performance, records.latency_s, records.energy_j, **self._budgets)
+
+
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """Shares of the best score that the methods reach, and processor times."""
@@ -108,73 +170,19 @@ class Recovered:
 
 def recovered(seed: int) -> Recovered:
     """Let all methods search the world of a seed."""
-    world = World.of_seed(seed)
-    sets = world.all_sets()
-    everything = world.records(sets)
-    budget_s = float(np.median(everything.latency_s))
-    budget_j = float(np.median(everything.energy_j))
-
-    def shares(records: Records) -> FloatArray:
-        return _scores(records, budget_s, budget_j) / best
-
-    best = float(_scores(everything, budget_s, budget_j).max())
-    rows = rng.stream(seed, "benchmarks/fedgcs sets").permutation(len(sets))[:NUM_EVALUATIONS]
-    evaluated = everything.chosen(rows)
-    budgets = {"budget_s": budget_s, "budget_j": budget_j}
+    search = Search(seed)
     began_s = time.process_time()
-    offline = [shares(world.records(found)) for found in _offline(evaluated, seed, budgets)]
+    offline, offline_generated = search.offline()
     between_s = time.process_time()
-    proposals = _online(world, evaluated.chosen(np.arange(NUM_RANDOM)), seed, budgets)
-    online = max(float(shares(one).item()) for one in proposals)
+    online = max(search.online())
     return Recovered(
-        random=float(shares(evaluated).max()),
-        offline=offline[0].item(),
-        offline_generated=offline[1].item(),
+        random=search.random(),
+        offline=offline,
+        offline_generated=offline_generated,
         online=online,
         offline_s=between_s - began_s,
         online_s=time.process_time() - between_s,
     )
-
-
-def _scores(records: Records, budget_s: float, budget_j: float) -> FloatArray:
-    return scores(
-        records.performance,
-        records.latency_s,
-        records.energy_j,
-        budget_s=budget_s,
-        budget_j=budget_j,
-    )
-
-
-def _offline(records: Records, seed: int, budgets: dict[str, float]) -> Iterator[IntArray]:
-    """Yield the first proposal of each choice after one fit [1, K]."""
-    from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
-
-    rules = FedGCSSettings(length="fixed", exploration_fraction=0.0, **budgets)
-    fit_settings = replace(rules.fit_settings(), epochs=OFFLINE_EPOCHS)
-    fitted = fitting.fit(records, num_clients=NUM_CLIENTS, settings=fit_settings, seed=seed)
-    for choice in ("representation", "generated"):
-        settings = rules.model_copy(update={"choice": choice})
-        selector = settings.build()
-        selector.setup(_fleet(seed))
-        selector.take_up(selector.learned() | fitted.weights)
-        yield selector.select(_view(1))[None]
-
-
-def _online(
-    world: World, records: Records, seed: int, budgets: dict[str, float]
-) -> Iterator[Records]:
-    """Yield the record of each proposal of a selector that met these records first."""
-    selector = ONLINE.model_copy(update=budgets | {"length": "fixed"}).build()
-    selector.setup(_fleet(seed))
-    for round_ in range(1, NUM_EVALUATIONS + 1):
-        proposed = selector.select(_view(round_))
-        is_given = round_ <= NUM_RANDOM
-        chosen = records.selections[round_ - 1] if is_given else proposed
-        result = world.records(chosen[None])
-        if not is_given:
-            yield result
-        selector.observe(_outcome(round_, chosen, result))
 
 
 def _fleet(seed: int) -> FleetView:

@@ -46,6 +46,7 @@ def cell(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_scenario_may_be_a_name_a_path_a_mapping_or_a_scenario(here):
     loaded = fleetsim.load("quickstart", SMALL)
     path = here / "mine.yaml"
@@ -203,6 +204,7 @@ def test_notes_are_those_of_resume_alone(here):
     assert told == [f"{here / 'run'}: the run is complete, there is nothing to resume"]
 
 
+@pytest.mark.slow
 def test_nothing_is_shown_without_terminal_and_notebook(capsys):
     fleetsim.run("quickstart", SMALL, train=False)
     fleetsim.study(STUDY, executor=AtOnce())
@@ -226,6 +228,7 @@ def test_a_notebook_shows_nothing_if_asked_or_if_the_caller_does(arguments, cell
     assert cell.shown == []
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_runs_of_a_study(cell):
     fleetsim.study(STUDY, seeds=[1], executor=AtOnce())
 
@@ -259,6 +262,7 @@ def test_progress_that_is_asked_for_goes_to_stderr(monkeypatch, capsys):
     assert shown.err.startswith("quickstart: 50%  round 1  ")
 
 
+@pytest.mark.slow
 def test_a_study_may_be_a_mapping_and_its_keys_keywords(here):
     data = STUDY | {"seeds": [1, 2, 3]}
     path = here / "small.yaml"

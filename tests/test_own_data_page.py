@@ -31,6 +31,7 @@ def test_every_form_has_an_example():
     assert len(list(examples())) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", list(examples()))
 def test_an_example_runs(code, tmp_path, monkeypatch):
     for text, library in NEEDS.items():

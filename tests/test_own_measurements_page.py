@@ -36,6 +36,7 @@ def printed(command, tmp_path, monkeypatch):
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_figures")
 def test_a_network_of_ones_own_is_imported_as_the_page_says_and_run(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "--rate" in block)
@@ -56,6 +57,7 @@ def test_usage_of_ones_own_is_imported_as_states_and_as_intervals(printed, tmp_p
     assert {path.name for path in tmp_path.iterdir()} >= {"my-people", "my-nights"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_figures")
 def test_a_device_is_calibrated_and_run_as_the_page_says(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "device calibrate" in block)

@@ -39,6 +39,7 @@ def test_dir_and_help_show_the_public_names():
         assert re.search(words, shown), words
 
 
+@pytest.mark.slow
 def test_import_dir_and_help_do_not_wait_for_torch():
     program = """
 import sys

@@ -257,6 +257,7 @@ def test_elements_are_not_read_for_a_size(here):
     assert peak < 1 << 20
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=8),
     fraction=st.sampled_from([0.1, 0.2, 0.34, 0.5, 0.9]),

@@ -48,6 +48,7 @@ def test_what_makes_no_sense_is_refused(run_command, arguments):
     assert fault.value.code == 2
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_be_installed_is_in_the_results_with_what_pip_said(
     run_command, monkeypatch, tmp_path
 ):

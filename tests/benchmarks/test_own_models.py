@@ -6,6 +6,7 @@ from benchmarks.own_models import NETWORKS, row
 from fleetsim.learning.models.model_kind import SampleForm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_row_has_a_proof_and_the_flop_of_torch(name: str) -> None:
     found = row(name, SampleForm((1, 24, 24), 4), batch_size=4, repeats=1)

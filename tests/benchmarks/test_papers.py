@@ -269,6 +269,7 @@ def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> N
             OutcomeFile(path)
 
 
+@pytest.mark.slow
 def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
     # Of FedGCS's experiments the page has those with LeNet-5; the others take a GPU.
     names = {
@@ -289,6 +290,7 @@ def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
         assert targets <= set(price_targets(study.settings.scenario))
 
 
+@pytest.mark.slow
 def test_prices_are_those_of_all_studies_of_a_scenario() -> None:
     # Three studies are of this scenario; the others have no targets.
     assert price_targets("papers/goal-directed-mnist") == (0.7, 0.75, 0.78, 0.82)
@@ -296,6 +298,7 @@ def test_prices_are_those_of_all_studies_of_a_scenario() -> None:
     assert price_targets("quickstart") == ()
 
 
+@pytest.mark.slow
 def test_two_experiments_share_the_runs_of_one_scenario() -> None:
     by_name = {experiment.name: experiment.study() for experiment in EXPERIMENTS}
     whole = {run.key for run in by_name["goal-directed-mnist"].runs}
@@ -312,6 +315,7 @@ def test_the_page_has_a_place_for_every_experiment() -> None:
         page.fill(text, {"nobody": ""})
 
 
+@pytest.mark.slow
 def test_a_run_whose_figures_are_on_record_is_not_made_again(tmp_path: Path) -> None:
     experiment = replace(EXPERIMENTS[0], short_rounds=3)
     study = experiment.study([1], is_short=True)
@@ -345,6 +349,7 @@ def test_the_command_says_what_it_knows(
     assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_page_is_written_from_the_outcome_file_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

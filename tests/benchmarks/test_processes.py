@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.processes import FinishedCommand, run
 
 CHILD = "x = bytearray(80_000_000)\nimport time; time.sleep(1.2)"
@@ -25,6 +27,7 @@ def watched(tmp_path: Path, code: str, timeout_s: float = 60.0) -> FinishedComma
     )
 
 
+@pytest.mark.slow
 def test_memory_and_output_and_exit_code_are_those_of_all_processes(tmp_path):
     found = watched(tmp_path, PARENT)
 
@@ -35,6 +38,7 @@ def test_memory_and_output_and_exit_code_are_those_of_all_processes(tmp_path):
     assert 1.2 < found.ended_at_s - found.started_at_s < 30.0
 
 
+@pytest.mark.slow
 def test_processor_time_grows_and_is_about_that_of_the_work(tmp_path):
     code = "import time\nwhile time.process_time() < 0.6: pass"
     spent = [sample.cpu_s for sample in watched(tmp_path, code).samples]
@@ -43,6 +47,7 @@ def test_processor_time_grows_and_is_about_that_of_the_work(tmp_path):
     assert 0.2 < spent[-1] < 1.0
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended(tmp_path):
     found = watched(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
 

@@ -217,6 +217,7 @@ def test_bytes_on_the_page_are_those_worked_out_by_hand(name):
     assert [down, up, round_down, round_up] == [f"{byte:,.0f}" for byte in BYTES[name]]
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_command_measures():
     # Virtual time and simulated joules are the same on any day.
     demand = DEMANDS["fedcs"][""]

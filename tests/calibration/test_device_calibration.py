@@ -291,6 +291,7 @@ def test_energy_that_falls_is_refused(tmp_path):
 # --- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_device_that_a_scenario_runs_with(tmp_path):
     write_runs(tmp_path / "runs.csv", FOUR, list(map(seconds, FOUR)))
     monsoon(tmp_path / "log.csv")

@@ -129,6 +129,7 @@ def test_the_version_is_that_of_the_package():
     assert called("--version").stdout == f"fleetsim {__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "names"),
     [
@@ -235,6 +236,7 @@ def test_the_schema_knows_every_key_with_a_description():
     assert fleet["size"]["description"] == "Number of clients."
 
 
+@pytest.mark.slow
 def test_the_schema_of_studies_is_another_one_and_takes_no_plug_in():
     found = json.loads(called("schema", "study").stdout)
 

@@ -103,6 +103,7 @@ def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "dest"),
     [

@@ -63,6 +63,7 @@ def test_a_full_output_is_one_line(words, monkeypatch, command):
     assert (ended.code, ended.err) == (1, FULL)
 
 
+@pytest.mark.slow
 @NEEDS_A_FULL_DEVICE
 def test_a_process_whose_output_or_errors_are_full_ends_with_its_code():
     """Python writes what is left at the end of the process, and would change the code."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import contextlib, io, sys
 from fleetsim import cli
@@ -31,6 +33,7 @@ imported("matplotlib", "scipy", "networkx", "torch._dynamo", "sympy", "numba")
 """
 
 
+@pytest.mark.slow
 def test_help_a_scenario_and_a_run_import_no_more_than_they_need(tmp_path):
     """Nor numba, unless a network has layers for its loops: it takes 0.4 s and 50 MiB."""
     program = PROGRAM.replace("sys.argv[-1]", repr(str(tmp_path / "run")))

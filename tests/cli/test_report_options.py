@@ -37,6 +37,7 @@ def test_a_run_without_a_report_needs_no_library_of_figures(tmp_path, command, m
     assert "matplotlib" not in sys.modules
 
 
+@pytest.mark.slow
 def test_figures_are_files_where_formats_are_asked_for(made, command):
     alone = command("report", made.folder)
     assert (alone.code, alone.out) == (0, f"{made.folder / 'report.html'}\n")

@@ -17,6 +17,7 @@ def called(*words: object):
     return CliRunner().invoke(app, ["timeline", *map(str, words)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["quickstart", "quickstart-fedbuff"])
 def test_the_power_of_a_run_integrates_to_its_joules(tmp_path, scenario):
     from tests.report.timeline import reading  # noqa: PLC0415
@@ -42,6 +43,7 @@ def test_an_unfinished_run_says_up_to_where_it_is_shown(tmp_path):
     assert "the run is interrupted; its timeline ends with round 3, the last" in result.stderr
 
 
+@pytest.mark.slow
 def test_selections_reach_the_file(tmp_path):
     run = make_run(tmp_path / "run", MadeUp())
 

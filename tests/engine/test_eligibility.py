@@ -62,6 +62,7 @@ STATES = st.tuples(
 
 
 # Thirty examples: each asks the world 130 times.
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     condition=CONDITIONS,

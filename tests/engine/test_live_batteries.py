@@ -34,6 +34,7 @@ def living(tiny: Tiny, trace: str, span_s: int, **battery: Any) -> Tiny:
     return tiny
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=st.lists(STATES, min_size=1, max_size=6),
@@ -115,6 +116,7 @@ def test_a_phone_that_is_off_with_joules_in_its_battery_is_off_after_a_resume(ti
     assert later.level_j.tolist() == charge.level_j.tolist()
 
 
+@pytest.mark.slow
 def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     living(tiny, "0,1,0,1,0.3 500,1,1,1,0 900,0,0,1,0.8", 1200, initial_fraction=[0.4, 0.9])
     tiny.size = 5
@@ -134,6 +136,7 @@ def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=st.lists(STATES, min_size=1, max_size=5),
@@ -242,6 +245,7 @@ def test_a_fleet_that_ran_empty_for_good_ends_the_run(tiny):
     assert tiny.server_ran.clients().battery_final_j == pytest.approx([0.0])
 
 
+@pytest.mark.slow
 def test_a_charger_too_weak_for_its_owner_is_no_reason_to_wait_for_ever(tiny):
     # On the charger for good, with less than the owner draws: off, on at 25 %, empty again ...
     living(tiny, "0,1,1,1,0", 5000, initial_fraction=[0.2, 0.2], charge_w=0.4)

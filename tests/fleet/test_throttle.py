@@ -170,6 +170,7 @@ def test_progress_and_joules_never_exceed_the_unhindered_ones(
     assert (np.diff(rows.progress, axis=1) >= 0.0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(conditions, st.floats(0.05, 1.0), st.floats(0.0, 1.0))
 def test_a_computation_cut_anywhere_goes_on_as_if_it_had_not_been(

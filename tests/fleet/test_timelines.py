@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def same(one: Timeline, other: Timeline) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(phases, st.floats(0.0, 1.2))
 def test_energy_and_progress_side_by_side_are_those_alone(alone: list[Timeline], share: float):
     rows = side_by_side(*alone)
@@ -53,6 +55,7 @@ def test_energy_and_progress_side_by_side_are_those_alone(alone: list[Timeline],
     assert all(same(rows.row(i), timeline) for i, timeline in enumerate(alone))
 
 
+@pytest.mark.slow
 @given(phases, st.floats(0.0, 5.0), st.floats(-0.2, 1.2))
 def test_tails_side_by_side_are_those_alone(alone: list[Timeline], tail_w: float, share: float):
     rows = side_by_side(*alone)

@@ -89,6 +89,7 @@ def test_a_function_is_checked_as_what_it_is_said_to_be():
     assert fleetsim.check_plugin(in_turn, "partition") == "partition"
 
 
+@pytest.mark.slow
 def test_a_probing_that_does_not_end_is_told():
     class Curious(LeastAsked):
         needs_probes = True
@@ -126,6 +127,7 @@ class Part:
 """
 
 
+@pytest.mark.slow
 def test_the_verb_checks_by_name_with_settings(own_module, command):
     own_module(OWN, "own")
 

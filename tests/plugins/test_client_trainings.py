@@ -107,6 +107,7 @@ def run(own, **how):
     return fleetsim.run("small.yaml", progress=False, workers=1, **how)
 
 
+@pytest.mark.slow
 def test_it_replaces_the_training_from_python_and_by_name(own):
     given = run(own, local=own.Counting, out="given")
     named = run(own, plugin="mine:Counting", out="named")
@@ -133,6 +134,7 @@ def test_what_clients_and_server_keep_goes_from_task_to_task(own):
     ]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_continues_what_was_kept(own):
     whole = run(own, local=own.Counting, out="whole")
 
@@ -148,6 +150,7 @@ def test_a_resumed_run_continues_what_was_kept(own):
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_a_class_with_settings_is_a_kind(own):
     how = {"plugin": "mine:Slowed", "overrides": ["task.local.algorithm={kind: slowed}"]}
     half = run(own, out="half", **how)

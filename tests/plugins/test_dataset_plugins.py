@@ -74,6 +74,7 @@ def run(name, *changes, out="out", **options):
     )
 
 
+@pytest.mark.slow
 def test_every_way_in_gives_the_same_run(own, command):
     own_data = own
 
@@ -97,6 +98,7 @@ def test_every_way_in_gives_the_same_run(own, command):
     assert runs[0].tasks.num_samples.sum() == 4 * 3 * 20
 
 
+@pytest.mark.slow
 def test_a_torch_data_set_and_a_frame_train_alike(own):
     tensors = TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
     frame = pd.DataFrame(X).assign(label=Y)
@@ -108,6 +110,7 @@ def test_a_torch_data_set_and_a_frame_train_alike(own):
     assert one.scenario == two.scenario
 
 
+@pytest.mark.slow
 def test_a_kind_with_settings_has_keys(own):
     changes = ["task.dataset={kind: scaled, factor: 3.0}", "task.partition={kind: natural}"]
 
@@ -128,6 +131,7 @@ def test_a_function_needs_its_kind(own):
         run("own_data:table", out="other")
 
 
+@pytest.mark.slow
 def test_any_partition_applies(own):
     skewed = run("own_data:Plain", "task.partition={kind: dirichlet, alpha: 0.5, min_samples: 2}")
     labels = run("own_data:Plain", "task.partition={kind: one-class}", out="labels")
@@ -139,6 +143,7 @@ def test_any_partition_applies(own):
         run("own_data:Plain", "task.partition={kind: natural}", out="natural")
 
 
+@pytest.mark.slow
 def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_processes(own):
     one = run("own_data:Noisy", out="one", workers=1)
     two = run("own_data:Noisy", out="two", workers=2)
@@ -161,6 +166,7 @@ def test_a_run_without_training_needs_the_sizes_alone(own):
 # --- identity -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_other_data_are_another_run(own):
     first = fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
     other = fleetsim.run("small.yaml", dataset=((X + 1, Y), TEST), out="two", progress=False)
@@ -181,6 +187,7 @@ def test_other_data_are_another_run(own):
         )
 
 
+@pytest.mark.slow
 def test_a_named_data_set_whose_content_has_changed_is_not_resumed(own, monkeypatch):
     own_data = own
     first = run("own_data:Plain", out="one")
@@ -214,6 +221,7 @@ def test_data_sets_of_fleetsim_have_no_digest(own):
     assert fleetsim.run("small.yaml", out="one", progress=False).manifest.data_sha256 is None
 
 
+@pytest.mark.slow
 def test_a_scenario_with_data_from_python_says_how_to_give_them(own):
     fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
 
@@ -251,6 +259,7 @@ def test_validate_tells_a_fault_of_the_data_in_one_line(own_module, command):
     assert "--plugin bad:Bad: training part: labels: it holds the label -1" in line
 
 
+@pytest.mark.slow
 def test_a_study_runs_it_in_a_process_of_its_own(own, tmp_path):
     (tmp_path / "study.yaml").write_text(
         "name: own\nscenario: small.yaml\nseeds: [1]\nbaseline: one\n"

@@ -82,6 +82,7 @@ def twice_at_half() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_it_is_given_from_python_and_by_name(own):
     given = run(loss=own.squared, out="given")
     named = run(plugin="mine:squared", out="named", workers=2)
@@ -98,6 +99,7 @@ def test_it_is_given_from_python_and_by_name(own):
     assert given.tasks.compute_s.tolist() == plain.tasks.compute_s.tolist()
 
 
+@pytest.mark.slow
 def test_the_cross_entropy_of_one_s_own_learns_what_fleetsim_s_does(own):
     theirs = run(loss=torch.nn.CrossEntropyLoss(reduction="none"), out="torch")
     own_function, plain = run(loss=own.entropy, out="own"), run(out="plain")
@@ -107,6 +109,7 @@ def test_the_cross_entropy_of_one_s_own_learns_what_fleetsim_s_does(own):
     assert theirs.manifest.plugins[0].name == "torch.nn.modules.loss:CrossEntropyLoss"
 
 
+@pytest.mark.slow
 def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
     """Twice the loss at half the learning rate takes the same steps, but for rounding."""
     found = run(overrides=twice_at_half(), loss=own.Scaled, out="scaled")
@@ -118,6 +121,7 @@ def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
         run(overrides={"task.local.loss": {"kind": "scaled", "facto": 3.0}}, loss=own.Scaled)
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_the_same_loss_alone(own, own_module, tmp_path):
     whole = run(loss=own.squared, out="whole")
 
@@ -134,6 +138,7 @@ def test_a_run_is_resumed_with_the_same_loss_alone(own, own_module, tmp_path):
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_own_training_of_clients_gets_the_loss_in_training_and_evaluation(own):
     found = run(overrides=twice_at_half(), loss=own.Scaled, local=own.Trains, out="scaled")
     plain = run(local=own.Trains, out="plain")
@@ -181,6 +186,7 @@ def test_without_training_a_loss_says_that_it_has_no_effect(own, command):
     assert "has no effect" in told.err
 
 
+@pytest.mark.slow
 def test_a_function_of_two_arguments_is_a_loss_and_a_torch_loss_by_word(own, command):
     assert command("check-plugin", "mine:squared").out == "conforms: mine:squared is a loss\n"
     assert fleetsim.check_plugin(torch.nn.CrossEntropyLoss(reduction="none"), "loss") == "loss"

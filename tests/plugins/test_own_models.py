@@ -74,6 +74,7 @@ def of_one_process(tmp_path_factory):
     return functools.cache(lambda name: run(home, name.replace(":", "-"), plugin=name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "trainer", "reason"),
     [
@@ -96,6 +97,7 @@ def test_runs_of_one_and_two_processes_are_equal_and_the_manifest_says_why(
     assert [plugin.kind for plugin in one.manifest.plugins] == ["model"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_digest(
     own_module, of_one_process, tmp_path
 ) -> None:
@@ -113,6 +115,7 @@ def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_dige
     assert parts.manifest.digest == whole.manifest.digest is not None
 
 
+@pytest.mark.slow
 def test_a_network_with_settings_is_a_kind_of_the_yaml(own_module, tmp_path) -> None:
     own_module(NETS, "nets")
     wide = FEW | {"task.model": {"kind": "wide", "width": 5}}
@@ -130,6 +133,7 @@ def test_a_network_with_settings_is_a_kind_of_the_yaml(own_module, tmp_path) -> 
         )
 
 
+@pytest.mark.slow
 def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     def small(samples: Any) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(64, samples.num_classes))
@@ -147,6 +151,7 @@ def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     assert all(map(torch.equal, network.parameters(), before))
 
 
+@pytest.mark.slow
 def test_seconds_and_joules_follow_from_the_networks_flop(tmp_path) -> None:
     def declared(flop: float) -> Any:
         class Costly(Plain):

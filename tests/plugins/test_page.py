@@ -6,11 +6,14 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 from fleetsim.plugins import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_are_as_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

@@ -94,6 +94,7 @@ def run(*plugins, out, changes=(), **options):
     return fleetsim.run("small.yaml", changes, plugin=plugins, out=out, progress=False, **options)
 
 
+@pytest.mark.slow
 def test_an_aggregator_named_on_the_command_line_replaces_the_scenarios(own, command):
     ended = command("run", "small.yaml", "--plugin", "own:Median", "--no-report", "--out", "out")
 
@@ -106,6 +107,7 @@ def test_an_aggregator_named_on_the_command_line_replaces_the_scenarios(own, com
     )
 
 
+@pytest.mark.slow
 def test_several_parts_of_several_kinds_are_named_together(own, command):
     options = ["--plugin", "own:Median", "--plugin", "own:Shuffled", "--no-report", "--out", "out"]
     ended = command("run", "small.yaml", *options)
@@ -116,6 +118,7 @@ def test_several_parts_of_several_kinds_are_named_together(own, command):
     assert [record.kind for record in made.manifest.plugins] == ["aggregator", "partition"]
 
 
+@pytest.mark.slow
 def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
     """The mean of all answers with equal weights, in float64: FedAvg as it is written down."""
 
@@ -132,6 +135,7 @@ def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
     np.testing.assert_allclose(mine.rounds["loss"], theirs.rounds["loss"], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["class", "object", "name"])
 def test_class_object_and_name_are_the_same_run(own, how):
     named = run("own:Median", out="named")
@@ -167,6 +171,7 @@ def test_an_object_given_twice_begins_twice_with_the_same_state(own):
     assert given.asked == 0
 
 
+@pytest.mark.slow
 def test_a_class_with_settings_adds_its_kind(own):
     slow = "server.aggregator={kind: slow}"
     half = run("own:Slow", out="half", changes=slow)
@@ -192,6 +197,7 @@ def test_a_fault_in_its_settings_names_line_and_key(own):
     assert str(fault.value) == says
 
 
+@pytest.mark.slow
 def test_a_partition_decides_who_holds_how_much(own):
     unequal = run("own:Unequal", out="u", changes="task.partition={kind: unequal}", train=False)
     turns = fleetsim.run(
@@ -206,6 +212,7 @@ def test_a_partition_decides_who_holds_how_much(own):
     assert turns.scenario["task"]["partition"] == {"kind": "own:in_turn"}
 
 
+@pytest.mark.slow
 def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
     def shares(seed):
         settings: Any = load_plugin("own:Shuffled").settings()
@@ -220,6 +227,7 @@ def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
     assert all(own == sorted(own) for own in shares(1))
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_gives_the_same_tables(own):
     names = ("own:Slow", "own:Shuffled")
     slow = "server.aggregator={kind: slow}"
@@ -240,6 +248,7 @@ def interrupted(*plugins, **options):
         run(*plugins, on_progress=stop, **options)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     changes = ["server.aggregator={kind: slow}", "checkpoint.every_rounds=1"]
     whole = run("own:Slow", "own:Shuffled", out="whole", changes=changes)
@@ -250,6 +259,7 @@ def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_with_other_parts(own, own_module):
     interrupted("own:Median", "own:Shuffled", out="out")
 
@@ -270,6 +280,7 @@ def test_a_run_is_not_resumed_with_other_parts(own, own_module):
     assert run("own:Median", "own:Shuffled", out="out", resume=True).manifest.status == "done"
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_with_another_version_of_a_part(own, own_module):
     """Its own file may be the same where other files of the distribution are not."""
     interrupted("own:Median", out="out")
@@ -279,6 +290,7 @@ def test_a_run_is_not_resumed_with_another_version_of_a_part(own, own_module):
         run("own:Median", out="out", resume=True)
 
 
+@pytest.mark.slow
 def test_comparisons_tell_versions_of_a_part_apart(own, own_module):
     runs = [run("own:Shuffled", out="one", train=False)]
     own_module(OWN.replace("1.5", "1.6"), "own")
@@ -298,6 +310,7 @@ def test_comparisons_tell_versions_of_a_part_apart(own, own_module):
     assert runs[1].manifest.world_hash == runs[2].manifest.world_hash
 
 
+@pytest.mark.slow
 def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
     made = run("own:Median", out="out", train=False)
     path = made.folder / "manifest.json"
@@ -332,6 +345,7 @@ STUDY = {
 NAMES = ("own:Median", "own:Slow", "own:Shuffled")
 
 
+@pytest.mark.slow
 def test_arms_and_conditions_of_a_study_name_parts_of_any_kind(own):
     study = load_study(STUDY, plugin=NAMES)
 
@@ -347,6 +361,7 @@ def test_arms_and_conditions_of_a_study_name_parts_of_any_kind(own):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_part_that_no_arm_has_is_refused_by_its_key(own):
     with pytest.raises(ScenarioError) as fault:
         load_study(STUDY, plugin=(*NAMES, "own:Unequal"))
@@ -357,6 +372,7 @@ def test_a_part_that_no_arm_has_is_refused_by_its_key(own):
     )
 
 
+@pytest.mark.slow
 def test_a_run_of_a_study_is_made_again_with_another_file(own, own_module):
     keys = []
     for text in (OWN, OWN, OWN + "# edited\n"):
@@ -369,6 +385,7 @@ def test_a_run_of_a_study_is_made_again_with_another_file(own, own_module):
     assert same == {("partition=iid", "mean")}
 
 
+@pytest.mark.slow
 def test_a_study_runs_with_parts_of_the_users_own_in_processes_of_its_own(own):
     result = fleetsim.study(STUDY, plugin=NAMES, home="home", jobs=1, progress=False)
 
@@ -379,6 +396,7 @@ def test_a_study_runs_with_parts_of_the_users_own_in_processes_of_its_own(own):
     assert made.manifest.digest == alone.manifest.digest
 
 
+@pytest.mark.slow
 def test_the_schema_has_the_kinds_of_all_parts(own):
     text = str(schema(["own:Slow", "own:Unequal"]))
 
@@ -556,6 +574,7 @@ def test_half_of_a_state_is_refused():
         settings_of(Half, "aggregator").build()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_leaves_no_folder(own_module, command):
     own_module("class Mine:\n    def __init__(self): 1 / 0\n    aggregate = 0\n", "mine")
 

@@ -50,6 +50,7 @@ def selected(run):
 # --- what a run with it is ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_figures")
 def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, command):
     ended = command(
@@ -71,6 +72,7 @@ def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, com
     assert "least:LeastAsked" in Path("out/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_an_object_given_from_python_is_the_same_run(least):
     by_name = simulate.run(plain(), out="by-name", train=False)
     given = sys.modules["least"].LeastAsked()
@@ -81,6 +83,7 @@ def test_an_object_given_from_python_is_the_same_run(least):
     assert by_object.scenario == by_name.scenario
 
 
+@pytest.mark.slow
 def test_the_resolved_scenario_is_understood_beside_the_same_plugin_alone(least):
     Path("resolved.yaml").write_text(plain().to_yaml())
 
@@ -126,6 +129,7 @@ def test_a_fault_in_its_settings_is_told_with_its_line_and_the_nearest_key(least
     )
 
 
+@pytest.mark.slow
 def test_the_schema_knows_its_kind_and_the_others(least):
     kinds = set(schema()["$defs"])
     with_own = schema("least:LeastAskedFairly")["$defs"]
@@ -152,6 +156,7 @@ def test_processes_that_train_import_nothing_of_it(least):
 # --- how it is found again ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
     def stop(progress):
         if progress.round == 2:
@@ -191,6 +196,7 @@ def test_a_run_without_plugin_is_not_resumed_with_one(least):
 # --- what runs are called -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_are_told_apart_by_the_plugin_and_by_the_version_of_its_file(own_module):
     first = own_module(page_classes()).read_bytes()
     runs = [

@@ -39,6 +39,7 @@ def small(own_module):
     own_module("")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [SECURE, PRIVATE], ids=["secure", "private"])
 def test_one_that_says_so_has_the_models_of_fleetsim_s_mean(changes):
     uniform = {"server.aggregator": {"kind": "fedavg", "weights": "uniform"}}
@@ -62,6 +63,7 @@ def test_any_other_is_refused_with_the_way_out(changes):
     assert "sees_single_updates" not in theirs.value.faults[0]
 
 
+@pytest.mark.slow
 def test_an_object_may_say_so_itself():
     class Says(Median):
         def __init__(self, sees_single_updates):

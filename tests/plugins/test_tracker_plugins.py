@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pytest
+
 import fleetsim
 from tests.trackers.test_following import SMALL, Notes, made
 
 
+@pytest.mark.slow
 def test_a_tracker_of_ones_own_is_a_plug_in_that_affects_no_result(tmp_path, own_module, command):
     """The command names the class, and the manifest has it; the hash is that without it."""
     own_module(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import fleetsim
 
 NETS = """
@@ -31,6 +33,7 @@ def across(logits, labels):
 DROPS = "trainer serial: the network draws random numbers (torch) in training, at the address of"
 
 
+@pytest.mark.slow
 def test_validate_says_the_trainer_and_why(own_module, command):
     own_module(NETS, "nets")
     own = [
@@ -49,6 +52,7 @@ def test_validate_says_the_trainer_and_why(own_module, command):
     assert len(plain) == 6
 
 
+@pytest.mark.slow
 def test_validate_refuses_a_network_that_a_run_would_refuse(own_module, command):
     own_module(NETS, "nets")
     told = command("validate", "small.yaml", "--plugin", "nets:wrong")
@@ -72,6 +76,7 @@ def test_validate_needs_no_data_set_that_is_not_there(own_module, command, monke
     assert "cifar10" in told.out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_run_says_it_as_it_begins_and_not_when_there_is_nothing_to_train(own_module, command):
     own_module(NETS, "nets")
     words = ("run", "small.yaml", "--plugin", "nets:Dropping", "--no-report", "--workers", "1")
@@ -86,6 +91,7 @@ def test_run_says_it_as_it_begins_and_not_when_there_is_nothing_to_train(own_mod
         assert "trainer" not in other.err
 
 
+@pytest.mark.slow
 def test_python_tells_it_to_a_callback(own_module):
     own_module(NETS, "nets")
     told: list[str] = []

@@ -39,6 +39,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
     is_before: bool, disk: Disk, tmp_path: Path
@@ -103,6 +104,7 @@ def test_run_that_dies_again_and_again_still_gets_there(patience: int, disk: Dis
     assert digest == expected
 
 
+@pytest.mark.slow
 def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
     disk: Disk, tmp_path: Path
 ):
@@ -127,6 +129,7 @@ def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
     assert kill_at > 10
 
 
+@pytest.mark.slow
 def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
     disk: Disk, tmp_path: Path
 ):

@@ -170,6 +170,7 @@ def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
     assert not (tmp_path / ".rounds.parquet.tmp").exists()
 
 
+@pytest.mark.slow
 def test_long_run_has_few_segments_and_rewrites_few_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -258,6 +258,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
     folder = make(tmp_path / "quick")
     command = [sys.executable, "-c", _HOLDER, str(folder)]

@@ -78,6 +78,7 @@ def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
     )
 
 
+@pytest.mark.slow
 @given(cuts=st.lists(st.integers(0, 3), max_size=4))
 def test_digest_does_not_depend_on_chunks_or_offsets(cuts: list[int]):
     edges = [0, *sorted(cuts), 3]
@@ -241,6 +242,7 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path
     assert "accuracy" in kept("plain.parquet", plain).schema.names
 
 
+@pytest.mark.slow
 def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unread():
     # A column of equal values takes a few bytes for any number of rows.
     block = pa.table({f"c{i}": pa.array(np.zeros(1_000_000, dtype=np.int64)) for i in range(2)})

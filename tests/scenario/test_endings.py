@@ -89,6 +89,7 @@ def test_a_server_that_waits_for_more_than_ever_come_at_once_gives_up(away, tmp_
     assert MOST_WAIT_S < done.manifest.virtual_s <= MOST_WAIT_S + 2 * 3600
 
 
+@pytest.mark.slow
 def test_a_buffered_server_gives_up_likewise(away, tmp_path):
     changes = ["fleet.size=2", f"fleet.usage={{trace: {away}, shift: none}}", BUFFERED]
     more = ["server.eligibility.any_of=[{min_ram_gib: 500}]"]

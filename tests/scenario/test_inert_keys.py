@@ -541,6 +541,7 @@ def test_every_key_says_when_it_acts():
         assert not gone, f"remove {sorted(gone)} from ALWAYS_ACT[{name!r}]: no such open keys"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_key_that_is_said_to_have_no_effect_has_none(name, changed, digest):
     example = EXAMPLES[name]
@@ -614,6 +615,7 @@ def test_a_model_on_paper_never_reaches_an_accuracy(base):
         load(base, [ON_PAPER, "stop={accuracy: 0.5}"])
 
 
+@pytest.mark.slow
 def test_no_key_of_a_bundled_scenario_is_without_effect():
     lines = [line for name in bundled.names("scenarios") for line in scenario_warnings(load(name))]
 

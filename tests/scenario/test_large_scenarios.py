@@ -177,6 +177,7 @@ def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path,
     assert load(written(tmp_path, ("size: 8", "size: 1000000000"))).fleet.size == 10**9
 
 
+@pytest.mark.slow
 def test_a_run_takes_as_much_memory_for_a_client_as_is_said_or_more(tmp_path):
     """Most memory is in use at the end, where Arrow's is that of the table of clients."""
     peaks, default = [], pa.default_memory_pool()

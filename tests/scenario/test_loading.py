@@ -64,6 +64,7 @@ def test_the_seed_on_the_command_line_is_the_seed():
     assert hashes(seed=5) == hashes("seed=5")
 
 
+@pytest.mark.slow
 def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     tmp_path, monkeypatch
 ):

@@ -34,6 +34,7 @@ def test_a_bundled_scenario_survives_being_written_out_and_read_again(name, tmp_
     assert again.world_hash == scenario.world_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bundled_scenario_runs_two_rounds(name, tmp_path):
     scenario = load(name, ["stop.rounds=2", "stop.time_s=864000"])

@@ -33,6 +33,7 @@ def who(run) -> tuple[list[str], list[int], list[float]]:
     )
 
 
+@pytest.mark.slow
 def test_the_seed_of_the_scenario_is_the_default(runs):
     (plain, one), (named, same) = runs["plain"], runs["named"]
 

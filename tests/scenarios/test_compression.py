@@ -29,6 +29,7 @@ def runs(tmp_path_factory):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_an_upload_has_the_size_of_its_form_and_a_download_is_whole(name, runs):
     tasks = runs[name].tasks

@@ -111,6 +111,7 @@ def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_p
                 assert figure.value == expected, (name, key)
 
 
+@pytest.mark.slow
 def test_two_selectors_meet_the_same_errors_and_another_seed_others(tmp_path):
     one, two, other = (
         quick(tmp_path / name, DOUBT, *changes).manifest
@@ -127,6 +128,7 @@ def test_two_selectors_meet_the_same_errors_and_another_seed_others(tmp_path):
     assert all(mine.factor != theirs.factor for mine, theirs in pairs)
 
 
+@pytest.mark.slow
 def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     plain = quick(tmp_path / "plain")
     zero = quick(tmp_path / "zero", "fleet.uncertainty={inferred: 0, measured: 0}")
@@ -137,6 +139,7 @@ def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     assert plain.manifest.device_figures == zero.manifest.device_figures == ()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_errors(tmp_path):
     def interrupt(progress: Progress) -> None:
         if progress.round == 2:
@@ -155,6 +158,7 @@ def test_a_resumed_run_has_the_same_errors(tmp_path):
     assert resumed.manifest.device_figures == whole.manifest.device_figures != ()
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_figures_with_errors_and_only_then(tmp_path, without_figures):
     plain, drawn = quick(tmp_path / "plain"), quick(tmp_path / "drawn", DOUBT)
     page, other = (write_report(done).read_text(encoding="utf-8") for done in (drawn, plain))

@@ -23,6 +23,7 @@ IN_PART = ["server.interruption={kind: partial, max_pause_s: 60, min_fraction: 0
 BUFFERED = ["server.max_staleness=0", "server.deadline_s=4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "changes", "rounds", "train", "fates"),
     [

@@ -27,6 +27,7 @@ def run_of(out: Path, *changes: str) -> Run:
     return run(load("quickstart", [*SMALL, *changes]), out=out, workers=1)
 
 
+@pytest.mark.slow
 def test_steps_that_are_whole_epochs_give_the_same_bytes(tmp_path):
     # 1,437 training digits are 119 or 120 for each of 12 clients: 15 batches of 8.
     even = ["task.partition={kind: iid}", NO_DEADLINE]
@@ -76,6 +77,7 @@ def test_selectors_that_count_work_run_by_steps(selector, tmp_path):
         assert (delivered["train_flop"] == flop).all()
 
 
+@pytest.mark.slow
 def test_gpfl_s_last_gradient_downloads_nothing_and_uploads_a_gradient(tmp_path):
     done = run_of(
         tmp_path / "gpfl",

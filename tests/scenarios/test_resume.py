@@ -124,6 +124,7 @@ def test_another_seed_gives_another_run(tmp_path: Path) -> None:
     assert one != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["serial", "stacked"])
 def test_the_number_of_processes_that_train_changes_no_byte(kind: str, tmp_path: Path) -> None:
     one, two = (

@@ -38,6 +38,7 @@ def test_waiting_is_charged_unless_a_scenario_says_otherwise_which_is_another_wo
     assert usual.world_hash != free.world_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_column_is_there_where_waiting_is_charged(runs, name):
     charged, free = (runs[name, idle] for idle in ("charged", "not_charged"))

@@ -356,6 +356,7 @@ def test_of_many_faults_the_first_are_listed_and_the_others_counted():
     assert lines[20:] == ["... and 980 more"]
 
 
+@pytest.mark.slow
 def test_words_are_compared_for_the_first_faults_only(monkeypatch):
     """A bounded number of words, however many there are: comparing costs their lengths' product."""
     compared, slips = [], spelling._slips
@@ -470,6 +471,7 @@ def subclasses_of(cls):
         yield from subclasses_of(below)
 
 
+@pytest.mark.slow
 def test_whatever_pydantic_may_find_is_said_in_our_words():
     for module in pkgutil.walk_packages(fleetsim.__path__, "fleetsim."):
         importlib.import_module(module.name)

@@ -202,6 +202,7 @@ def test_all_bad_overrides_are_told_at_once():
     assert len(caught.value.faults) == 2
 
 
+@pytest.mark.slow
 @given(st.lists(st.text() | st.text("ab.=[]\"'{}:0 *&"), max_size=3))
 def test_any_override_is_applied_or_refused(changes):
     try:
@@ -267,6 +268,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES, VALUES)
 def test_equal_data_hash_alike_and_other_data_do_not(one, other):
     assert (content_hash(one) == content_hash(other)) == (one == other)

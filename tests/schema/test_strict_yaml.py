@@ -356,6 +356,7 @@ DATA = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)  # each of up to ten values; generating them takes the time
 @given(st.dictionaries(TEXT, DATA, min_size=1))
 def test_what_is_written_reads_back_with_the_same_values_types_and_order(data):
@@ -371,6 +372,7 @@ def test_safe_text_has_no_quotes_tuples_are_lists_and_values_used_twice_are_writ
     )
 
 
+@pytest.mark.slow
 def test_a_long_key_and_a_long_list_are_written_and_read_back():
     data = {"x" * 2000: {"y'" * 999: 1}, "clients": list(range(20_000)), "all": [{"z" * 1500: 2}]}
 

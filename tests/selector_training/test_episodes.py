@@ -47,6 +47,7 @@ def same(one, other) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EAGER)
 def test_training_in_two_calls_is_training_in_one(kind, tmp_path):
     one = trained(kind, tmp_path / "one.safetensors", 2)
@@ -63,6 +64,7 @@ def test_training_in_two_calls_is_training_in_one(kind, tmp_path):
     assert not same(first.weights[clients], two.file.weights[clients])
 
 
+@pytest.mark.slow
 def test_weights_of_certain_clients_are_used_for_these_alone(tmp_path):
     path = tmp_path / "favor.safetensors"
     trained("favor", path, 1)
@@ -81,6 +83,7 @@ def test_weights_of_certain_clients_are_used_for_these_alone(tmp_path):
         scenario_of("favor", *frozen, "task.partition.alpha=0.4")
 
 
+@pytest.mark.slow
 def test_weights_for_any_clients_are_learned_on_other_clients_in_every_episode(tmp_path):
     path = tmp_path / "fedmarl.safetensors"
     made = trained("fedmarl", path, 2)
@@ -93,6 +96,7 @@ def test_weights_for_any_clients_are_learned_on_other_clients_in_every_episode(t
     scenario_of("fedmarl", *frozen, "seed=9", "fleet.size=20")
 
 
+@pytest.mark.slow
 def test_the_costs_of_the_episodes_are_on_record(tmp_path):
     path = tmp_path / "autofl.safetensors"
     made = trained("autofl", path, 2)
@@ -114,6 +118,7 @@ def test_the_costs_of_the_episodes_are_on_record(tmp_path):
     assert made.episodes[0].accuracy == alone.rounds["accuracy"].iloc[-1]
 
 
+@pytest.mark.slow
 def test_an_interrupted_episode_is_repeated(tmp_path):
     path = tmp_path / "one.safetensors"
 
@@ -171,6 +176,7 @@ def test_a_selector_that_does_not_learn_is_refused(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_what_was_learned_is_saved_as_plain_arrays(tmp_path):
     trained("fedmarl", tmp_path / "one.safetensors", 1)
     saved = read_weights(str(tmp_path / "one.safetensors.training"))

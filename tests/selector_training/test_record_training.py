@@ -49,6 +49,7 @@ def overrides_of(*more: str) -> list[str]:
     return [f"{key}={value}" for key, value in SHORT.items()] + list(more)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_well_held_out_records_are_ranked(trained):
     _, output = trained
 
@@ -56,6 +57,7 @@ def test_the_command_says_how_well_held_out_records_are_ranked(trained):
     assert "shuffled scores" in output
 
 
+@pytest.mark.slow
 def test_the_weights_are_used_in_runs_of_other_seeds_with_these_clients(trained, tmp_path):
     path, _ = trained
     frozen = [
@@ -85,6 +87,7 @@ def test_show_prints_origin_and_costs(trained):
         assert f"{key}: {value}" in shown.output
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_when_it_is_repeated(tmp_path):
     records = Records.of(
         [[0, 1], [1, 2], [2, 3], [0, 3]], [0.1, 0.4, 0.3, 0.2], [1.0] * 4, [2.0] * 4

@@ -53,6 +53,7 @@ def four_runs(tmp_path_factory):
     return made(tmp_path_factory.mktemp("home"), STUDY)
 
 
+@pytest.mark.slow
 def test_a_record_is_a_round_counted_by_hand(four_runs):
     study, store = four_runs
 
@@ -121,6 +122,7 @@ def test_a_run_that_is_missing_is_named_with_the_command(four_runs, tmp_path):
         collected(study, RunStore(tmp_path), Wanted())
 
 
+@pytest.mark.slow
 def test_a_record_may_be_a_whole_run_of_a_fixed_set(tmp_path):
     study, store = made(tmp_path, FIXED)
 
@@ -140,6 +142,7 @@ def test_whole_runs_of_changing_sets_are_refused(four_runs):
         collected(study, store, Wanted(form="run"))
 
 
+@pytest.mark.slow
 def test_runs_without_validation_accuracy_are_refused(tmp_path):
     study, store = made(tmp_path, FIXED, 'overrides."evaluate.validation_fraction"=0.0')
 

@@ -105,6 +105,7 @@ def slots_to_best(sets) -> int:
     return max(others, default=0) + 1
 
 
+@pytest.mark.slow
 def test_the_conventional_bandit_finds_it_once_it_has_played_all_sets(play):
     """15 sets, each once; then the best is 33/360 ahead, and what is won by having been played less
     is at most .01 sqrt(ln 18) = .017. It has missed 8 times 33/360 and 6 times 55/360."""
@@ -118,6 +119,7 @@ def test_the_conventional_bandit_finds_it_once_it_has_played_all_sets(play):
     assert missed[-1] == pytest.approx(missed[14], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "are_grouped"), [(1, False), (2, True)])
 def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_grouped, play):
     """Three groups. If 0 and 1 are in one, their set begins with the best estimate: slot 4. If not,

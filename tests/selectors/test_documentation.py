@@ -55,6 +55,7 @@ def test_the_words_that_the_pages_name_are_in_the_contract():
         assert word in members, f"{owner}.{word}"
 
 
+@pytest.mark.slow
 def test_the_example_selector_runs():
     result = doctest.testfile(str(PAGE), module_relative=False)
 

@@ -55,6 +55,7 @@ STATES = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)  # each of up to nine arrays; generating them takes the time
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=1, max_size=4), STATES, min_size=1))
 def test_what_is_written_is_read(weights):

@@ -69,6 +69,7 @@ class Watched:
         self.selector.observe(outcome)
 
 
+@pytest.mark.slow
 def test_afl_is_told_what_the_first_of_several_epochs_lost(tmp_path):
     changes = [*QUICK, "task.local.epochs=3", "server.selector={kind: afl}"]
     scenario = load("quickstart", changes)
@@ -101,6 +102,7 @@ def test_divfl_uploads_gradients_of_all_and_then_of_those_chosen(tasks_of):
     assert (trained.download_byte == 0).all()
 
 
+@pytest.mark.slow
 def test_fedcor_warms_up_and_then_plays_a_shadow_round(tasks_of):
     tasks = tasks_of("{kind: fedcor, warm_up_rounds: 2, interval_rounds: 3}")
     shadow = tasks[(tasks.purpose == "probe") & (tasks["round"] == 4)]

@@ -60,6 +60,7 @@ def probes(finished):
     return tasks[tasks["purpose"] == Purpose.PROBE.value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "changes", "upload_byte", "num_probed"),
     [
@@ -93,6 +94,7 @@ def test_what_is_asked_is_charged_and_the_model_learns(
     assert finished.rounds["accuracy"].iloc[-1] > 0.3
 
 
+@pytest.mark.slow
 def test_both_ways_to_know_the_divergence_choose_the_same_clients(tmp_path, play):
     chosen = []
     for place in ("server", "client"):

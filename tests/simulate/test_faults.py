@@ -37,6 +37,7 @@ class Lost(RandomSelector):
         return super().select(view)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad_round", [1, 4])
 def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_on(
     bad_round, scenario, whole, tmp_path
@@ -60,6 +61,7 @@ def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_o
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_training_that_diverges_is_refused_on_record_and_the_run_goes_on(scenario, tmp_path):
     # Every step multiplies the weights by 1 - 50: in some 25 of them they pass the largest float32.
     sgd = "task.local.optimizer={learning_rate: 50, weight_decay: 1}"
@@ -75,6 +77,7 @@ def test_training_that_diverges_is_refused_on_record_and_the_run_goes_on(scenari
     assert done.rounds.energy_wasted_j.sum() == pytest.approx(wasted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("present", "place", "num_kept"),
     [("checkpoint/state-3.npz", "checkpoint", 2), ("rounds.parquet", "", 6)],
@@ -103,6 +106,7 @@ def test_a_full_disk_is_one_line_and_what_was_saved_before_stands(
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["latest.json", "state-*.npz", "rounds-*.arrow"])
 def test_a_run_whose_checkpoint_is_damaged_can_still_be_read(pattern, scenario, whole, tmp_path):
     out = tmp_path / "run"
@@ -122,6 +126,7 @@ class Kill(BaseException):
     """Stands for SIGKILL."""
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_file_operation_is_ended_by_resume(scenario, tmp_path, monkeypatch):
     data = scenario.data() | {"stop": {"rounds": 2}}
     short = type(scenario).model_validate(data)

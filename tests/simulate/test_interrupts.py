@@ -27,6 +27,7 @@ def terminate(progress):
         signal.raise_signal(signal.SIGTERM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_rounds", [1, 4])
 def test_an_interrupt_keeps_every_finished_round_and_the_run_goes_on(
     every_rounds, scenario, whole, tmp_path
@@ -50,6 +51,7 @@ def test_an_interrupt_keeps_every_finished_round_and_the_run_goes_on(
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_on_another_platform_only_if_that_is_allowed(
     scenario, whole, tmp_path
 ):
@@ -78,6 +80,7 @@ def hears_ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize(
     ("number", "code", "says"),
@@ -118,6 +121,7 @@ def test_a_signal_says_how_to_go_on_and_the_run_does(
     assert resumed.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run_from_python_and_a_program_may_handle_it_itself(
     scenario, whole, tmp_path
 ):
@@ -136,6 +140,7 @@ def test_sigterm_ends_a_run_from_python_and_a_program_may_handle_it_itself(
     assert other.manifest.digest == whole.manifest.digest
 
 
+@pytest.mark.slow
 def test_a_second_sigterm_does_not_cut_short_what_is_saved_for_the_first(
     scenario, whole, tmp_path, monkeypatch
 ):
@@ -154,6 +159,7 @@ def test_a_second_sigterm_does_not_cut_short_what_is_saved_for_the_first(
     assert open_run(out).rounds.equals(whole.rounds.head(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["nothing", "an empty folder", "a folder half made"])
 def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     where, scenario, whole, tmp_path
@@ -181,6 +187,7 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     assert {path: path.stat().st_mtime_ns for path in out.glob("*")} == written
 
 
+@pytest.mark.slow
 def test_a_requeued_job_without_a_folder_of_its_own_has_one_run(
     scenario, whole, tmp_path, monkeypatch
 ):
@@ -193,6 +200,7 @@ def test_a_requeued_job_without_a_folder_of_its_own_has_one_run(
     assert [run.manifest.digest for run in runs] == [whole.manifest.digest] * 2
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_path, monkeypatch):
     out = tmp_path / "run"
     with monkeypatch.context() as patch:

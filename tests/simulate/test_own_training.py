@@ -66,6 +66,7 @@ def interrupted(path: Path, folder: Path, changes: list[str], after: int) -> Non
         run(load(path, changes), out=folder, workers=1, on_progress=stop)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scaffold", "feddyn", "ditto"])
 def test_a_resumed_run_and_two_workers_give_the_same_bytes(path: Path, name: str) -> None:
     whole = run(load(path, kind(name)), out=path.parent / "whole", workers=1)
@@ -76,6 +77,7 @@ def test_a_resumed_run_and_two_workers_give_the_same_bytes(path: Path, name: str
     assert whole.manifest.digest == two.manifest.digest == resumed.manifest.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "own", "server"), [("scaffold", "control", "control"), ("feddyn", "gradient", "h")]
 )
@@ -97,6 +99,7 @@ def test_the_servers_arrays_are_the_mean_of_all_clients(
     )
 
 
+@pytest.mark.slow
 def test_extra_arrays_take_their_bytes_seconds_and_joules(path: Path) -> None:
     """SCAFFOLD sends as much again both ways; FedDyn and Ditto nothing, but Ditto trains twice."""
     plain, scaffold, feddyn, ditto = (
@@ -127,6 +130,7 @@ def test_extra_arrays_take_their_bytes_seconds_and_joules(path: Path) -> None:
     assert phone[2].compute_s == phone[0].compute_s
 
 
+@pytest.mark.slow
 def test_metrics_are_a_column_of_tasks(path: Path) -> None:
     ditto = run(load(path, kind("ditto")), out=path.parent / "ditto", workers=1)
     rows = ditto.tasks[ditto.tasks.outcome == "delivered"]
@@ -139,6 +143,7 @@ def test_metrics_are_a_column_of_tasks(path: Path) -> None:
     assert open_run(ditto.folder).tasks.train_metrics.notna().any()
 
 
+@pytest.mark.slow
 def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
     """On samples that clients of two digits each held out, their own models beat the global one."""
     changes = [*kind("ditto"), "stop.rounds=12", "task.holdout_fraction=0.3"]

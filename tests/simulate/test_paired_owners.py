@@ -156,6 +156,7 @@ def test_a_data_set_without_people_is_refused():
         )
 
 
+@pytest.mark.slow
 def test_real_people_have_their_own_minutes(real_data, real_trace, tmp_path):
     data, trace = real_data("extrasensory-har"), real_trace("extrasensory")
     changes = {

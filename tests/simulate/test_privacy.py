@@ -29,6 +29,7 @@ def done(tmp_path_factory):
     return run(load("quickstart-private", SMALL), out=folder, on_progress=told.append), told
 
 
+@pytest.mark.slow
 def test_epsilon_grows_with_each_round_and_is_shown(done):
     made, told = done
     spent = made.rounds["epsilon"].tolist()
@@ -55,6 +56,7 @@ def test_epsilon_counts_the_selected_among_the_eligible(done):
     assert made.epsilon == accountant.epsilon
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_goes_on_with_the_same_noise_and_epsilon(done, tmp_path):
     made, _ = done
 
@@ -70,6 +72,7 @@ def test_a_run_that_stopped_goes_on_with_the_same_noise_and_epsilon(done, tmp_pa
     assert again.manifest.digest == made.manifest.digest
 
 
+@pytest.mark.slow
 def test_without_training_or_privacy_there_is_no_epsilon(tmp_path):
     untrained = run(load("quickstart-private", SMALL), out=tmp_path / "a", train=False)
     plain = run(load("quickstart-private", (*SMALL, "server.privacy=null")), out=tmp_path / "b")

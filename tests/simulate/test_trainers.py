@@ -20,6 +20,7 @@ def runs(tmp_path_factory) -> dict[str, Run]:
     }
 
 
+@pytest.mark.slow
 def test_the_manifest_says_who_trained(runs, tmp_path):
     untrained = run(load("quickstart", SMALL), out=tmp_path / "run", train=False)
 

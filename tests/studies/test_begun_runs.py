@@ -53,6 +53,7 @@ def test_a_begun_run_continues(study, tmp_path):
     assert finished(study, tmp_path / "run") == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_run_begun_on_another_platform_begins_anew(study, tmp_path):
     folder = tmp_path / "run"
     begun(study, folder)

@@ -61,6 +61,7 @@ def test_arms_of_a_bundled_study_meet_the_same_world(name):
         assert run.scenario.world_hash == worlds[run.condition, run.seed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
     is_on_digits = bundled_study(name).runs[0].scenario.task.dataset.kind == "digits"

@@ -40,6 +40,7 @@ def home(complete, tmp_path):
     return shutil.copytree(complete, tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
 
@@ -53,6 +54,7 @@ def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
         assert found.manifest.digest == alone.manifest.digest
 
 
+@pytest.mark.slow
 def test_only_missing_runs_are_made(home, tmp_path):
     executor = AtOnce()
 
@@ -64,6 +66,7 @@ def test_only_missing_runs_are_made(home, tmp_path):
     assert executor.num_tasks == 2
 
 
+@pytest.mark.slow
 def test_two_studies_share_runs(home, tmp_path):
     other = carried_out(
         loaded(tmp_path, name="other", arms={"also random": {}, "of 6": {"server.cohort": 6}}), home
@@ -72,6 +75,7 @@ def test_two_studies_share_runs(home, tmp_path):
     assert (other.num_found, other.num_made) == (2, 2)
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_repeated_after_the_others(tmp_path):
     watcher, executor = Silent(), AtOnce(OSError(28, "disk full"))
 
@@ -84,6 +88,7 @@ def test_a_failed_run_is_repeated_after_the_others(tmp_path):
     assert watcher.events[-1] == ("finished", "random, seed 1")
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     fault = DataError("net.csv:3: broken; repair it")
@@ -140,6 +145,7 @@ def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name,
         }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
 def test_a_damaged_run_is_set_aside_and_carried_out_again(home, tmp_path, name, damage, says):
     study, store, watcher = loaded(tmp_path), RunStore(home), Silent()
@@ -165,6 +171,7 @@ def test_a_damaged_run_is_set_aside_and_carried_out_again(home, tmp_path, name, 
     assert tables_of(study, store).runs["status"].eq("done").all()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(home, tmp_path):
     study, store = loaded(tmp_path), RunStore(home)
     folder = store.folder(study.runs[0])
@@ -192,6 +199,7 @@ def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_o
     assert (done.num_found, done.num_made) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
     rounds = {"fleet.size": 12, "server.cohort": 3, "stop.rounds": 3}
     study, store = loaded(tmp_path, overrides=rounds), RunStore(tmp_path / "home")
@@ -209,6 +217,7 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
 
 
+@pytest.mark.slow
 def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):
     watcher = Silent()
 
@@ -218,6 +227,7 @@ def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):
     assert ("repeated", "random, seed 1: its executor has cancelled it") in watcher.events
 
 
+@pytest.mark.slow
 def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     carried_out(study, store.home, AtOnce(OSError("a"), None, None, None, OSError("b")))
@@ -228,6 +238,7 @@ def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):
     assert tables_of(study, store).runs["status"].eq("done").all()
 
 
+@pytest.mark.slow
 def test_files_of_another_run_are_not_accepted(tmp_path):
     class Mixed(AtOnce):
         """Returns the tasks of the first run with every manifest."""
@@ -254,6 +265,7 @@ def test_a_study_is_not_executed_twice_at_a_time(tmp_path):
         carried_out(study, store.home)
 
 
+@pytest.mark.slow
 def test_own_files_travel_and_the_run_says_where_they_are_here(tmp_path):
     own = tmp_path / "here" / "mine.yaml"
     own.parent.mkdir()

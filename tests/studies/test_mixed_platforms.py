@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
@@ -12,6 +14,7 @@ from fleetsim.studies.run_store import RunStore
 from tests.studies.small_studies import AtOnce, Silent, loaded
 
 
+@pytest.mark.slow
 def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     execute(study, store, RemoteTasks(AtOnce()), Silent())
@@ -34,6 +37,7 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     assert "0.0.1: 1" in versions
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_left_out(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     execute(study, store, RemoteTasks(AtOnce()), Silent())

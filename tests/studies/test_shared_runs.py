@@ -56,6 +56,7 @@ def other_process(folder: Path):
         yield held
 
 
+@pytest.mark.slow
 def test_the_result_of_another_process_is_taken(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     first, executor = study.runs[0], AtOnce()
@@ -76,6 +77,7 @@ def test_the_result_of_another_process_is_taken(tmp_path):
     assert watcher.events[-1] == ("finished", "random, seed 1")
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_ends_without_a_result_is_begun_here(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
 
@@ -88,6 +90,7 @@ def test_a_run_whose_process_ends_without_a_result_is_begun_here(tmp_path):
     assert kinds == ["waiting", "started", "finished"]
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_begins_meanwhile_is_not_a_failure(tmp_path):
     study, store = loaded(tmp_path, seeds=[1], arms={"random": {}}), RunStore(tmp_path / "home")
     folder = store.folder(study.runs[0])
@@ -125,6 +128,7 @@ def test_a_run_that_another_process_has_completed_is_kept(tmp_path):
         receive(files, second, store.folder(second))
 
 
+@pytest.mark.slow
 def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     execute(study, store, RemoteTasks(AtOnce()), Silent())
@@ -154,6 +158,7 @@ def test_lines_say_that_another_process_makes_a_run(tmp_path):
     assert said[2].startswith("0 of 1 runs done, 1 made by another process")
 
 
+@pytest.mark.slow
 def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_it(tmp_path):
     """None of them is told that there is an unfinished run."""
     scenario = loaded(tmp_path).runs[0].scenario

@@ -26,6 +26,7 @@ def factors(seed: int = 1, *, sd: float = 0.3, key: str = "power.idle_awake_w") 
     return np.array([errors.factor("device", f"d{n}", key, is_inferred=True) for n in range(SIZE)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sd", [0.05, 0.3, 1.0])
 def test_factors_are_log_normal_with_the_stated_spread(sd):
     """A spread 2 % off moves the mean of the squares by 4 %, beyond the interval."""
@@ -49,6 +50,7 @@ def test_the_mark_of_a_figure_decides_its_spread():
     assert_mean(np.log(measured) ** 2, 0.05**2, 2.0 * 0.05**4, within=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [{"seed": 2}, {"key": "power.train_above_idle_w"}],
@@ -60,6 +62,7 @@ def test_factors_of_other_addresses_are_independent(other):
     assert_uncorrelated(1.0 + one, 1.0 + two)
 
 
+@pytest.mark.slow
 def test_at_a_spread_of_one_a_figure_in_twenty_is_off_by_a_factor_of_seven():
     """The sentence in the settings: at 1 a figure in twenty is off by a factor of 7 or more."""
     is_far = np.abs(np.log(factors(sd=1.0))) > math.log(7.0)

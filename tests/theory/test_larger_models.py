@@ -68,6 +68,7 @@ def assert_never_less(
     assert large_j >= small_j * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @given(
     device=any_device,
     work=any_work,
@@ -126,6 +127,7 @@ def test_more_flop_alone_never_take_less(
     assert_never_less(device, work, cost, larger)
 
 
+@pytest.mark.slow
 @given(device=any_device, work=any_work, cost=COSTS)
 def test_a_thousandth_more_flop_and_parameters_take_less_than_a_hundredth_more(
     device: DeviceProfile, work: Work, cost: ModelCost

@@ -19,6 +19,7 @@ Z = 4.0
 MEAN_S = 3600.0 / 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_clients", "num_rounds"), [(5, 800), (20, 400)])
 def test_the_mean_round_time_is_the_mean_task_time_times_the_harmonic_number(
     tiny, num_clients, num_rounds

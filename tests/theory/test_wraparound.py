@@ -9,6 +9,7 @@ from math import floor
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def schedule_from(tables: list[list[bool]], shifts_s: list[int]) -> Schedule:
     return Schedule.of(steps, is_true[kept])
 
 
+@pytest.mark.slow
 @given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times, data=st.data())
 def test_states_and_next_changes_equal_the_table(tables, asked, data):
     usage = build_usage(
@@ -152,6 +154,7 @@ def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, d
     assert [alone[i] for i in range(len(queries))] == expected
 
 
+@pytest.mark.slow
 @given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times)
 def test_the_state_at_the_next_change_is_another_and_it_is_later(tables, asked):
     usage = build_usage(trace_from(tables), seed=1, has_people=np.ones(1, dtype=bool), shift="none")
@@ -170,6 +173,7 @@ def test_the_state_at_the_next_change_is_another_and_it_is_later(tables, asked):
         )
 
 
+@pytest.mark.slow
 @given(
     lives=st.lists(
         st.tuples(
@@ -199,6 +203,7 @@ def test_a_schedule_equals_the_table_for_any_shift_and_order(lives, asked):
             assert true_s[at] == soonest
 
 
+@pytest.mark.slow
 @given(
     table=st.lists(st.booleans(), min_size=1, max_size=MOST_SPAN_S),
     shift_s=st.integers(0, 3 * MOST_SPAN_S),

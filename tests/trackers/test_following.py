@@ -63,6 +63,7 @@ def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
     assert ended == EndedRun(tmp_path / "run", "done", "4 rounds done", done.manifest.digest)
 
 
+@pytest.mark.slow
 def test_trackers_change_no_byte_of_the_folder(tmp_path):
     plain, tracked = made(tmp_path / "a"), made(tmp_path / "b", Notes(), Notes())
 
@@ -72,6 +73,7 @@ def test_trackers_change_no_byte_of_the_folder(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
     """Interrupted after round 3, with all three saved: the next that is told is the fourth."""
     first, second = Notes(), Notes()
@@ -92,6 +94,7 @@ def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
     assert second.ended[0].status == "done"
 
 
+@pytest.mark.slow
 def test_another_folder_or_scenario_is_another_run(tmp_path):
     notes = Notes()
     made(tmp_path / "a", notes)
@@ -100,6 +103,7 @@ def test_another_folder_or_scenario_is_another_run(tmp_path):
     assert notes.begun[0].identity != notes.begun[1].identity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["begin", 1, 3])
 def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_path, at):
     other = Notes()
@@ -114,6 +118,7 @@ def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_pa
     assert [ended.status for ended in other.ended] == ([] if at == "begin" else ["failed"])
 
 
+@pytest.mark.slow
 def test_a_tracker_that_fails_at_the_end_leaves_a_complete_run(tmp_path):
     other = Notes()
     with pytest.raises(TrackerError, match=r"Notes\.end failed: .*the run is complete in"):
@@ -133,6 +138,7 @@ def test_a_tracker_that_fails_when_a_run_is_interrupted_leaves_a_note(tmp_path):
     assert any("Notes.end failed" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.slow
 def test_a_complete_run_tells_nobody(tmp_path):
     made(tmp_path / "run")
     notes = Notes()

@@ -81,6 +81,7 @@ def test_latencies_and_single_connections_are_medians_of_the_raw_tests(
     assert np.percentile(window_mib, [25, 75]) == pytest.approx([7.3, 7.9], abs=0.06)
 
 
+@pytest.mark.slow
 def test_pings_in_ireland_are_the_round_trip_of_3g(real_trace: Callable[[str], Path]) -> None:
     pings = [
         float(row["ping_avg_ms"])

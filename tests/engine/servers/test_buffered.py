@@ -161,6 +161,7 @@ def num_calls(run) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closes", [{"buffer_size": 2}, {"window_s": 1e7}], ids=str)
 def test_a_server_to_which_nobody_delivers_works_in_proportion_to_its_tasks(tiny, closes):
     counts = {}
@@ -249,6 +250,7 @@ def busy_world(tiny, *, closes, crash_per_hour=4.0):
     tiny.stop = {"rounds": 12}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "interruption",
     [
@@ -274,6 +276,7 @@ def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes, interrupt
         assert any(0.0 < (row.completed_fraction or 0.0) < 1.0 for row in whole.tasks)
 
 
+@pytest.mark.slow
 def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(tiny):
     """Also when resumed: the rate of the round of the resume would give other models."""
     busy_world(tiny, closes={"buffer_size": 3})
@@ -284,6 +287,7 @@ def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(t
 
 
 # Ten examples: each is a run of six rounds.
+@pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),

@@ -290,6 +290,7 @@ def test_a_resumed_run_charges_the_same_waits(tiny, battery):
 
 
 # Ten examples: each is a run of six rounds.
+@pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),

@@ -344,6 +344,7 @@ stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, 
 
 
 # Forty examples: each builds a fleet and walks 200 seconds.
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stays=stays,
@@ -543,6 +544,7 @@ def busy_world(fleet: Fleet) -> World:
 
 
 # Three examples of each policy: each lays the tasks out one by one, twice.
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @settings(max_examples=3)
 @example(seed=18, cut_share=1.0, enough=9, drains=False)

@@ -141,6 +141,7 @@ def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
     np.testing.assert_allclose(numbers(together), numbers(alone), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
 @given(
     seed=st.integers(1, 10**6),
@@ -208,6 +209,7 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
             assert left_j >= cutoff_j
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
 @given(
     samples=st.lists(st.integers(1, 300), min_size=8, max_size=8),

@@ -34,6 +34,7 @@ KINDS: list[dict[str, Any]] = [
 
 
 # Few examples: each lays 24 tasks out one by one.
+@pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), cut_share=st.floats(0.0, 1.1), enough=st.integers(1, 12))
 def test_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, enough):
@@ -44,6 +45,7 @@ def test_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, enough):
         go_together_as_alone(worlds, tasks, cut_share=cut_share, enough=enough)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "links", [None, {"cells": 2, "cell_up_bit_per_s": 2e7, "cell_down_bit_per_s": 3e7}]
 )
@@ -122,6 +124,7 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
     assert late.energy_j[Component.COMPUTE] == pytest.approx(3.3 * alone_s)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), deadline_s=st.floats(1.0, 60.0))
 def test_what_ends_before_the_deadline_is_as_if_there_were_none(tiny, seed, deadline_s):

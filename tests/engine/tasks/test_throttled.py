@@ -37,6 +37,7 @@ def throttled(tiny: Tiny, *, size: int = 12, seed: int = 1) -> Tiny:
 
 
 # Few examples: each lays 24 tasks out one by one.
+@pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), cut_share=st.floats(0.0, 1.1), clock=st.floats(0.3, 1.0))
 def test_throttled_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, clock):
@@ -104,6 +105,7 @@ def test_a_rested_phone_trains_faster_than_one_that_has_just_trained(tiny):
     assert took_s[2] == pytest.approx(took_s[0], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["synchronous", "buffered"])
 def test_a_run_resumed_anywhere_remembers_credits_and_heat(tiny, mode):
     throttled(tiny, size=8)

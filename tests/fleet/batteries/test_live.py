@@ -272,6 +272,7 @@ def lines_of(record: list[tuple[int, bool, float]]) -> str:
 SLOWLY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.slow
 @SLOWLY
 @given(
     battery=curves(),
@@ -302,6 +303,7 @@ def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_
         assert put_in_j == pytest.approx(out_j, abs=1e-6)
 
 
+@pytest.mark.slow
 @SLOWLY
 @given(
     battery=curves(),

@@ -55,6 +55,7 @@ def test_an_idle_battery_never_holds_more_than_its_capacity():
     assert after(capacity_j - 10.0, 100.0) == pytest.approx(capacity_j)
 
 
+@pytest.mark.slow
 @given(
     st.floats(0, 100),
     st.lists(st.tuples(st.floats(0.1, 20), st.floats(0, 5)), min_size=1, max_size=5),

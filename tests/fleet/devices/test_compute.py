@@ -279,6 +279,7 @@ def laid_out(start_s: float, steps: list[tuple[float, float]]) -> list[tuple[flo
     return list(zip([*ends_s[:-1], math.inf], [load for _, load in steps], strict=True))
 
 
+@pytest.mark.slow
 @given(st.floats(0.0, 1e6), st.floats(1e-3, 1e5), st.floats(0.1, 50.0), load_steps)
 def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
     start_s: float, work_s: float, power_w: float, steps: list[tuple[float, float]]
@@ -296,6 +297,7 @@ def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
     )
 
 
+@pytest.mark.slow
 @given(st.floats(1e-3, 1e5), load_steps, st.floats(0.0, 1.0))
 def test_less_load_never_ends_later(
     work_s: float, steps: list[tuple[float, float]], share: float

@@ -93,6 +93,7 @@ def second_by_second(launch: float, earned: float, use: float, seconds: int) -> 
     return launch, earned
 
 
+@pytest.mark.slow
 @given(balances, stretches)
 def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(
     balance: tuple[float, float], stretches: list[tuple[float, int]]

@@ -116,6 +116,7 @@ def test_the_extension_in_the_docs_loads(tmp_path: Path) -> None:
     assert ours.title == "Pixel 6 of our laboratory"
 
 
+@pytest.mark.slow
 def test_the_list_of_devices_fits_a_hundred_columns() -> None:
     lines = CliRunner().invoke(app, ["list", "devices"]).stdout.split("\n\n")[0].splitlines()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fleetsim.fleet.network.arrivals import Arrivals, SuccessSettings, build_arrivals
 from tests.theory.intervals import assert_share, assert_uncorrelated
@@ -44,6 +45,7 @@ def test_uploads_arrive_as_often_as_the_client_s_probability_says() -> None:
         assert_share(arrived[arrivals.probability == theta], theta, within=0.05)
 
 
+@pytest.mark.slow
 def test_uploads_of_one_client_are_independent() -> None:
     arrivals = arrivals_of((0.5, 1.0))
     first, second = (2.0 * arrive(arrivals, 0, number) for number in (1, 2))

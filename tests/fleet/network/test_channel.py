@@ -227,6 +227,7 @@ LAWS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @given(
     client=st.integers(0, 3),
     direction=st.sampled_from(Direction),
@@ -521,6 +522,7 @@ def test_the_limits_of_the_settings_stay_finite(is_loud: bool) -> None:
     assert_well_formed(laid_out)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=6))
 def test_a_gain_is_the_same_whatever_was_asked_for_before(windows: list[tuple[int, int]]) -> None:
     """Windows (first block, how many) before, within and across those that were drawn already."""

@@ -32,6 +32,7 @@ TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
 # --- rates ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     NET_TRACES,
     st.lists(
@@ -114,6 +115,7 @@ def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
     assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
 
 
+@pytest.mark.slow
 @given(
     trace=NET_TRACES,
     client=st.integers(0, 3),
@@ -203,6 +205,7 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
 
 
 # An example takes 60 ms: short steps are asked for again and again.
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(NET_TRACES, st.integers(2, 9))
 def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_steps: int) -> None:

@@ -202,6 +202,7 @@ def test_monotone(
     assert took_s <= min(longer, larger, slower) * slack
 
 
+@pytest.mark.slow
 @given(RTT_S, st.floats(1.0, 1e9), RATE, st.floats(0.0, 1e4))
 def test_steps_take_as_long_as_the_closed_form_and_longer_than_without_transport(
     rtt_s: float, bit: float, rate: float, start_s: float
@@ -218,6 +219,7 @@ def test_steps_take_as_long_as_the_closed_form_and_longer_than_without_transport
     )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(1e-3, 0.5), st.floats(0.0, 1e6)), min_size=1, max_size=8),
     st.floats(0.0, 0.3),

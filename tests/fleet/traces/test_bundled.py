@@ -41,6 +41,7 @@ def columns(trace: Trace | NetTrace) -> list[list[Any]]:
     return [trace.times_ms.tolist(), trace.down_bit_per_s.tolist(), trace.up_bit_per_s.tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_its_script_makes_the_first_records_whatever_their_number(name: str) -> None:
     made, there = columns(script_of(name).generate(3)), columns(trace_of(name))

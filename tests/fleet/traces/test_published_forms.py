@@ -254,6 +254,7 @@ WAYS: dict[str, list[Callable[[Path, Path], object]]] = {
 SPLICES = [b"", b",", b"\n", b'"', b"-", b"9" * 25, b"nan", b"\xff", b"[", b"null", b"1e400", b"\0"]
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(sorted(GOOD)),
     st.lists(

@@ -15,6 +15,7 @@ from fleetsim.fleet.traces.table_import import TableOptions
 from fleetsim.fleet.traces.usage.files import read_trace
 
 
+@pytest.mark.slow
 def test_the_irish_table_has_as_many_samples_as_different_seconds(real_trace, tmp_path):
     source = real_trace("net-5g-irish") / "samples.csv.gz"
     columns = TableOptions(
@@ -41,6 +42,7 @@ def test_the_irish_table_has_as_many_samples_as_different_seconds(real_trace, tm
     assert sorted(found.tolist()) == pytest.approx(sorted(means))
 
 
+@pytest.mark.slow
 def test_a_table_of_extrasensory_is_what_its_own_reader_reads(real_trace, tmp_path):
     source = real_trace("extrasensory") / "states-dev.csv.gz"
     columns = TableOptions(
@@ -60,6 +62,7 @@ def test_a_table_of_extrasensory_is_what_its_own_reader_reads(real_trace, tmp_pa
     assert charging[0] == pytest.approx(charging[1], abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_of_flhetbench_keep_their_seconds(real_trace, tmp_path):
     source = real_trace("flash-flhetbench") / "intervals.csv.gz"
     columns = TableOptions(time="start_s", until="end_s", who=("user",))

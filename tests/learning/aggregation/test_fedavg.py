@@ -120,6 +120,7 @@ def test_the_order_of_arrival_does_not_show_in_a_single_bit() -> None:
     assert len(means) == 1
 
 
+@pytest.mark.slow
 @given(updates, st.integers(2, 1000))
 def test_only_proportions_of_samples_matter(values: Updates, factor: int) -> None:
     few = [report(client, vector, n) for client, (vector, n) in enumerate(values)]

@@ -181,6 +181,7 @@ def assert_moments_are_the_published_ones(images: object) -> None:
         assert found == pytest.approx(published, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
     data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
 
@@ -191,6 +192,7 @@ def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -
     assert_moments_are_the_published_ones(data.train_inputs)
 
 
+@pytest.mark.slow
 def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path]) -> None:
     data = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
 

@@ -487,6 +487,7 @@ def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, dtype: str, order: 
     assert found.tolist() == array.tolist()
 
 
+@pytest.mark.slow
 def test_an_array_that_unpacks_to_more_than_its_limit_is_told_before_memory_is_taken(
     tmp_path: Path,
 ) -> None:

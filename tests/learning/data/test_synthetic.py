@@ -155,6 +155,7 @@ def test_leaf_users_hold_five_samples_and_a_lognormal_up_to_a_thousand(
     assert (sizes.min() >= 5, sizes.max()) == (True, 1000)
 
 
+@pytest.mark.slow
 def test_leaf_models_are_multiples_of_one_that_spread_by_a_tenth() -> None:
     settings = SyntheticSettings(process="leaf", dimension=100, num_classes=50)
     models = [leaf_model(generate_user(settings, seed=5, user=user)) for user in range(NUM_USERS)]

@@ -122,6 +122,7 @@ def test_jobs_in_another_order_are_refused() -> None:
         schedule([job(range(2)), job(range(4))], 2, is_padded=True)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(1, 20), st.integers(1, 3), st.none() | st.integers(1, 9)),

@@ -59,6 +59,7 @@ def assert_as_serial(fleet: Fleet, kind: type[Kernel], chosen: LocalSettings) ->
     assert_equal(fleet, fleet.train(kind, chosen), fleet.train(Kernel, chosen))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, local_settings, st.sampled_from(HINGES))
 @example(SHAPES[2], [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], local(3), None)
 @example(SHAPES[0], [Client(7, 2, 0), Client(23, 1, 1)], local(3), "crammer-singer")
@@ -83,6 +84,7 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([(6, 5, 4), (6, 8, 5, 3), (30, 3, 2)]),
     clients_of_all_sizes,
@@ -101,6 +103,7 @@ def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
     assert_as_serial(chains(widths, clients, hinge), StackedKernel, chosen)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, local_settings)
 @example("batch norm", [Client(7, 2, 0), Client(23, 1, 1), Client(2, 3, 2)], EVERY_TERM)
 @example("batch norm", [Client(7, 2, 0, 2), Client(23, 3, 1, 9), Client(2, 3, 2)], EVERY_TERM)
@@ -186,6 +189,7 @@ def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
     assert_one_step(fleet, StackedKernel, local(23, 1.0, weight_decay=weight_decay), 1e-5)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
 @settings(max_examples=15)
 def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(

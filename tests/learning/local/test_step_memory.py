@@ -170,6 +170,7 @@ def test_torch_allocates_what_a_step_of_an_lstm_is_said_to_take() -> None:
 # --- fit: MNN on Snapdragon 855 phones ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mnn_on_phones_is_met_within_what_the_page_says() -> None:
     readings = measurements.table("mnn-memory")
     errors = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)

@@ -35,6 +35,7 @@ def test_matrices_lie_row_by_row_in_the_vector() -> None:
     assert module.bias.tolist() == [5, 6]
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=16, max_size=16))
 def test_any_vector_comes_back_from_the_module_as_it_went_in(values: list[float]) -> None:
     module = with_batch_norm()

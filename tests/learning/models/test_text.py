@@ -286,6 +286,7 @@ def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_al
 # --- training -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("is_sequence", [False, True])
 def test_training_on_one_sentence_learns_it_by_heart(

@@ -398,6 +398,7 @@ def test_a_client_moves_the_running_statistics_by_those_of_its_own_batches() -> 
     torch.testing.assert_close(module.norm1.running_var, 0.9 + 0.1 * values.var(1))  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_running_statistics_come_back_with_the_model_and_depend_on_nothing_else() -> None:
     model = ShuffleNetV2Settings(norm="batch")
     start = flatten(build(model, SMALL))
@@ -411,6 +412,7 @@ def test_running_statistics_come_back_with_the_model_and_depend_on_nothing_else(
 # --- gradients ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [ResNet18Settings(norm="batch"), ShuffleNetV2Settings()])
 def test_a_small_step_down_the_gradient_lowers_the_loss_by_its_square(model: ModelSettings) -> None:
     inputs, labels = noise(4, *SMALL).double(), torch.arange(4)

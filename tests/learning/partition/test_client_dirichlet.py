@@ -55,6 +55,7 @@ def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
     assert bound == pytest.approx([0.0, 0.98 - 0.002 / 0.9, 0.02 / 0.9], abs=1e-12)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=40)  # two linear programmes each
 @given(
     seed=st.integers(0, 10_000),
@@ -156,6 +157,7 @@ def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:
     assert extra.sum() < 4 * num_clients
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=40)
 @given(
     seed=st.integers(0, 500),

@@ -124,6 +124,7 @@ def probing_run(tmp_path_factory):
     return run(load("quickstart", [*SMALL, POW_D]), out=tmp_path_factory.mktemp("own") / "run")
 
 
+@pytest.mark.slow
 def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(probing_run, tmp_path):
     alike = run(
         load("quickstart", [*SMALL, POW_D, "task.holdout_from=everybody"]), out=tmp_path / "alike"

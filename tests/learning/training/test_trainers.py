@@ -35,6 +35,7 @@ LOGISTIC = LogisticSettings()
 # --- the plain kernel: what it learns -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
     trainer, base = trainer_of(model=TwoNNSettings(), data=data_of([np.arange(1437)]))
     trained = run(trainer, 0, base, work=Work(WorkKind.TRAIN, epochs=15))

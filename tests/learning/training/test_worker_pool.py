@@ -139,6 +139,7 @@ def test_a_killed_process_is_an_error_and_not_a_wait() -> None:
         Pool(kernel, 2).compute(jobs_of(base))
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_between_two_calls_is_an_error_too() -> None:
     kernel, base = kernel_of(Kernel)
     pool = Pool(kernel, 2)
@@ -186,6 +187,7 @@ def _program(is_killed: bool, pids: Connection) -> None:
     pool.begin(jobs_of(base))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize(("is_killed", "exit_code"), [(True, -9), (False, 0)])

@@ -154,6 +154,7 @@ some_tasks = st.lists(
 
 
 # Twenty examples: pandas takes 30 ms for one.
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(some_tasks, st.tuples(*[st.booleans()] * 4), st.sets(st.sampled_from(ledger.KEYS)))
 def test_sums_by_any_keys_are_all_the_joules(tasks, aggregated, keys) -> None:

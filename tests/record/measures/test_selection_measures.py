@@ -37,6 +37,7 @@ def test_without_tasks_no_round_waits():
     assert waiting_s(np.empty(0, dtype=np.int64), np.empty(0)).size == 0
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.lists(st.tuples(st.integers(1, 8), st.integers(0, n - 1)), max_size=20).map(

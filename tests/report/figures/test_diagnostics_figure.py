@@ -128,6 +128,7 @@ def test_names_of_any_selector_have_a_panel_each_up_to_a_limit_that_the_title_st
     assert "not shown" not in words(diagnostics(FAVOR))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1.0, [1.0, 2.0]])
 def test_a_single_round_can_be_drawn(value):
     figure = diagnostics(told({9: {"loss": value, "expected": 1.0, "realised": 2.0}}))
@@ -142,6 +143,7 @@ def test_two_pairs_or_a_constant_have_no_rank_correlation(expected, realised):
     assert rank_correlation(np.array(expected), np.array(realised)) is None
 
 
+@pytest.mark.slow
 def test_the_page_has_the_figure_if_and_only_if_the_selector_told_something(tmp_path):
     silent = write_run(tmp_path / "silent", MadeUp(), [round_row(1), round_row(2)])
     row = round_row(2, selector_diagnostics='{"loss": 0.25}')

@@ -141,6 +141,7 @@ def test_the_ledgers_of_runs_are_one_tidy_frame() -> None:
 # --- who paid -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     np_st.arrays(
         np.float64, st.integers(1, 30), elements=st.just(0.0) | st.floats(1e-3, 1e6)

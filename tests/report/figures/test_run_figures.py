@@ -167,6 +167,7 @@ def test_no_two_meanings_share_a_grey_and_no_figure_has_more_than_seven_hues() -
         assert len(table) == len(set(table))
 
 
+@pytest.mark.slow
 def test_a_figure_is_written_in_the_formats_that_are_asked_for(tmp_path: Path) -> None:
     assert style.save(device_costs.waste(TASKS), tmp_path, "a", []).startswith(b"<?xml")
     assert list(tmp_path.iterdir()) == []
@@ -324,6 +325,7 @@ def everything(
     }
 
 
+@pytest.mark.slow
 def test_tables_without_rows_make_figures_that_say_so() -> None:
     drawn = everything(round_frame(), task_frame(), client_frame([], []))
 
@@ -333,6 +335,7 @@ def test_tables_without_rows_make_figures_that_say_so() -> None:
     assert "No round" in words(drawn["stragglers"])
 
 
+@pytest.mark.slow
 def test_names_are_drawn_as_they_are() -> None:
     name = "$\\frac{<script>}$ & co"
     tasks = task_frame(task_row(0, 0, name))
@@ -346,6 +349,7 @@ def test_letters_that_the_font_lacks_do_not_get_in_the_way() -> None:
     assert encoded(device_costs.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
 
 
+@pytest.mark.slow
 def test_the_callers_style_is_neither_used_nor_changed() -> None:
     plain = encoded(device_costs.seconds_by_device(TASKS), "svg")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
@@ -357,6 +361,7 @@ def test_the_callers_style_is_neither_used_nor_changed() -> None:
     assert before == after
 
 
+@pytest.mark.slow
 def test_reports_leave_pyplot_alone() -> None:
     code = (
         "import sys, fleetsim.report.pages.run_page; sys.exit('matplotlib.pyplot' in sys.modules)"
@@ -365,6 +370,7 @@ def test_reports_leave_pyplot_alone() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_equal_tables_are_saved_as_equal_bytes_without_a_date_in_three_formats(
     tmp_path: Path,
 ) -> None:

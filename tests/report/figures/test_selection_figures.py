@@ -73,6 +73,7 @@ def test_runs_share_their_classes_and_have_no_bars_of_clients() -> None:
     assert "each" not in words(figure)
 
 
+@pytest.mark.slow
 def test_a_few_favourites_of_a_large_fleet_still_show() -> None:
     counts = np.zeros(10_000, dtype=np.int64)
     counts[:3] = 30
@@ -259,6 +260,7 @@ def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
     assert regret.regrets({"good": runs["good"], "b": open_run(runs["bandit"].folder)}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
     runs: dict[str, Run], tmp_path: Path

@@ -168,6 +168,7 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
     assert best == ["40.0", "10.0", "200", "400", "4", "1"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_names_the_scenario_and_leads_with_the_tables(
     runs: list[Run], tmp_path: Path
@@ -183,6 +184,7 @@ def test_the_page_names_the_scenario_and_leads_with_the_tables(
     assert set(re.findall(r'href="#([^"]*)"', html)) == set(re.findall(r'h2 id="([^"]*)"', html))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_writing_twice_gives_the_same_bytes(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs)
@@ -194,6 +196,7 @@ def test_writing_twice_gives_the_same_bytes(runs: list[Run], tmp_path: Path) -> 
     assert first == again
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     evil = "<script>alert('1')</script>"

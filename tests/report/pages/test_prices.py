@@ -142,6 +142,7 @@ def test_a_file_that_is_not_there_is_refused_with_the_names_of_others(name: str)
         prices.load(name)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_pages_show_prices_when_they_are_given_and_escape_them(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run")

@@ -37,6 +37,7 @@ def test_a_run_shows_its_numbers_and_one_picture(tmp_path):
     assert len(html) < 150_000
 
 
+@pytest.mark.slow
 def test_a_run_without_accuracy_shows_joules(tmp_path):
     html = make_run(tmp_path / "run", MadeUp(is_trained=False))._repr_html_()
 
@@ -77,6 +78,7 @@ def test_a_run_is_a_line_where_there_is_no_html(tmp_path):
     assert repr(run) == f"<Run made-up in {run.folder}: done, 3 rounds>"
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_page_is_there_by_its_name(tmp_path):
     """The names are those of docs/reports.md; some need batteries, probes or bandits."""
     section = PAGE.read_text("utf-8").split("## What the figures of a run show")[1]
@@ -94,6 +96,7 @@ def test_every_figure_of_the_page_is_there_by_its_name(tmp_path):
     assert set(sizes.values()) == {style.WIDTH_IN}
 
 
+@pytest.mark.slow
 def test_a_figure_with_another_name_is_refused_with_a_hint(tmp_path):
     run = make_run(tmp_path / "run", MadeUp())
 
@@ -103,6 +106,7 @@ def test_a_figure_with_another_name_is_refused_with_a_hint(tmp_path):
         run.figure("zzz")
 
 
+@pytest.mark.slow
 def test_a_figure_displays_as_one_picture_without_pyplot(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("matplotlib.pyplot")]:
         monkeypatch.delitem(sys.modules, name)

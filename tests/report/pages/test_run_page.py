@@ -79,6 +79,7 @@ def parsed(run: Run) -> Parsed:
 # --- one run --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_and_runs_nothing(parsed: Parsed) -> None:
     tags = {tag for tag, _ in parsed.elements}
     handlers = [name for _, found in parsed.elements for name in found if name.startswith("on")]
@@ -126,6 +127,7 @@ def test_the_page_shows_the_ledger_and_no_costs_without_prices(run: Run, parsed:
     assert "Money and carbon" not in html
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("parsed", "undrawn")
 def test_the_same_run_gives_the_same_page(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "copy")
@@ -177,6 +179,7 @@ def test_a_run_of_an_older_version_says_nothing_of_what_batteries_paid(run: Run)
     assert batteries_paid.paid(run) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_report_has_the_targets_that_are_asked_for_too(tmp_path: Path) -> None:
     rounds = [round_row(1, 0.25), round_row(2, 0.75)]
@@ -192,6 +195,7 @@ def test_a_report_has_the_targets_that_are_asked_for_too(tmp_path: Path) -> None
         run_page.write_report(run, targets=[1.5])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_report_writes_no_files_of_figures_unless_asked(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp(num_rounds=2))
@@ -236,6 +240,7 @@ def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
 # --- text from outside ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
     made = MadeUp(
@@ -259,6 +264,7 @@ def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
 # --- runs that are not what one hopes for ---------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp(is_trained=False, num_rounds=3))
@@ -269,6 +275,7 @@ def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> Non
     assert terminal_summary.lines(run)[2].startswith("accuracy  none: the run was made without")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("status", "stop_text", "words"),

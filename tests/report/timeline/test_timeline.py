@@ -294,6 +294,7 @@ def task_tables(draw):
     return task_frame(*(task_row(numbers[row], **values) for row, values in enumerate(rows)))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)  # each of up to twelve tasks; reading them back takes the time
 @given(tasks=task_tables(), num_together=st.integers(1, 5))
 def test_slices_nest_and_power_integrates_to_joules(tasks, num_together):

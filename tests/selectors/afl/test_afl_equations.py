@@ -63,6 +63,7 @@ def test_a_choice_by_hand():
     assert chosen.tolist() == [2, 4, 1]
 
 
+@pytest.mark.slow
 def test_the_first_choice_follows_the_probabilities():
     # Weights 1, 2, 4 of three, one more left out: 4000 draws, 4 standard errors.
     values = np.array([0.0, 1.0, 2.0, -1.0])
@@ -87,6 +88,7 @@ def test_the_first_choice_follows_the_probabilities():
     assert np.all(np.abs(share - exact) <= 4 * np.sqrt(exact * (1 - exact) / 4000))
 
 
+@pytest.mark.slow
 def test_the_uniform_part_reaches_those_left_out_as_often_as_anybody():
     # One active (client 3, the only one not left out), then one uniform of 0, 1, 2: 1/3 each.
     seconds = []
@@ -141,6 +143,7 @@ def test_who_was_never_evaluated_is_only_drawn_uniformly():
     assert chosen.tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(-5.0, 1e4), max_size=20),
     st.integers(0, 25),

@@ -289,6 +289,7 @@ def best_after_training(seed, **settings):
     return choose(fleet, frozen, 1)
 
 
+@pytest.mark.slow
 def test_trained_tables_know_the_cheap_clients_and_their_best_clock():
     # The best are the cheap clients at 0.6, 24 J; random ones at random levels take 115 J.
     choices = [best_after_training(seed, learning_rate=0.2) for seed in range(6)]
@@ -297,6 +298,7 @@ def test_trained_tables_know_the_cheap_clients_and_their_best_clock():
     assert [set(choice) for choice in choices] == [CHEAP] * 6
 
 
+@pytest.mark.slow
 def test_the_papers_learning_rate_follows_the_last_round_but_finds_the_clients():
     # A value is nearly the last reward, which depends on the rest of that cohort.
     choices = [best_after_training(seed) for seed in range(6)]

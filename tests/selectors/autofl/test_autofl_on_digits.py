@@ -37,6 +37,7 @@ class Watching:
         return cohort
 
 
+@pytest.mark.slow
 def test_it_is_told_the_layers_of_the_model_and_the_labels_of_each_client(tmp_path):
     scenario = load("quickstart", CHANGES)
     watching = Watching(scenario)
@@ -52,6 +53,7 @@ def test_it_is_told_the_layers_of_the_model_and_the_labels_of_each_client(tmp_pa
     assert learned["rows"].size > 0
 
 
+@pytest.mark.slow
 def test_two_workers_and_a_resumed_run_have_the_bytes_of_one_straight_run(tmp_path):
     def stop(progress):
         if progress.round == 3:

@@ -159,6 +159,7 @@ def test_with_mu_one_every_slot_plays_another_arm():
     assert np.all(np.diff(first[played]) <= 1e-12)
 
 
+@pytest.mark.slow
 def test_the_regret_stays_below_the_bound_of_theorem_1():
     # Coins of chance .8, .3, .3 and mu^2 = 3/2, for which the theorem holds: after T = 5000 slots
     # the expected regret is at most 8 |A| ln T / R_min + (pi^2/3 + 1) |A| R_max = 8*3*8.517/.5 +

@@ -396,6 +396,7 @@ def test_fewer_stored_transitions_than_a_batch_are_refused():
         ready(replay_capacity=5, batch_size=6)
 
 
+@pytest.mark.slow
 def test_the_check_of_a_scenario_loads_no_torch():
     code = (
         "import sys; from tests.selectors.favor.test_favor import ready; "

@@ -47,6 +47,7 @@ def test_first_models_are_charged_once(tmp_path):
     assert len(trained) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", ", learning: false", ", action: client"])
 def test_a_resumed_run_has_the_same_bytes(more, tmp_path):
     def stop(progress):
@@ -63,6 +64,7 @@ def test_a_resumed_run_has_the_same_bytes(more, tmp_path):
     assert tables_of(resumed) == tables_of(straight)
 
 
+@pytest.mark.slow
 def test_one_worker_and_two_give_the_same_bytes(tmp_path):
     one = run(scenario_of(), out=tmp_path / "one", workers=1)
     two = run(scenario_of(), out=tmp_path / "two", workers=2)
@@ -88,6 +90,7 @@ class TakesUp:
         return getattr(self.selector, name)
 
 
+@pytest.mark.slow
 def test_episodes_go_on_with_what_was_learned(tmp_path):
     learned: State | None = None
     steps = []

@@ -169,6 +169,7 @@ def weights_at(folder, *, num=30, clients_hash="any", epochs=6):
     return path
 
 
+@pytest.mark.slow
 def test_a_choice_is_of_candidates_and_at_most_those_wanted(tmp_path):
     path = str(weights_at(tmp_path))
     for length in ("adaptive", "fixed"):
@@ -195,6 +196,7 @@ def test_clients_that_no_record_names_are_chosen_at_random(tmp_path):
     assert selector.select(view_of(fleet, candidates=[])).size == 0
 
 
+@pytest.mark.slow
 def test_repeats_can_be_avoided():
     fleet, selector = ready(warm_up_rounds=5, repeats="avoided", choice="generated")
     play(fleet, selector, 5)
@@ -326,6 +328,7 @@ def test_every_choice_is_that_of_plain_python(changes, tmp_path):
     assert referee.mismatches == []
 
 
+@pytest.mark.slow
 def test_reading_its_settings_takes_no_torch():
     code = (
         "import sys; from fleetsim.selectors.fedgcs import FedGCSSettings;"

@@ -54,6 +54,7 @@ def trained():
     return records, result, told
 
 
+@pytest.mark.slow
 def test_estimates_rank_records_that_were_held_out(trained):
     _, result, _ = trained
 
@@ -117,6 +118,7 @@ def test_a_fit_follows_from_its_seed_whatever_the_number_of_threads():
     )
 
 
+@pytest.mark.slow
 def test_long_batches_are_computed_in_parts(monkeypatch):
     """Parts of some sequences add up to the same gradient, but for the order of the sums."""
     whole = fitted()

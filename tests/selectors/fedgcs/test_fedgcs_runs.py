@@ -58,6 +58,7 @@ def whole(scenario, tmp_path_factory):
     return run, selector
 
 
+@pytest.mark.slow
 def test_a_run_has_proposals_and_fits(whole):
     run, selector = whole
 
@@ -67,6 +68,7 @@ def test_a_run_has_proposals_and_fits(whole):
     assert selector.num_fits == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad_round", [3, 8])
 def test_a_resumed_run_has_the_digest_of_a_whole_one(bad_round, scenario, whole, tmp_path):
     out = tmp_path / "run"
@@ -77,6 +79,7 @@ def test_a_resumed_run_has_the_digest_of_a_whole_one(bad_round, scenario, whole,
     assert resumed.manifest.digest == whole[0].manifest.digest
 
 
+@pytest.mark.slow
 def test_two_workers_make_the_run_of_one(scenario, whole, tmp_path):
     run = simulate.run(scenario, out=tmp_path / "run", workers=2, selector=Lost(NEVER))
 

@@ -376,6 +376,7 @@ def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, change
         assert referee.mismatches == []
 
 
+@pytest.mark.slow
 def test_the_check_of_a_scenario_needs_no_torch():
     code = (
         "import sys; from fleetsim.scenario import load; load('quickstart', ['server.selector="

@@ -198,6 +198,7 @@ def test_two_steps_at_once_are_one_and_then_one():
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
 
 
+@pytest.mark.slow
 def test_steps_lead_to_the_target():
     batch = Batch([PAIR, LONE], np.array([1.0, 4.0]))
     after = improved(ONE_UNIT, {}, 0, [batch] * 2000, 0.01)

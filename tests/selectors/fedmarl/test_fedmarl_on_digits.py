@@ -47,6 +47,7 @@ def test_probes_are_an_epoch_that_counts_for_those_who_continue(play):
     assert finished.rounds["energy_probe_j"].gt(0.0).all()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_has_the_same_digest_and_agents_have_learned(play, tmp_path):
     def stop(progress):
         if progress.round == 4:
@@ -64,6 +65,7 @@ def test_a_run_that_is_interrupted_has_the_same_digest_and_agents_have_learned(p
     assert idle.manifest.digest != straight.manifest.digest
 
 
+@pytest.mark.slow
 def test_two_workers_choose_like_one(play):
     one = play(LEARNING, name="one")
     two = play(LEARNING, name="two", workers=2)

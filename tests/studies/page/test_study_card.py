@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import pytest
+
 from fleetsim.studies.page import study_card
 from fleetsim.studies.result import StudyResult
 from tests.studies.page.made_tables import SCRIPT_NAME, made_header, made_tables
@@ -28,6 +30,7 @@ def test_a_study_shows_its_verdicts_costs_and_one_picture():
     assert len(html) < 150_000
 
 
+@pytest.mark.slow
 def test_names_are_escaped_and_what_limits_the_findings_is_said():
     header = made_header()
 
@@ -39,6 +42,7 @@ def test_names_are_escaped_and_what_limits_the_findings_is_said():
     assert "39 of 40 runs are complete." in html
 
 
+@pytest.mark.slow
 def test_a_large_study_stays_small():
     arms = tuple(f"arm {number}" for number in range(40))
     header = dataclasses.replace(made_header(arms=("random", *arms), varied=False), seeds=(1, 2))

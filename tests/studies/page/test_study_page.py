@@ -80,6 +80,7 @@ def words_of(tables: StudyTables, header: StudyHeader, folder: Path) -> str:
     return Parts(study_page.write_page(tables, header, folder).read_text("utf-8")).words
 
 
+@pytest.mark.slow
 def test_the_policy_allows_the_two_scripts_and_the_styles_of_the_page_alone(parts: Parts):
     _, library, own = parts.texts["script"]
     (style,) = parts.texts["style"]
@@ -140,12 +141,14 @@ def test_the_page_opens_with_verdicts_on_the_main_target_and_tells_what_limits_t
     assert len(re.findall(r"seeds reached it\):", words)) == 2 * 2 * 3 * 3
 
 
+@pytest.mark.slow
 def test_one_seed_is_no_evidence(tmp_path: Path):
     header = made_header(seeds=(1,))
 
     assert "One seed: no evidence." in words_of(made_tables(header), header, tmp_path)
 
 
+@pytest.mark.slow
 def test_missing_runs_are_named(tmp_path: Path, header: StudyHeader, tables: StudyTables):
     runs = tables.runs.copy()
     runs.loc[0, ["status", "folder"]] = ["missing", None]
@@ -155,6 +158,7 @@ def test_missing_runs_are_named(tmp_path: Path, header: StudyHeader, tables: Stu
     assert f"random, {CONDITIONS[0]}, seed 1" in words
 
 
+@pytest.mark.slow
 def test_links_to_runs_are_relative(tmp_path: Path, header: StudyHeader):
     tables = made_tables(header, folder=tmp_path / "javascript:run s")
     page = study_page.write_page(tables, header, tmp_path / "out")
@@ -199,6 +203,7 @@ def test_a_failed_run_is_in_no_chart(parts: Parts):
     assert "least to most with fewer than 5" in drawn["caption"]
 
 
+@pytest.mark.slow
 def test_a_study_that_varies_nothing_has_no_effect_and_no_column_of_conditions(tmp_path: Path):
     header = made_header(varied=False)
     page = study_page.write_page(made_tables(header), header, tmp_path)
@@ -221,6 +226,7 @@ def test_a_study_without_a_run_that_is_done_still_has_its_page(tmp_path: Path, h
     assert "There is nothing to compare" in words
 
 
+@pytest.mark.slow
 def test_the_same_tables_give_the_same_bytes_in_any_order_of_rows(tmp_path: Path, header, tables):
     turned = StudyTables(
         **{

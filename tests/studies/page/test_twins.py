@@ -65,6 +65,7 @@ def test_a_twin_shows_what_the_chart_shows(drawn, header: StudyHeader):
     assert np.asarray(lines["oort"].get_ydata()).tolist() == accuracy.curves[1].mean.tolist()
 
 
+@pytest.mark.slow
 def test_files_are_named_by_what_they_show_and_are_svg_and_pdf(
     tmp_path: Path, drawn: list[Drawing], header: StudyHeader
 ):

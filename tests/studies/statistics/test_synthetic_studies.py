@@ -44,6 +44,7 @@ def test_a_test_of_each_arm_without_holm_would_have_too_many(monkeypatch):
     assert false_verdicts(Law(), 5, 400) > 0.05 + noise(0.05, 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMON_END)
 @pytest.mark.parametrize("num_seeds", [5, 10])
 def test_intervals_cover_in_few_studies(name, num_seeds):
@@ -70,6 +71,7 @@ def test_an_arm_whose_runs_end_cheaper_is_not_said_to_need_less():
     assert up_to_own_ends.less > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("censored", [0.0, 0.3])
 def test_the_verdicts_are_those_of_whole_arrays(censored):
     """`false_verdicts` computes with arrays what `compare` and `decide` do for one study."""

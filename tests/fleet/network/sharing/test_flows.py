@@ -161,6 +161,7 @@ def steps_from(lengths: list[tuple[int, float]], last: int) -> list[tuple[float,
 
 
 # An example takes 5 ms, most of it in exact fractions.
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     flow_lists,

@@ -27,6 +27,7 @@ def exact(value: float) -> Fraction:
     return Fraction(10**9) if value == np.inf else Fraction(value)
 
 
+@pytest.mark.slow
 @given(flows, capacities, server)
 def test_the_division_is_that_of_progressive_filling(flows, capacities, server):
     own, cell = np.array([o for o, _ in flows]), np.array([c for _, c in flows])
@@ -41,6 +42,7 @@ def test_the_division_is_that_of_progressive_filling(flows, capacities, server):
     )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(0.0, 1e9), st.integers(0, 4)), min_size=1, max_size=60),
     st.lists(st.floats(1.0, 1e10), min_size=5, max_size=5),
@@ -184,6 +186,7 @@ def test_multiples_of_rates_are_multiples_of_what_a_part_carries():
     assert rate == pytest.approx(5e6 * math.log2(3.0) * multiple)
 
 
+@pytest.mark.slow
 @given(
     flows=st.lists(
         st.tuples(

@@ -84,6 +84,7 @@ def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
         assert 0.0 <= Rician(k).gains(words, UP)[0] < 1e-14
 
 
+@pytest.mark.slow
 @given(
     law=st.sampled_from(LAWS),
     windows=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=5),

@@ -35,6 +35,7 @@ def always_on(num_users: int, span_s: int = 7 * DAY_S) -> Trace:
     )
 
 
+@pytest.mark.slow
 def test_loads_and_memory_of_sessions_and_background_add_up_second_by_second():
     span_s = DAY_S + 5000
     trace = with_app_sessions(always_on(2, span_s), seed=4)

@@ -156,6 +156,7 @@ INTERVALS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(INTERVALS)
 @settings(max_examples=60, deadline=None)
 def test_a_user_is_available_in_the_seconds_of_any_interval(tmp_path_factory, rows):

@@ -54,6 +54,7 @@ def test_a_gzipped_file_is_told_by_its_content_not_its_suffix(tmp_path: Path) ->
     assert packed.tolist() == read_idx(write(tmp_path / "raw.gz", content)).tolist()
 
 
+@pytest.mark.slow
 @given(
     array=st.sampled_from(sorted(CODES)).flatmap(
         lambda name: hnp.arrays(

@@ -314,6 +314,7 @@ def test_data_are_read_once():
     assert calls == list(range(8))
 
 
+@pytest.mark.slow
 def test_arrays_and_frames_need_no_torch():
     program = (
         "import sys, numpy as np, pandas as pd\n"

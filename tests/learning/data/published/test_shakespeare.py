@@ -196,6 +196,7 @@ def test_all_37_plays_are_known() -> None:
     assert files[6].name == "hamlet_moby.xml"
 
 
+@pytest.mark.slow
 def test_the_real_plays_have_639_roles_of_a_thousand_characters(
     real_data: Callable[[str], Path],
 ) -> None:

@@ -134,6 +134,7 @@ everywhere = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.usefixtures("small_forms")
 def test_training_equals_the_plain_reference_in_float64(name: str) -> None:
@@ -163,6 +164,7 @@ def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) ->
     assert vector_of(found).dtype == np.float32
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(
     st.sampled_from(["fedgra-cnn", "lenet5"]),

@@ -10,6 +10,7 @@ from fleetsim.learning.kernels.conv.im2col import ColumnConv2d, is_plain_convolu
 from tests.learning.drawn_layers import SMALL, all_of, assert_as_far_as_wanted, conv_of, drawn
 
 
+@pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(4, 7), st.integers(4, 7)),
     kernel=st.tuples(SMALL, SMALL),

@@ -10,6 +10,7 @@ from fleetsim.learning.kernels.conv.pooled_convolution import PooledConv2d
 from tests.learning.drawn_layers import SMALL, all_of, assert_as_far_as_wanted, conv_of, drawn
 
 
+@pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(5, 9), st.integers(5, 9)),
     kernel=st.tuples(SMALL, SMALL),

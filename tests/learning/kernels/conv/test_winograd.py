@@ -25,6 +25,7 @@ def scaled_conv(
     return conv
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 5),
     st.integers(1, 6),

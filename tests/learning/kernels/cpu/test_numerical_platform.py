@@ -163,6 +163,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @needs_v3
 def test_the_command_line_chooses_the_mode_before_libraries_are_loaded(tmp_path: Path):
     """A spawned process, as on systems without fork, knows only what the environment says."""

@@ -57,6 +57,7 @@ def mobile_net() -> nn.Module:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trainer", "make", "samples"),
     [
