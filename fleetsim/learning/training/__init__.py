@@ -3,7 +3,8 @@
 - `settings`: settings of the learning task and of its trainer.
 - `trainer_choice`: choice of the trainer and its kernel.
 - `ipc`: messages between the processes of a pool.
-- `worker_pool`: processes that compute chunks of jobs.
+- `helper_processes`: start, calls, answers and end of the processes of a pool.
+- `worker_pool`: chunks of jobs, computed by the processes of a pool.
 - `pending_jobs`: jobs that wait until their results are requested.
 - `trainers`: trainers, with and without real training.
 - `prepared_task`: learning task that a scenario asks for, and the same ready to train.

@@ -2,38 +2,23 @@
 
 Chunks follow from the list of jobs alone, one process computes a chunk on one torch thread, and
 results have the order of the list. So the number of processes changes the time alone.
-
-Where the system can fork, helpers are forked: they share the samples' memory and need no start-up.
-Each communicates with this process over a socket (`ipc`).
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import operator
 import os
-import signal
-import socket
-import sys
-import traceback
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.context import ForkContext, SpawnContext
-from multiprocessing.process import BaseProcess
-from multiprocessing.util import Finalize
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
-from fleetsim.errors import TrainingError
 from fleetsim.learning.kernels.base import Kernel, ServerSet
-from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.local.local_sgd import CHUNK
-from fleetsim.learning.training.ipc import packed, receive, send, unpacked
+from fleetsim.learning.training.helper_processes import Helpers, answered
 
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
@@ -44,14 +29,6 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Helper:
-    """Process that computes chunks, and the socket to it."""
-
-    process: BaseProcess
-    end: socket.socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +64,8 @@ class Pool:
         self._kernel = kernel
         self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
         self._workers = workers
-        self._helpers: list[_Helper] = []
+        self._helpers = Helpers(kernel)
         self._begun: _Begun | None = None
-        # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
-        # ignore, and would wait for them forever.
-        self._finalizer = Finalize(self, _end, (self._helpers,), exitpriority=0)
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Let the helpers begin jobs that `compute` will be called with next.
@@ -123,7 +97,7 @@ class Pool:
             return []
         if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
             # Their replies would be read as those of the next calls.
-            _end(self._helpers)
+            self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.own, begun.num_helpers)
         flat = [one for answer in answers for chunk in answer for one in chunk]
@@ -172,10 +146,7 @@ class Pool:
         """
         if self._begun is not None:
             raise ValueError("jobs were begun whose results have not been requested")
-        self._start(len(calls))
-        with self._restarting_on_faults():
-            for helper, theirs in zip(self._helpers, calls, strict=False):
-                _request(helper, (verb, [packed(call) for call in theirs]))
+        self._helpers.request(verb, calls)
 
     def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
         """Return the answers to this process's own calls and of the first helpers.
@@ -183,47 +154,9 @@ class Pool:
         Raises:
             TrainingError: a helper failed or died.
         """
-        with self._restarting_on_faults():
-            answers = [_answer(self._kernel, verb, own)]
-            answers += [_reply(helper) for helper in self._helpers[:num_helpers]]
-        return answers
-
-    @contextmanager
-    def _restarting_on_faults(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            # Replies that nothing will read may be on their way: the next call starts new helpers.
-            _end(self._helpers)
-            raise
-
-    def _start(self, num_helpers: int) -> None:
-        """Start helpers until there are so many."""
-        context = _context()
-        while len(self._helpers) < num_helpers:
-            ours, theirs = socket.socketpair()
-            # A helper must not hold this process's ends: it would outlive the process.
-            foreign = [helper.end for helper in self._helpers] + [ours]
-            is_forked = context.get_start_method() == "fork"
-            process = context.Process(
-                target=_serve,
-                args=(self._kernel, theirs, foreign if is_forked else []),
-                name=f"fleetsim training {len(self._helpers) + 1}",
-                daemon=True,
-            )
-            with warnings.catch_warnings():
-                # Python warns of forks beside threads; helpers use torch and numpy on one thread.
-                warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
-                process.start()
-            theirs.close()
-            self._helpers.append(_Helper(process, ours))
-
-
-def _context() -> SpawnContext | ForkContext:
-    """Return the start method of helpers: fork where that is safe, else spawn."""
-    if sys.platform == "linux":
-        return multiprocessing.get_context("fork")
-    return multiprocessing.get_context("spawn")
+        with self._helpers.ended_by_faults():
+            here = answered(self._kernel, verb, own)
+            return [here, *self._helpers.replies(num_helpers)]
 
 
 def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
@@ -250,82 +183,3 @@ def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
     if verb == "compute":
         return [kernel.compute(jobs) for jobs in calls]
     return [kernel.evaluate(*call) for call in calls]
-
-
-# --- the two ends of a socket ---------------------------------------------------------------------
-
-
-def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket]) -> None:
-    """Answer calls in a helper until the other end is closed."""
-    # Ctrl-C, and a scheduler's SIGTERM to all processes, are handled by the process that started
-    # the helpers; it ends them.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for other in foreign:
-        other.close()
-    configure_torch()
-    while True:
-        try:
-            verb, calls = receive(end)
-        except (EOFError, ConnectionError):
-            return
-        answer: tuple[str | None, Any]  # fault, and the results or whether it is one line
-        try:
-            results = _answer(kernel, verb, [unpacked(call) for call in calls])
-            answer = (None, [packed(result) for result in results])
-        except TrainingError as fault:
-            answer = (str(fault), True)
-        except Exception:  # any fault: the process that sent the call raises it
-            answer = (traceback.format_exc(), None)
-        try:
-            send(end, answer)
-        except ConnectionError:
-            return
-
-
-def _request(helper: _Helper, message: object) -> None:
-    """Send a helper its calls.
-
-    Raises:
-        TrainingError: the helper died.
-    """
-    try:
-        send(helper.end, message)
-    except ConnectionError:
-        raise _dead(helper) from None
-
-
-def _reply(helper: _Helper) -> list[Any]:
-    """Return a helper's answer.
-
-    Raises:
-        TrainingError: the helper failed or died.
-    """
-    try:
-        fault, answer = receive(helper.end)
-    except (EOFError, ConnectionError):
-        raise _dead(helper) from None
-    if fault is not None and answer:
-        raise TrainingError(fault)
-    if fault is not None:
-        raise TrainingError(f"a training process failed:\n{fault}")
-    return [unpacked(result) for result in answer]
-
-
-def _dead(helper: _Helper) -> TrainingError:
-    """Return the error for a helper whose end is closed."""
-    helper.process.join()
-    return TrainingError(
-        f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, for"
-        " instance for lack of memory: fewer --workers need less of it"
-    )
-
-
-def _end(helpers: list[_Helper]) -> None:
-    """End helpers: close their sockets, and kill those that still compute."""
-    for helper in helpers:
-        helper.end.close()
-    for helper in helpers:
-        helper.process.kill()
-        helper.process.join()
-    helpers.clear()

@@ -19,7 +19,7 @@ from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
-from fleetsim.learning.training import worker_pool as pool_module
+from fleetsim.learning.training import helper_processes
 from fleetsim.learning.training.trainers import DataTrainer
 from fleetsim.learning.training.worker_pool import Pool, _assign
 from tests.learning import digits_training
@@ -86,7 +86,7 @@ def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: in
 @pytest.mark.slow
 def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As helpers start where nothing is forked."""
-    monkeypatch.setattr(pool_module, "_context", lambda: get_context("spawn"))
+    monkeypatch.setattr(helper_processes, "_context", lambda: get_context("spawn"))
     kernel, base = kernel_of(StackedKernel)
     jobs = jobs_of(base)
 
@@ -144,8 +144,8 @@ def test_a_process_that_was_killed_between_two_calls_is_an_error_too() -> None:
     kernel, base = kernel_of(Kernel)
     pool = Pool(kernel, 2)
     pool.compute(jobs_of(base))
-    pool._helpers[0].process.kill()
-    pool._helpers[0].process.join()
+    pool._helpers.running[0].process.kill()
+    pool._helpers.running[0].process.join()
 
     with pytest.raises(TrainingError, match="exit code -9"):
         pool.compute(jobs_of(base))
@@ -169,12 +169,12 @@ def test_a_signal_to_all_processes_is_for_the_one_that_began(number: signal.Sign
     jobs = jobs_of(base)
     pool = Pool(kernel, 2)
     pool.compute(jobs)
-    helper = pool._helpers[0].process
+    helper = pool._helpers.running[0].process
     assert helper.pid is not None
     os.kill(helper.pid, number)
 
     assert all_same(pool.compute(jobs), Pool(kernel, 1).compute(jobs))
-    assert pool._helpers[0].process is helper
+    assert pool._helpers.running[0].process is helper
 
 
 def _program(is_killed: bool, pids: Connection) -> None:
