@@ -25,12 +25,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fleetsim
 from benchmarks import user_networks
-from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.own_cost import counted_cost
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 from fleetsim.learning.training.own.trainer_choice import choose_own_trainer

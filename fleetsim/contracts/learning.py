@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -243,13 +244,32 @@ class Loss(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class SampleForm:
+    """Form of the samples and labels that a network is built for."""
+
+    input_shape: tuple[int, ...]
+    """Shape of one sample: (channels, height, width), (features,), or (tokens,) for text."""
+    num_classes: int
+    """Number of logits."""
+    vocabulary_size: int | None = None
+    """Number of tokens of a text; None: samples are no text."""
+    is_sequence: bool = False
+    """True: one label at every position; False: one label for the sample."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of samples that are images."""
+        channels, height, width = self.input_shape
+        return channels, height, width
+
+
 class Model(Protocol):
     """Network of the user's own: any `torch.nn.Module`, from a class, a function or as an object.
 
     A class or function is called without arguments, with `samples` if it has a parameter of that
-    name, and with its settings first if it has a class `Settings`. `samples` has `input_shape`,
-    `num_classes`, `vocabulary_size` (texts) and `is_sequence` (a label at every position). It draws
-    the initial weights from torch's global generator as usual, which is at the address (seed,
+    name, and with its settings first if it has a class `Settings`. `samples` is a `SampleForm`. It
+    draws the initial weights from torch's global generator as usual, which is at the address (seed,
     "model") meanwhile. Parameters are float32 and all get a gradient, or have `requires_grad =
     False`. Everything that training changes is a parameter or a float buffer.
 
@@ -260,6 +280,9 @@ class Model(Protocol):
     FLOP are counted. A layer whose FLOP are not known has a method `own_flop(self, inputs) -> int`
     for its own products; or the network an attribute `flop_per_sample`, FLOP of a forward pass by
     class: conv, depthwise, gemm or rnn.
+
+    `fleetsim.check_plugin` tries a network on samples of usual forms, or of the `SampleForm` in its
+    attribute `sample_form`.
     """
 
     def forward(self, inputs: Any) -> Any:

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from fleetsim.contracts import Model
+from fleetsim.contracts import Model, SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.own_models import NETWORKS, row
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 
 
 @pytest.mark.slow

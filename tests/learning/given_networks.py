@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.models.own.own_model import OwnModelKind
 
 IMAGES = SampleForm((1, 8, 8), 3)

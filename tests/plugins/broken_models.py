@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 
 KIND = "model"
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 import fleetsim
-from fleetsim.contracts import ProbeRequest, Work, WorkKind
+from fleetsim.contracts import ProbeRequest, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import FedYogiSettings
@@ -24,6 +25,7 @@ from fleetsim.plugins.conformance.selectors import check_selector
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
 from fleetsim.selectors import build_selector
 from tests.plugins.broken_aggregators import Mean
+from tests.plugins.broken_models import Net
 from tests.plugins.broken_selectors import LeastAsked
 from tests.selector_modes import modes
 
@@ -87,6 +89,21 @@ def test_a_function_is_checked_as_what_it_is_said_to_be():
         return [np.arange(k, len(labels), num_clients) for k in range(num_clients)]
 
     assert fleetsim.check_plugin(in_turn, "partition") == "partition"
+
+
+def test_a_network_for_other_samples_than_the_usual_ones_is_told_how_to_name_them():
+    class Digits(Net):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(64, 10)
+
+    with pytest.raises(ScenarioError, match=r"\(3, 32, 32\), .* were tried: .* sample_form, or"):
+        fleetsim.check_plugin(Digits)
+
+    class NamedDigits(Digits):
+        sample_form = SampleForm((1, 8, 8), 10)
+
+    assert fleetsim.check_plugin(NamedDigits) == "model"
 
 
 @pytest.mark.slow

@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import ModelCost, StepMemory
+from fleetsim.contracts import ModelCost, SampleForm, StepMemory
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.settings import LstmSettings
 from fleetsim.learning.models.text import Lstm
 

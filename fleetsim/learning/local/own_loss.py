@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from fleetsim import rng
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.learning.local.sample_losses import LossFunction
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 
 _NUM_TRIED = 5

@@ -8,33 +8,13 @@ imports it, or the module of the network, inside.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from fleetsim.contracts import SampleForm
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     from torch import nn
-
-
-@dataclass(frozen=True, slots=True)
-class SampleForm:
-    """Form of the samples and labels that a network is built for."""
-
-    input_shape: tuple[int, ...]
-    """Shape of one sample: (channels, height, width), (features,), or (tokens,) for text."""
-    num_classes: int
-    """Number of logits."""
-    vocabulary_size: int | None = None
-    """Number of tokens of a text; None: samples are no text."""
-    is_sequence: bool = False
-    """True: one label at every position; False: one label for the sample."""
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """(channels, height, width) of samples that are images."""
-        channels, height, width = self.input_shape
-        return channels, height, width
 
 
 class ModelKind(Settings):

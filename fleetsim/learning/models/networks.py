@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim import rng
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.model_kind import ModelKind
 from fleetsim.learning.models.own.building import build_own
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings

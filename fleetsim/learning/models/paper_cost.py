@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NoReturn, Self
 
 from pydantic import Field, model_validator
 
-from fleetsim.contracts import ModelCost, StepMemory
+from fleetsim.contracts import ModelCost, SampleForm, StepMemory
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.model_kind import ModelKind
 from fleetsim.schema.effects import MEMORY_CHECKED, by_key
 from fleetsim.settings import Settings
 

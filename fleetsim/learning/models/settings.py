@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 from pydantic import Field, model_validator
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.model_kind import ModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.models.settings import Gpt2Settings, LstmSettings
 
 _STD = 0.02

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import nn
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.own_loss import check_loss, function_of
 from fleetsim.learning.local.sample_losses import HasLoss
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.training.own.trainer_proof import proof_of, proved
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from torch import nn
 
-from fleetsim.contracts import ClientTraining, ModelCost
+from fleetsim.contracts import ClientTraining, ModelCost, SampleForm
 from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.own_cost import own_cost
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings

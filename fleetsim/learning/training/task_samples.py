@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
 from fleetsim.learning.data.content_hash import content_sha256
@@ -14,7 +14,6 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.kernels.base import TrainerData
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.partition.client_samples import split_samples
 from fleetsim.learning.partition.holdout import num_held
 from fleetsim.learning.partition.membership import label_coverage

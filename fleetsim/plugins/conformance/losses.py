@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))

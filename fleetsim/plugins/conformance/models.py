@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.models import NetworkMaker, network_of
@@ -23,6 +23,7 @@ label, texts with a label at every position. The first is taken on which nothing
 
 _OF_THE_FORM = (" fails: ", "returns the shape")
 """Words of faults that samples of another form may not have."""
+_FORWARD = "its forward pass"
 
 
 def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
@@ -61,7 +62,14 @@ def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
             raise calls.refused(str(fault)) from fault
         return
     # That it computed something says more than that it could not.
-    raise next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
+    first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
+    if wanted is not None or _FORWARD not in str(first):
+        raise first
+    shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
+    raise ScenarioError(
+        f"{first}; samples of the shapes {shapes} were tried: for others give it an attribute"
+        " sample_form, or try it on those of a scenario: fleetsim validate SCENARIO --plugin"
+    ) from first
 
 
 class _Rehearsed(OwnModelKind):

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,

@@ -14,6 +14,7 @@ from torch.func import functional_call, vmap
 from torch.nn.functional import scaled_dot_product_attention
 
 from fleetsim import rng
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
@@ -21,7 +22,6 @@ from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     Gpt2Settings,

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim import rng
-from fleetsim.contracts import BoolArray, ModelCost, Parameters
+from fleetsim.contracts import BoolArray, ModelCost, Parameters, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     ModelSettings,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim import rng
-from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.kernels.base import Kernel, TrainerData
@@ -19,7 +19,6 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.training.loss_trial import check_scenario_loss, trainer_for_loss

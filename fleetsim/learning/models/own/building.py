@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own import module_checks
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.own_model import OwnModelKind

@@ -10,8 +10,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from fleetsim.contracts import ModelCost
+from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.cost import cost_of
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.models.own.operation_flop import counted_flop
 from fleetsim.learning.models.own.own_model import OwnModelKind

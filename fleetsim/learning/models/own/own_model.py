@@ -8,8 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+from fleetsim.learning.models.model_kind import ModelKind
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fleetsim import rng
-from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.contracts import SampleForm
 
 
 def drawn_samples(samples: SampleForm, num: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -35,12 +35,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from fleetsim.contracts import IntArray, ModelCost
+from fleetsim.contracts import IntArray, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.kernels.stacked.linear_chain import widths_of
 from fleetsim.learning.local.loss_settings import LossKind
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.training.own.trainer_proof import Proof, proof_of, proved

@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from fleetsim.contracts import JobResult
+from fleetsim.contracts import JobResult, SampleForm
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.training.own.trial import NUM_TESTED, Trial, trial_settings, vector_of
 from fleetsim.learning.training.settings import TrainerKind

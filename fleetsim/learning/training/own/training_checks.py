@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from fleetsim.contracts import IntArray
+from fleetsim.contracts import IntArray, SampleForm
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.sample_losses import losses_of
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.module_checks import copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples

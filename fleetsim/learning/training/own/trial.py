@@ -13,13 +13,12 @@ import torch
 from torch import nn
 
 from fleetsim import rng
-from fleetsim.contracts import Job, JobResult, Parameters, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, Parameters, SampleForm, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.module_checks import copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.building import build_own
 from tests.learning.given_networks import IMAGES, TEXTS, VECTORS, given
 

@@ -12,8 +12,8 @@ from torch.nn.utils.parametrizations import weight_norm
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.user_networks import MobileNetV3Small, TemporalConvNet, VisionTransformer
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.own.model_fault import ModelFaultError
 from fleetsim.learning.models.own.operation_flop import counted_flop

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings

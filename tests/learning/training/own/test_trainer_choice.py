@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from torch import Tensor, nn
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.own.own_cost import counted_cost
 from fleetsim.learning.training.own.trainer_choice import OwnTrainer, choose_own_trainer
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.user_networks import MobileNetV3Small, TemporalConvNet, VisionTransformer
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.models.flat_vector import layout
-from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.training.own.trainer_proof import BOUND, proof_of
 from fleetsim.learning.training.own.trial import SIZES, Trial, trial_settings, vector_of
 from fleetsim.learning.training.settings import TrainerKind
