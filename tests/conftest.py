@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -67,6 +68,14 @@ def _find(kind: str, name: str) -> Path:
             if path.is_dir():
                 return path
     pytest.skip(f"real {kind}/{name} is in none of {', '.join(map(str, homes))}")
+
+
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """SIGINT as in a terminal; a shell lets what it starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

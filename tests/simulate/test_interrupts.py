@@ -72,14 +72,6 @@ def test_an_interrupted_run_goes_on_on_another_platform_only_if_that_is_allowed(
     assert resumed.manifest.digest == whole.manifest.digest
 
 
-@pytest.fixture
-def hears_ctrl_c():
-    """SIGINT as in a terminal; a shell lets what it starts in the background ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize(

@@ -176,10 +176,3 @@ def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
         totals[least] += max(loads[chunk], 1)
     lightest_first = sorted(zip(totals, shares, strict=True), key=operator.itemgetter(0))
     return [share for _, share in lightest_first if share]
-
-
-def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
-    """Compute calls in this process."""
-    if verb == "compute":
-        return [kernel.compute(jobs) for jobs in calls]
-    return [kernel.evaluate(*call) for call in calls]
