@@ -24,7 +24,7 @@ from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_datase
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
 from fleetsim.learning.data.formats.tar_members import read_tar
-from fleetsim.learning.data.published.fetch import find_files, named_folder
+from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
@@ -47,11 +47,12 @@ _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 _NUM_TRAINING = 50_000
 
 _ARCHIVE = "cifar-10-binary.tar.gz"
+_TOP = "cifar-10-batches-bin"
 _CHANNELS, _SIDE = 3, 32
 _RECORD_BYTE = 1 + _CHANNELS * _SIDE * _SIDE
 _MAX_MEMBER_BYTE = 10_000 * _RECORD_BYTE
-_TRAIN = tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6))
-_TEST = ("cifar-10-batches-bin/test_batch.bin",)
+_TRAIN = tuple(f"{_TOP}/data_batch_{number}.bin" for number in range(1, 6))
+_TEST = (f"{_TOP}/test_batch.bin",)
 _TRAIN_PER_CLASS, _TEST_PER_CLASS = 5_000, 1_000
 
 _CIFAR10 = RemoteSet(
@@ -98,8 +99,8 @@ class Cifar10Settings(DatasetKind):
     kind: Literal["cifar10"] = "cifar10"
     folder: str | None = None
     """Folder with the published binary archive or its six files, or with pictures in
-    `train/CLASS/` and `test/CLASS/` (JPEG or PNG); by default `$FLEETSIM_DATA` and then the cache
-    that `fleetsim data fetch cifar10` fills."""
+    `train/CLASS/` and `test/CLASS/` (JPEG or PNG); by default `cifar10` in `$FLEETSIM_DATA`, and
+    then the cache that `fleetsim data fetch cifar10` fills."""
     train_samples: Annotated[int, Field(ge=10, le=50_000, multiple_of=10)] | None = None
     """Number of training pictures: the first of each class, equally many; by default all."""
     test_samples: Annotated[int, Field(ge=10, le=10_000, multiple_of=10)] | None = None
@@ -115,9 +116,10 @@ class Cifar10Settings(DatasetKind):
             None if samples is None else samples // len(CLASSES)
             for samples in (self.train_samples, self.test_samples)
         )
-        if folder is not None and paths.is_folder(folder / "train"):
-            train = read_folder(folder / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
-            test = read_folder(folder / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
+        home = unpacked_home(self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train")
+        if home is not None:
+            train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
+            test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
         else:
             contents = _contents(find_files(self.kind, folder, registry=registry))
             train = _first(_joined(contents, _TRAIN), num_train)

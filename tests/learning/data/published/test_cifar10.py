@@ -289,6 +289,22 @@ def test_a_folder_with_a_train_folder_is_read_as_pictures_of_the_whole_set(tmp_p
         load(tmp_path, dict(REGISTRY))
 
 
+def test_pictures_are_found_below_the_data_folder_and_the_archive_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
+    home = tmp_path / "data" / "cifar10"
+    pictures(home / "train")
+
+    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+        load(None, dict(REGISTRY))
+
+    (home / "cifar-10-binary.tar.gz").write_bytes(b"")
+
+    with pytest.raises(DataError, match="not the published file"):
+        load(None, dict(REGISTRY))
+
+
 # --- the real pictures --------------------------------------------------------------------------
 
 
