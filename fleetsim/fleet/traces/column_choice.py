@@ -248,6 +248,6 @@ def named_rows(table: CsvTable, who: tuple[ColumnChoice, ...]) -> tuple[IntArray
     return np.array(of_rows, dtype=np.int64), names
 
 
-def counted(num: int, says: str) -> list[str]:
-    """Return a note on so many rows; none for none."""
-    return [f"{num} rows {says}"] if num else []
+def counted(num: int, says: str, what: str = "rows") -> list[str]:
+    """Return a note on so many rows, or other things; none for none."""
+    return [f"{num} {what} {says}"] if num else []

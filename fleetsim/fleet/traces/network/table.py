@@ -97,6 +97,11 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
         *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
         *counted(int(np.count_nonzero(has_time & ~has_rate)), "left out without a rate"),
         *counted(
+            len(names) - int(np.unique(record[kept]).size),
+            "left out, none of whose rows is kept",
+            "records",
+        ),
+        *counted(
             joined.num_unordered, "earlier than the row above in their record; sorted by time"
         ),
         *counted(

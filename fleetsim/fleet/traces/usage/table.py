@@ -199,8 +199,9 @@ def _samples(
         silent if unknown == "offline" else silent[:0],
     )
     notes = [
-        f"{table.num_rows} rows of {len(ids)} users read",
+        f"{table.num_rows} rows of {len(names)} users read",
         *counted(table.num_rows - kept.size, "left out without a time"),
+        *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
         *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_repeated, "of the same second as a later one of their user, which counts"),
         *counted(silent.size, f"with no other within {_UNKNOWN_AFTER_S} s after them; {unknown}"),
@@ -292,9 +293,10 @@ def _intervals(
     )
     num_joined = rows.size - int(opens.size)
     notes = (
-        f"{table.num_rows} intervals of {len(ids)} users read, {opens.size} kept",
+        f"{table.num_rows} intervals of {len(names)} users read, {opens.size} kept",
         *counted(int(np.count_nonzero(~is_whole)), "left out without a begin or an end"),
         *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
+        *counted(len(names) - len(ids), "left out, none of whose intervals is kept", "users"),
         *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_joined, "overlap or touch one before them; joined to their union"),
     )

@@ -105,6 +105,14 @@ def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_p
     assert "6 rows read, 2 samples kept" in found.notes
     assert "1 rows left out without a time" in found.notes
     assert "3 rows left out without a rate" in found.notes
+    assert not any("none of whose rows" in note for note in found.notes)
+
+
+def test_records_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
+    found = read(tmp_path, "t,r,who\n0,1,a\n1,,b\n,3,b\n,4,c\n", who=("who",))
+
+    assert samples(found.trace) == {"a": [(0, 1.0), (1000, -1.0)]}
+    assert "2 records left out, none of whose rows is kept" in found.notes
 
 
 def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp_path):

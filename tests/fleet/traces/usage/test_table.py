@@ -151,6 +151,24 @@ def test_intervals_become_their_union_in_whole_days(tmp_path):
     )
 
 
+def test_users_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
+    samples = read(tmp_path, "t,who,c\n,a,1\n5,b,1\n,b,0\n", "charging=c")
+    intervals = read(tmp_path, "t,end,who\n7,7,a\n8,8,a\n,9,c\n5,6,b\n", until="end")
+
+    assert samples.trace.user_ids == intervals.trace.user_ids == ("b",)
+    assert samples.notes[:3] == (
+        "3 rows of 2 users read",
+        "2 rows left out without a time",
+        "1 users left out, none of whose rows is kept",
+    )
+    assert intervals.notes == (
+        "4 intervals of 3 users read, 1 kept",
+        "1 rows left out without a begin or an end",
+        "2 rows left out that last no second",
+        "2 users left out, none of whose intervals is kept",
+    )
+
+
 INTERVALS = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 300), st.integers(0, 60)), min_size=1
 )
