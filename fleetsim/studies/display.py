@@ -57,6 +57,13 @@ class Reckoning:
         else:
             self.num_failed += 1
 
+    def fail(self, planned: PlannedRun, *, is_final: bool) -> None:
+        """Count a failed run if that is final; one that is repeated is not under way until then."""
+        if is_final:
+            self.end(planned, is_done=False)
+        else:
+            self.under_way.pop(planned.key, None)
+
     @property
     def left_s(self) -> float | None:
         """Estimated seconds of host time until the end; None without any progress yet."""
@@ -137,8 +144,7 @@ class Lines:
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Say why a run failed."""
         self._say(_failure_line(planned, reason, is_final=is_final))
-        if is_final:
-            self._state.end(planned, is_done=False)
+        self._state.fail(planned, is_final=is_final)
 
     def ending(self) -> None:
         """Say that the runs under way end."""
@@ -207,8 +213,7 @@ class LiveDisplay:
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Print why a run failed, and remove its bar."""
         self._print(_failure_line(planned, reason, is_final=is_final))
-        if is_final:
-            self._state.end(planned, is_done=False)
+        self._state.fail(planned, is_final=is_final)
         self._remove(planned)
 
     def ending(self) -> None:
