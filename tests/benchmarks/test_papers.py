@@ -271,13 +271,15 @@ def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
-    # Of FedGCS's experiments the page has those with LeNet-5; the others take a GPU.
+    # Of FedGCS's experiments the page has those with LeNet-5 and a small ResNet-18; the others take
+    # a GPU.
     names = {
         name
         for name in bundled.names("studies")
         if name.startswith("papers/") and not name.startswith("papers/fedgcs-")
     }
     names |= {f"papers/fedgcs-{data}" for data in _LENET}
+    names |= {f"papers/fedgcs-cifar10-resnet18-small-{split}" for split in ("iid", "dir")}
     assert {f"papers/{experiment.name}" for experiment in EXPERIMENTS} == names
     for experiment in EXPERIMENTS:
         study = experiment.study()
