@@ -99,7 +99,9 @@ class CelebASettings(DatasetKind):
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the faces; the last tenth of each person's pictures is the test part."""
         folder = named_folder(self.folder)
-        home = unpacked_home(self.kind, folder, archive=_ARCHIVE, top="", holds=_TOP)
+        home = unpacked_home(
+            self.kind, folder, archive=_ARCHIVE, top="", holds=_TOP, registry=registry
+        )
         extras = [_ARCHIVE] if home is None else []
         found = find_files(self.kind, home or folder, extras=extras, registry=registry)
         files: PictureFiles = (

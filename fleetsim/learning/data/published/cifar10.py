@@ -116,7 +116,9 @@ class Cifar10Settings(DatasetKind):
             None if samples is None else samples // len(CLASSES)
             for samples in (self.train_samples, self.test_samples)
         )
-        home = unpacked_home(self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train")
+        home = unpacked_home(
+            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
+        )
         if home is not None:
             train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
             test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)

@@ -59,9 +59,18 @@ def search_folders(name: str, folder: Path | None) -> list[Path]:
 
 
 def unpacked_home(
-    name: str, folder: Path | None, *, archive: str, top: str, holds: str
+    name: str,
+    folder: Path | None,
+    *,
+    archive: str,
+    top: str,
+    holds: str,
+    registry: Mapping[str, RemoteSet],
 ) -> Path | None:
-    """Return the folder of a set whose archive was unpacked; None if an archive comes first.
+    """Return the folder of a set whose archive was unpacked; None if a verified form comes first.
+
+    A folder's verified form is its archive, or all members that the registry has checksums of; it
+    comes before unpacked files without checksums in the same folder.
 
     Args:
         name: key of the registry.
@@ -69,9 +78,14 @@ def unpacked_home(
         archive: published name of the archive.
         top: outermost folder that unpacking the archive may make.
         holds: folder in it by which it is known.
+        registry: published sets by name.
+
+    Raises:
+        DataError: unknown set.
     """
+    packed = next(file for file in _registered(name, registry).files if file.name == archive)
     for home in search_folders(name, folder):
-        if paths.is_file(home / archive):
+        if _present(home, packed):
             return None
         for place in (home, home / top):
             if paths.is_folder(place / holds):
@@ -274,7 +288,8 @@ def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
     if paths.is_file(published):
         return {file.name: published}
     if not file.members:
-        return {file.name: unpacked} if paths.is_file(unpacked) else {}
+        known = file.unpacked_sha256 is not None
+        return {file.name: unpacked} if known and paths.is_file(unpacked) else {}
     members = {}
     for member, _ in file.members:
         for path in (home / PurePosixPath(member).name, home / member):

@@ -83,7 +83,9 @@ class TinyImageNetSettings(DatasetKind):
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the pictures, from the archive or from its folders."""
         folder = named_folder(self.folder)
-        home = unpacked_home(self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train")
+        home = unpacked_home(
+            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
+        )
         files: PictureFiles
         if home is not None:
             files = FolderPictures(home)

@@ -305,6 +305,33 @@ def test_pictures_are_found_below_the_data_folder_and_the_archive_comes_first(
         load(None, dict(REGISTRY))
 
 
+@pytest.mark.parametrize("inner", ["", "cifar-10-batches-bin"])
+@pytest.mark.parametrize("pictures_at", ["cifar10", "data/cifar10"])
+def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
+    tmp_path: Path,
+    published: tuple[Path, dict[str, RemoteSet]],
+    monkeypatch: pytest.MonkeyPatch,
+    inner: str,
+    pictures_at: str,
+) -> None:
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
+    placed(tmp_path / "cifar10" / inner, files())
+    pictures(tmp_path / pictures_at / "train")
+
+    assert len(load(None, published[1]).train_labels) == 20  # that of the files
+
+
+def test_pictures_come_before_unpacked_files_in_a_later_folder(
+    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
+    pictures(tmp_path / "cifar10" / "train")
+    placed(tmp_path / "data" / "cifar10", files())
+
+    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+        load(None, published[1])
+
+
 # --- the real pictures --------------------------------------------------------------------------
 
 
