@@ -84,7 +84,7 @@ def watch_from_python(
 def _watch_in_notebook(scenario: Scenario) -> Iterator[Callable[[Progress], None]]:
     """Show a bar in the output of the cell; at the end it keeps the last state."""
     output = CellOutput()
-    last = bar_html(0.0, f"{scenario.name}  begins")
+    begins = last = bar_html(0.0, f"{scenario.name}  begins")
     output.show(last)
 
     def show(progress: Progress) -> None:
@@ -95,6 +95,8 @@ def _watch_in_notebook(scenario: Scenario) -> Iterator[Callable[[Progress], None
 
     try:
         yield show
+        if last == begins:  # a complete run is returned without a callback
+            last = bar_html(1.0, f"{scenario.name}  no new rounds")
     finally:
         output.show(last, is_last=True)
 

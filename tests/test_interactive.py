@@ -9,6 +9,7 @@ import pytest
 
 import fleetsim
 from fleetsim import simulate
+from fleetsim.errors import DataError
 from fleetsim.host import notebook
 from fleetsim.host.termination import Terminated
 from fleetsim.record.run_folder import RunExistsError
@@ -219,6 +220,26 @@ def test_a_notebook_shows_the_last_state_of_a_run(cell):
     assert '<progress value="0.000">' in cell.shown[0]
     assert '<progress value="1.000">' in cell.shown[-1]
     assert "quickstart&nbsp; round 2&nbsp; " in cell.shown[-1]
+
+
+def test_a_notebook_shows_that_a_complete_run_had_no_new_rounds(cell, here):
+    for _ in range(2):
+        fleetsim.run("quickstart", SMALL, train=False, out=here / "run", exist_ok=True)
+
+    bar = '<progress value="1.000"></progress> quickstart&nbsp; no new rounds</div>'
+    assert bar in cell.shown[-1]
+    assert sum(bar in shown for shown in cell.shown) == 1
+
+
+def test_a_notebook_does_not_show_a_run_that_failed_as_complete(cell, monkeypatch):
+    def fails(*arguments, **keys):
+        raise DataError("no file")
+
+    monkeypatch.setattr(simulate, "run", fails)
+    with pytest.raises(DataError):
+        fleetsim.run("quickstart", SMALL, train=False)
+
+    assert "quickstart&nbsp; begins" in cell.shown[-1]
 
 
 @pytest.mark.parametrize("arguments", [{"progress": False}, {"on_progress": print}])

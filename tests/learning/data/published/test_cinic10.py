@@ -113,6 +113,16 @@ def test_unpacked_folders_are_counted(
         load(tmp_path, registry)
 
 
+def test_a_decompressed_archive_without_checksum_is_no_form_of_the_set(tmp_path: Path) -> None:
+    (tmp_path / "CINIC-10.tar").write_bytes(b"of unknown contents")
+    with pytest.raises(DataError, match=rf"{tmp_path} lacks {ARCHIVE}; put the published files"):
+        load(tmp_path, dict(REGISTRY))
+
+    unpacked(tmp_path, contents())
+    with pytest.raises(DataError, match=r"2 pictures .* in train/airplane, CINIC-10 has 9000"):
+        load(tmp_path, dict(REGISTRY))
+
+
 def test_unpacked_folders_are_read_as_the_archive_is(tmp_path: Path) -> None:
     files = FolderPictures(unpacked(tmp_path, contents()))
 
