@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.documented_names import unknown_names
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -55,3 +57,23 @@ def test_no_block_resumes_what_it_has_just_finished():
             found += [f"{page.relative_to(ROOT)}: {line}" for line in ran & resumed]
 
     assert found == []
+
+
+def test_names_that_are_neither_bundled_nor_the_readers_own_are_found():
+    text = (
+        "fleetsim run quickstart, fleetsim study run learning-selectors-quick --jobs 2,\n"
+        "fleetsim validate my-scenario.yaml, fleetsim study run STUDY, --study papers/fedgcs-mnist,"
+        " --scenario quick-start.\n"
+    )
+
+    assert unknown_names(text) == ["papers/fedgcs-mnist", "quick-start"]
+
+
+def test_commands_name_scenarios_and_studies_that_are_bundled():
+    homes = (ROOT / "scenarios", ROOT / "studies")
+    heads = [path for home in homes for path in home.rglob("*.yaml")]
+    texts = [*PAGES, ROOT / "weights" / "README.md", *heads]
+    found = {path: unknown_names(path.read_text("utf-8")) for path in texts}
+
+    assert len(texts) > 100
+    assert {path: names for path, names in found.items() if names} == {}

@@ -142,7 +142,7 @@ _selector.command("show", epilog="Example: fleetsim selector show fedmarl.safete
 )
 _selector.command(
     "break-even",
-    epilog="Example: fleetsim selector break-even fedgcs.safetensors --study papers/fedgcs-mnist"
+    epilog="Example: fleetsim selector break-even fedgcs-quick --study learning-selectors-quick"
     " --arm fedgcs",
 )(train_selector.break_even)
 _flower.command("run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2")(
