@@ -138,6 +138,7 @@ def break_even(
     spent = spent_before_use(read_weights(file), server_w=server_w)
     loaded = load_study(study)
     against = baseline or loaded.settings.baseline_arm
+    loaded.require_arms([arm, against])
     lines = [
         f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
         f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"

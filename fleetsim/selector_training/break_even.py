@@ -122,12 +122,16 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
         baseline: arm against which it saves.
 
     Raises:
-        ScenarioError: the study has no such arm.
+        ScenarioError: no run of one of the arms is complete.
     """
     for name in (arm, baseline):
         if name not in set(costs["arm"]):
-            known = ", ".join(dict.fromkeys(costs["arm"]))
-            raise ScenarioError(f"the study has no complete run of {quoted(name)}; it has {known}")
+            known = ", ".join(dict.fromkeys(costs["arm"])) or "no arm"
+            raise ScenarioError(
+                f"the study has no complete run of {quoted(name)}; complete are runs of {known};"
+                " `fleetsim study run` makes the others; if they are elsewhere, name the folder"
+                " with --home"
+            )
     before = {
         "seconds": spent.virtual_s + spent.server_s,
         "joules": spent.energy_j + spent.server_j,

@@ -75,10 +75,7 @@ def collected(
         ScenarioError: there is no such arm, or a run is missing or cannot give records.
         DataError: a run is damaged.
     """
-    for arm in wanted.arms:
-        if arm not in study.arms:
-            known = ", ".join(study.arms)
-            raise ScenarioError(f"the study has no arm {quoted(arm)}; it has {known}")
+    study.require_arms(wanted.arms)
     asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]
     parts: dict[str, list[tuple[PlannedRun, Run, Records]]] = {}
     for number, planned in enumerate(asked, start=1):
@@ -86,7 +83,7 @@ def collected(
         if run is None:
             raise ScenarioError(
                 f"study {quoted(study.settings.name)}: {planned.name} is not complete; run"
-                f" `fleetsim study run {study.settings.name}` first"
+                f" `fleetsim study run {study.source}` first"
             )
         found = _of_rounds(run) if wanted.form == "round" else _of_run(run)
         parts.setdefault(planned.scenario.clients_hash, []).append((planned, run, found))

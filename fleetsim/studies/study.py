@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from fleetsim.scenario import WORLD, Scenario, load
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
+from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.inputs import digests
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
@@ -72,6 +73,19 @@ class Study:
     def arms(self) -> tuple[str, ...]:
         """Names of the arms, in the order of the file."""
         return tuple(self.settings.arms)
+
+    def require_arms(self, names: Iterable[str]) -> None:
+        """Check that the study has these arms.
+
+        Raises:
+            ScenarioError: it lacks one.
+        """
+        for name in names:
+            if name not in self.arms:
+                raise ScenarioError(
+                    f"study {quoted(self.settings.name)} has no arm {quoted(name)}; it has"
+                    f" {', '.join(self.arms)}{did_you_mean(name, self.arms)}"
+                )
 
     @property
     def factors(self) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from fleetsim.cli import app
 from fleetsim.errors import ScenarioError
 from fleetsim.selector_training.break_even import break_even, facts_by_clients, spent_before_use
 from fleetsim.selectors.learned_weights import WeightFile
@@ -106,8 +108,23 @@ def test_seeds_without_the_target_do_not_count():
     assert math.isnan(seconds.low)
 
 
-def test_an_unknown_arm_is_refused_with_those_that_there_are():
+def test_an_arm_without_complete_runs_is_refused_with_those_that_have_some():
     spent = spent_before_use(RECORDS, server_w=0.0)
 
-    with pytest.raises(ScenarioError, match="no complete run of 'fedgsc'; it has random"):
-        break_even(table(*RANDOM), spent, arm="fedgsc", baseline="random")
+    with pytest.raises(
+        ScenarioError, match=r"no complete run of 'fedgcs'; .* of random; `fleetsim study run`"
+    ):
+        break_even(table(*RANDOM), spent, arm="fedgcs", baseline="random")
+    with pytest.raises(ScenarioError, match=r"no complete run of 'fedgcs'; .* of no arm; "):
+        break_even(table(), spent, arm="fedgcs", baseline="random")
+
+
+def test_the_command_says_which_arms_the_study_has_and_how_runs_are_made(tmp_path):
+    given = ["selector", "break-even", "fedgcs-quick", "--home", str(tmp_path), "--study"]
+
+    misspelt = CliRunner().invoke(app, [*given, "learning-selectors-quick", "--arm", "fedgsc"])
+    missing = CliRunner().invoke(app, [*given, "learning-selectors-quick", "--arm", "fedgcs"])
+
+    assert "has no arm 'fedgsc'; it has random, " in str(misspelt.exception)
+    assert "did you mean 'fedgcs'?" in str(misspelt.exception)
+    assert "has no complete run of 'fedgcs'; complete are runs of no arm" in str(missing.exception)
