@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,8 +119,11 @@ def test_arms_and_numbers_can_be_asked_for(four_runs):
 def test_a_run_that_is_missing_is_named_with_the_command(four_runs, tmp_path):
     study, _ = four_runs
 
-    with pytest.raises(ScenarioError, match=r"random, seed 5 is not complete; run `fleetsim study"):
+    command = re.escape(f"`fleetsim study run {study.source}`")
+    with pytest.raises(ScenarioError, match=rf"random, seed 5 is not complete; run {command}"):
         collected(study, RunStore(tmp_path), Wanted())
+
+    assert study.source.endswith("study.yaml")  # the study is named `records`
 
 
 @pytest.mark.slow
