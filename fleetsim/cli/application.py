@@ -29,17 +29,18 @@ class _Verbs(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the verb of the command line."""
-        try:
-            with terminable():
+        # The message is inside, so that a second Ctrl-C does not come in its way.
+        with terminable():
+            try:
                 return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            again = ["fleetsim", *sys.argv[1:]]
-            if notes := getattr(interrupt, "__notes__", []):
-                again += ["--resume"] if "--resume" not in again else []
-                says = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
-            else:
-                says = f"; begin again with: {shlex.join(again)}"
-            raise ended(interrupt, says) from interrupt
+            except KeyboardInterrupt as interrupt:
+                again = ["fleetsim", *sys.argv[1:]]
+                if notes := getattr(interrupt, "__notes__", []):
+                    again += ["--resume"] if "--resume" not in again else []
+                    says = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
+                else:
+                    says = f"; begin again with: {shlex.join(again)}"
+                raise ended(interrupt, says) from interrupt
 
 
 # Typer 0.20 shows the backslashes of escaped brackets unless its markup is named.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 import traceback
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import typer
 
 from fleetsim.cli.application import app
-from fleetsim.cli.terminal import say
+from fleetsim.cli.terminal import INTERRUPTED, say
 from fleetsim.errors import (
     DivergenceError,
     FaultsError,
@@ -42,6 +43,9 @@ def main() -> None:
     """Run the `fleetsim` command."""
     try:
         code = app(standalone_mode=False, prog_name="fleetsim")
+        if code == INTERRUPTED:
+            # Another Ctrl-C, while the interpreter ends, would print a traceback.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if sys.stdout is not None:
             sys.stdout.flush()
         sys.exit(code)

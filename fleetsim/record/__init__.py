@@ -5,6 +5,7 @@
 - `tables`: tables of rounds, tasks and clients, their files and digests.
 - `recorder`: rows and states of a run that goes on.
 - `checkpoint`: files from which a killed run resumes.
+- `file_lock`: lock of a file between processes.
 - `atomic_files`: files that are written whole or not at all.
 - `failures`: failures of a whole run, read from its tables.
 - `saved_run`: a run folder for reading, with its measures.

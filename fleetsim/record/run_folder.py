@@ -18,10 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files, checkpoint
+from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import (
     MANIFEST,
     Manifest,
@@ -230,11 +229,11 @@ def is_busy(folder: Path) -> bool:
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         if not (folder / _LOCK).exists():
             return False
-        try:
-            with FileLock(folder / _LOCK, blocking=False):
-                return False
-        except Timeout:
-            return True
+    lock = acquired(folder / _LOCK, way_out=_ELSEWHERE)
+    if lock is None:
+        return True
+    lock.release()
+    return False
 
 
 @contextmanager
@@ -245,15 +244,11 @@ def locked(folder: Path) -> Iterator[None]:
         RunIsBusyError: another process writes it.
         DataError: the folder cannot be written to.
     """
-    lock = FileLock(folder / _LOCK, blocking=False)
-    with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunIsBusyError(
-                f"{folder}: another process is writing this run; wait until it ends, or"
-                f" {_ELSEWHERE}"
-            ) from None
+    lock = acquired(folder / _LOCK, way_out=_ELSEWHERE)
+    if lock is None:
+        raise RunIsBusyError(
+            f"{folder}: another process is writing this run; wait until it ends, or {_ELSEWHERE}"
+        )
     try:
         yield
     finally:

@@ -5,6 +5,7 @@
 - `inputs`: the user's own files that a scenario names, their digests and their travel.
 - `run_store`: runs on the disk, found by their content.
 - `run_order`: orders of runs, which travel to processes and machines.
+- `advice`: ways out in the faults of runs, for studies.
 - `backends`: places where runs are carried out: local processes, any executor.
 - `dask_cluster`: a Dask cluster as the place where runs are carried out.
 - `execution`: execution of the runs that are missing, with repetition of failed ones.

@@ -19,6 +19,7 @@ from fleetsim.host.termination import terminable
 from fleetsim.quoting import one_line
 from fleetsim.record.run_folder import RunIsBusyError
 from fleetsim.record.saved_run import Run
+from fleetsim.studies.advice import for_study
 from fleetsim.studies.backends import Backend, Files, RunProgress
 from fleetsim.studies.run_order import order_of, receive
 from fleetsim.studies.run_store import RunStore, SetAside
@@ -138,7 +139,7 @@ def _set_aside(
         try:
             found = store.set_damaged_aside(planned)
         except DataError as fault:
-            failures[planned.key] = one_line(str(fault))
+            failures[planned.key] = for_study(one_line(str(fault)))
         else:
             if found is not None:
                 aside[planned.key] = found
@@ -260,5 +261,5 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
         return "its executor has cancelled it"
     except Exception as fault:  # whatever a run raised is its reason; the others go on
         name = "" if isinstance(fault, FleetsimError) else f"{type(fault).__name__}: "
-        return one_line(f"{name}{fault}")
+        return for_study(one_line(f"{name}{fault}"))
     return "its process was ended before the run was complete"

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from filelock import FileLock, Timeout
-
 from fleetsim.errors import DataError
 from fleetsim.quoting import one_line
 from fleetsim.record import atomic_files, checkpoint, run_folder
+from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.run_folder import RUNS, RunIsBusyError
 from fleetsim.record.saved_run import Run
+from fleetsim.studies.advice import for_study
 from fleetsim.studies.study import PlannedRun
 
 HOME = RUNS
@@ -169,15 +169,12 @@ class RunStore:
         """
         folder = self.study_folder(name)
         atomic_files.make_folder(folder, way_out=_ELSEWHERE)
-        lock = FileLock(folder / ".lock", blocking=False)
-        with atomic_files.one_line_error(folder / ".lock", "cannot be locked", _ELSEWHERE):
-            try:
-                lock.acquire()
-            except Timeout:
-                raise DataError(
-                    f"{folder}: another process is running this study; wait until it ends, or"
-                    f" {_ELSEWHERE}"
-                ) from None
+        lock = acquired(folder / ".lock", way_out=_ELSEWHERE)
+        if lock is None:
+            raise DataError(
+                f"{folder}: another process is running this study; wait until it ends, or"
+                f" {_ELSEWHERE}"
+            )
         try:
             yield
         finally:
@@ -186,7 +183,8 @@ class RunStore:
 
 def damage_of(fault: DataError) -> str:
     """Return a fault of a run folder in one line, with the way out."""
-    return f"{one_line(str(fault))}; `fleetsim study run` repeats the run and keeps this folder"
+    says = for_study(one_line(str(fault)))
+    return f"{says}; `fleetsim study run` repeats the run and keeps this folder"
 
 
 def _unused(folder: Path) -> Path:

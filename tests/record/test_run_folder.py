@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -243,6 +245,21 @@ def test_damaged_manifest_is_refused_by_name_and_key(text: str, says: str, tmp_p
 
     with pytest.raises(DataError, match=says):
         read_manifest(folder)
+
+
+def test_a_file_system_without_locks_is_refused_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Some network file systems answer flock with ENOSYS."""
+
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    says = r"cannot lock files \(flock\); choose another place with --out on another one"
+
+    with pytest.raises(DataError, match=says), locked(make(tmp_path / "quick")):
+        pass
 
 
 _HOLDER = """

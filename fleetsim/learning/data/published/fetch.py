@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 import pooch
+import requests
+import urllib3
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -32,6 +33,11 @@ from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 _CHUNK_BYTE = 1 << 16
+_TIMEOUT_S = 30.0
+"""Longest silence of a server."""
+_GRACE_S = 120.0
+_LEAST_BYTE_PER_S = 20e3
+"""Mean rate of a download, after the grace, below which it is given up."""
 _NAMES = {"sha256": "SHA-256", "md5": "MD5"}
 
 
@@ -193,27 +199,6 @@ def folder_with(known: RemoteSet) -> Path | None:
     return None
 
 
-@dataclass(slots=True)
-class _Bar:
-    """Progress bar for pooch (total, update, reset, close), drawn by rich."""
-
-    bars: Progress
-    task: TaskID
-    total: float = 0.0
-    """Bytes of the file, set by pooch; 0 if the server does not state them."""
-
-    def update(self, num_byte: float) -> None:
-        """Advance the bar by some bytes."""
-        self.bars.update(self.task, total=self.total or None, advance=num_byte)
-
-    def reset(self) -> None:
-        """Go back to the start, as pooch does before it fills the bar."""
-        self.bars.update(self.task, completed=0)
-
-    def close(self) -> None:
-        """Leave the bar as it is on the screen."""
-
-
 def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None:
     """Download one verified file into the folder, from the first address that gives it."""
     paths.kind_of(folder / file.name)  # a pipe there would block
@@ -222,8 +207,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
 
     def downloader(url: str, temporary: str, _pooch: object) -> None:
         bars.update(task, completed=0)
-        download = pooch.HTTPDownloader(progressbar=_Bar(bars, task), chunk_size=_CHUNK_BYTE)
-        download(url, temporary, None)
+        _receive(url, file, Path(temporary), lambda num_byte: bars.advance(task, num_byte))
         found = _digest(Path(temporary), algorithm)
         if found != expected:
             raise DataError(
@@ -244,7 +228,8 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
             )
         except DataError as error:
             faults.append(str(error))
-        except OSError as error:  # every exception of requests is one
+        # Every exception of requests is an OSError.
+        except (OSError, urllib3.exceptions.HTTPError) as error:
             faults.append(f"{url} failed: {_root_cause(error)}")
         else:
             bars.update(task, completed=file.num_byte)
@@ -253,6 +238,35 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
         f"data set {name}: {file.name} could not be downloaded: {'; '.join(faults)}; try again, "
         f"or download it by hand into {folder}"
     )
+
+
+def _receive(url: str, file: RemoteFile, path: Path, told: Callable[[int], None]) -> None:
+    """Write what an address gives to a path, up to the size of the published file.
+
+    Raises:
+        DataError: there is more, or it comes too slowly.
+        OSError: there is no answer.
+        urllib3.exceptions.HTTPError: the transfer breaks off.
+    """
+    left_byte = file.num_byte
+    ends_at_s = time.monotonic() + _GRACE_S + file.num_byte / _LEAST_BYTE_PER_S
+    # A file that the server packed for the transfer would be another one.
+    headers = {"Accept-Encoding": "identity"}
+    with (
+        requests.get(url, stream=True, timeout=_TIMEOUT_S, headers=headers) as answer,
+        path.open("wb") as written,
+    ):
+        answer.raise_for_status()
+        # What has arrived, not a whole chunk: a server that sends a byte at a time would hold it.
+        while chunk := answer.raw.read1(_CHUNK_BYTE):
+            left_byte -= len(chunk)
+            if left_byte < 0:
+                raise DataError(f"{url} gave more than the {file.num_byte} bytes of this file")
+            if time.monotonic() > ends_at_s:
+                rate = f"{_LEAST_BYTE_PER_S / 1000:g} kB/s"
+                raise DataError(f"{url} was given up: it was slower than {rate}")
+            written.write(chunk)
+            told(len(chunk))
 
 
 def _root_cause(error: BaseException) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +34,8 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
     """Files whose answer announces more bytes than come."""
+    drips: set[str] = field(default_factory=set)
+    """Files that come in single bytes, ten a second."""
     asked: list[str] = field(default_factory=list)
 
 
@@ -50,7 +54,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body) + 100 * (name in answers.cut)))
             self.end_headers()
-            self.wfile.write(body)
+            if name in answers.drips:
+                with contextlib.suppress(ConnectionError):  # the client has left
+                    for number in range(100):
+                        self.wfile.write(body[number : number + 1])
+                        time.sleep(0.1)
+                return
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Tests are quiet."""
@@ -183,6 +194,30 @@ def test_a_transfer_that_breaks_off_is_told_and_leaves_nothing(site: Site, cache
     site.cut.add(NAME)
 
     with pytest.raises(DataError, match=f"{NAME} failed: .*{len(PACKED)} bytes read, 100 more"):
+        fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert list(cache.iterdir()) == []
+
+
+def test_no_more_is_taken_than_the_published_file_has(site: Site, cache: Path) -> None:
+    site.files[NAME] = bytes(50_000_000)
+
+    with pytest.raises(DataError, match=f"gave more than the {len(PACKED)} bytes of this file"):
+        fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert list(cache.iterdir()) == []
+
+
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(
+    site: Site, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every byte arrives before the timeout of a silent server, and the whole file never would."""
+    monkeypatch.setattr(module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(module, "_LEAST_BYTE_PER_S", 1e9)
+    site.files[NAME] = PACKED
+    site.drips.add(NAME)
+
+    with pytest.raises(DataError, match="was given up: it was slower than"):
         fetch("tiny", progress=False, registry=registry(site.url))
 
     assert list(cache.iterdir()) == []

@@ -1,0 +1,37 @@
+"""Lock of a file between processes, which the system releases when its process dies."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+from fleetsim.errors import DataError
+from fleetsim.record import atomic_files
+
+
+def acquired(path: Path, *, way_out: str) -> BaseFileLock | None:
+    """Return the lock of a file, to be released; None if another process holds it.
+
+    Raises:
+        DataError: the file cannot be written, or its file system has no locks. The library's
+            substitute would outlive a killed process.
+    """
+    lock = FileLock(path, blocking=False)
+    with atomic_files.one_line_error(path, "cannot be locked", way_out), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SoftFileLock")
+        try:
+            lock.acquire()
+        except Timeout:
+            return None
+        except NotImplementedError:  # older versions of the library have no substitute
+            pass
+        else:
+            if not isinstance(lock, SoftFileLock):
+                return lock
+            lock.release()
+    raise DataError(
+        f"{path}: cannot be locked: the file system of this folder cannot lock files (flock);"
+        f" {way_out} on another one, such as a local disk"
+    )
