@@ -76,11 +76,15 @@ BYTE_OF: Mapping[str, int] = MappingProxyType(
 """Bytes of one of each unit of memory."""
 FRACTION_OF: Mapping[str, float] = MappingProxyType({"fraction": 1.0, "percent": 0.01, "%": 0.01})
 """Fraction of one of each unit of shares."""
-W_OF: Mapping[str, float] = MappingProxyType({"W": 1.0, "mW": 1e-3, "uW": 1e-6})
+W_OF: Mapping[str, float] = MappingProxyType(
+    {"W": 1.0, "kW": 1e3, "mW": 1e-3, "uW": 1e-6, "nW": 1e-9}
+)
 """Watts of one of each unit of power."""
-A_OF: Mapping[str, float] = MappingProxyType({"A": 1.0, "mA": 1e-3, "uA": 1e-6})
+A_OF: Mapping[str, float] = MappingProxyType({"A": 1.0, "mA": 1e-3, "uA": 1e-6, "nA": 1e-9})
 """Amperes of one of each unit of current."""
-V_OF: Mapping[str, float] = MappingProxyType({"V": 1.0, "mV": 1e-3, "uV": 1e-6})
+V_OF: Mapping[str, float] = MappingProxyType(
+    {"V": 1.0, "kV": 1e3, "mV": 1e-3, "uV": 1e-6, "nV": 1e-9}
+)
 """Volts of one of each unit of voltage."""
 J_OF: Mapping[str, float] = MappingProxyType({"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "uWs": 1e-6})
 """Joules of one of each unit of energy; power rails count microwatt-seconds."""

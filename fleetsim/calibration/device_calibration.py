@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim import bundled
-from fleetsim.calibration.power_log import MeanPower, PowerColumns, PowerLog, read_power_csv
+from fleetsim.calibration.power_columns import PowerColumns
+from fleetsim.calibration.power_log import MeanPower, PowerLog, read_power_csv
 from fleetsim.calibration.power_rails import TRACE_SUFFIXES, is_rails, read_rails
 from fleetsim.calibration.time_fit import TimeFit, fit_times
 from fleetsim.calibration.timed_runs import TimedRun, read_timed_runs
@@ -23,8 +24,9 @@ from fleetsim.fleet.devices.extension import KEY, read_device
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.devices.profile_files import DeviceFile
-from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.fleet.traces.csv_table import read_csv_header
 from fleetsim.fleet.traces.folder import check_new
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
 from fleetsim.schema import strict_yaml
@@ -34,6 +36,8 @@ from fleetsim.units import FLOP_PER_GFLOP
 
 _LEAST_PARAMETER_S = 1e-9
 """Least overhead per million parameters that a device file may state."""
+_FAR = 10.0
+"""Ratio to the extended device, or of it, from which a figure is said to be far."""
 _WAY_OUT = "name another DEST"
 
 Window = tuple[float, float]
@@ -59,7 +63,13 @@ class Calibration:
 
 
 def calibrate(
-    dest: Path, *, like: str, title: str | None, runs: Path, power: PowerRequest | None
+    dest: Path,
+    *,
+    like: str,
+    title: str | None,
+    runs: Path,
+    power: PowerRequest | None,
+    layout: Layout = SEEN,
 ) -> Calibration:
     """Write a device file.
 
@@ -69,6 +79,7 @@ def calibrate(
         title: title of the device; None: that of the extended one, "calibrated".
         runs: CSV file of timed training runs.
         power: power log; None: power is that of the extended device.
+        layout: how the fields of the tables are written.
 
     Raises:
         ScenarioError: arguments that do not go together.
@@ -79,7 +90,7 @@ def calibrate(
     check_new(dest)
     path = _extended(like)
     base = load_device(like)
-    timed = read_timed_runs(runs)
+    timed, seen = read_timed_runs(runs, layout)
     fit = fit_times(timed, base.compute)
     extends = like if like in bundled.names("devices") else str(path.resolve())
     data: dict[str, Any] = {
@@ -87,9 +98,12 @@ def calibrate(
         "title": title or f"{base.title}, calibrated",
         "compute": _compute(fit, timed, runs, base.name, has_layer=base.compute.layer_s > 0.0),
     }
-    lines = [*_time_lines(fit, timed)]
+    lines = [*seen, *_time_lines(fit, timed)]
+    far = [("R", fit.conv_flop_per_s, base.compute.conv_flop_per_s)]
+    if fit.overhead_factor is not None:
+        far.append(("overheads", fit.overhead_factor, 1.0))
     if power is not None:
-        log = _log(power)
+        log = _log(power, layout)
         idle, train = log.mean_w(power.idle), log.mean_w(power.train)
         if not train.mean_w > idle.mean_w:
             raise DataError(
@@ -98,6 +112,10 @@ def calibrate(
             )
         data["power"] = _power(idle, train, power.log)
         lines += [*log.notes, *_power_lines(idle, train)]
+        far.append(("idle power", idle.mean_w, base.power.idle_awake_w))
+        above_w = train.mean_w - idle.mean_w
+        far.append(("power above idle", above_w, base.power.train_above_idle_w))
+    lines += _far_lines(like, far)
     data["notes"] = " ".join(f"{line}." for line in lines)
     text = _head(like) + dump(data)
     _require_valid(text, dest)
@@ -131,20 +149,20 @@ def _extended(like: str) -> Path:
     return path
 
 
-def _log(power: PowerRequest) -> PowerLog:
+def _log(power: PowerRequest, layout: Layout) -> PowerLog:
     if not power.idle or not power.train:
         raise ScenarioError(
             "device calibrate: --power needs --idle FROM:TO and --train FROM:TO, in seconds after"
             " the first sample of the log"
         )
     is_trace = power.log.suffix in TRACE_SUFFIXES
-    if is_trace or is_rails(read_csv_table(power.log)):
-        return read_rails(power.log, power.rails)
+    if is_trace or is_rails(read_csv_header(power.log, layout)):
+        return read_rails(power.log, power.rails, layout)
     if power.rails:
         raise ScenarioError(
             f"device calibrate: --rail names power rails, and {power.log} has none; drop it"
         )
-    return read_power_csv(power.log, power.columns)
+    return read_power_csv(power.log, power.columns, layout)
 
 
 def _require_valid(text: str, dest: Path) -> None:
@@ -241,10 +259,26 @@ def _time_lines(fit: TimeFit, runs: Sequence[TimedRun]) -> list[str]:
 def _power_lines(idle: MeanPower, train: MeanPower) -> list[str]:
     return [
         f"idle {idle.mean_w:.4g} W +- {idle.standard_error_w:.2g} ({idle.lasts_s:g} s,"
-        f" {idle.num_samples} samples)",
+        f" {_samples(idle)} samples)",
         f"training {train.mean_w - idle.mean_w:.4g} W above idle +- {_both(idle, train):.2g}"
-        f" ({train.lasts_s:g} s, {train.num_samples} samples)",
+        f" ({train.lasts_s:g} s, {_samples(train)} samples)",
     ]
+
+
+def _samples(power: MeanPower) -> str:
+    """Return the number of samples of each window."""
+    return " + ".join(map(str, power.num_samples))
+
+
+def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return a line for each figure that is far from that of the extended device."""
+    lines = []
+    for what, own, theirs in figures:
+        if own > 0.0 and theirs > 0.0 and not 1.0 / _FAR <= own / theirs <= _FAR:
+            times = own / theirs
+            says = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
+            lines.append(f"{what}: {says} that of {like}, which is far; check units and windows")
+    return lines
 
 
 def _head(like: str) -> str:

@@ -1,43 +1,30 @@
 """Watts over time from the log of a power monitor, and their mean over windows.
 
-A CSV log has a column of time and one of power, or of current and voltage, each with its unit in
-its name, as Monsoon's and INA boards' programs write them: `Time (s)`, `Main Avg Power (mW)`,
-`timestamp[ms]`, `current_mA`, `bus_voltage_V`. Other names are given as COLUMN[unit]. A sample
-holds until the next. Samples are sorted by time, and those of one moment become their mean; both
-are counted.
+A sample holds until the next. Samples are sorted by time, and those of one moment become their
+mean; both are counted. A step between two samples that fills more than `_MOST_GAP_FRACTION` of a
+window, and is longer than `_MOST_STEPS` median ones, is a gap in the log and is refused.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from fleetsim.calibration.power_columns import PowerColumns, seconds_of, watts_of
 from fleetsim.contracts import FloatArray
-from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.column_choice import ColumnChoice, column_choice, numbers_of, times_of
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
-from fleetsim.units import A_OF, S_OF, V_OF, W_OF
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 
-_UNIT = re.compile(r"[\[(\s_]?(uWs|uW|mW|W|uA|mA|A|uV|mV|V|ns|us|ms|s)[\])]?\s*$")
 _NUM_BLOCKS = 10
+_MOST_GAP_FRACTION = 0.1
+_MOST_STEPS = 3.0
 _Window = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class PowerColumns:
-    """Columns of a log as given, COLUMN[unit]; None: found by their names."""
-
-    time: str | None = None
-    power: str | None = None
-    current: str | None = None
-    voltage: str | None = None
-    """Column, or a constant such as 3.85."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,19 +39,27 @@ class PowerLog:
     end_s: float
     """End of the last sample, which lasts as long as the median one."""
     notes: tuple[str, ...] = ()
+    place: Callable[[int], str] | None = None
+    """File and row of a sample by its index; None: the file has no rows."""
+    is_counter: bool = False
+    """True for power between two counts of energy: a long step is exact but at a window's ends."""
 
     def mean_w(self, windows: Sequence[_Window]) -> MeanPower:
         """Return the mean power over windows of seconds after the first sample.
 
         Raises:
-            DataError: a window is empty or not inside the log.
+            DataError: a window is empty, not inside the log, holds no sample, or has a gap.
         """
+        nums = []
         for begin, end in windows:
             if not 0.0 <= begin < end <= self.end_s:
                 raise DataError(
                     f"{self.name}: the window {begin:g}:{end:g} s is not inside the log, which"
                     f" lasts {self.end_s:g} s; give seconds after its first sample"
                 )
+            first, stop = np.searchsorted(self.at_s, (begin, end)).tolist()
+            nums.append(stop - first)
+            self._require_samples(begin, end, nums[-1])
         lasts_s = sum(end - begin for begin, end in windows)
         energy_j = sum(self._energy_j(begin, end) for begin, end in windows)
         blocks = [
@@ -72,12 +67,29 @@ class PowerLog:
             for begin, end in windows
             for low, high in _blocks(begin, end)
         ]
-        num = sum(
-            int(np.searchsorted(self.at_s, end) - np.searchsorted(self.at_s, begin))
-            for begin, end in windows
-        )
         error_w = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
-        return MeanPower(energy_j / lasts_s, error_w, lasts_s, num)
+        return MeanPower(energy_j / lasts_s, error_w, lasts_s, tuple(nums))
+
+    def _require_samples(self, begin: float, end: float, num: int) -> None:
+        """Refuse a window without samples, or with a gap between two."""
+        window = f"the window {begin:g}:{end:g} s"
+        if num == 0:
+            raise DataError(f"{self.name}: {window} holds no sample; choose another, or log more")
+        edges = np.append(self.at_s, self.end_s)
+        step_s, inside_s = np.diff(edges), np.diff(edges.clip(begin, end))
+        is_gap = (inside_s > _MOST_GAP_FRACTION * (end - begin)) & (
+            step_s > _MOST_STEPS * np.median(step_s)
+        )
+        if self.is_counter:
+            is_gap &= (edges[:-1] < begin) | (edges[1:] > end)
+        for gap in np.flatnonzero(is_gap)[:1].tolist():
+            place = self.name if self.place is None else self.place(gap)
+            share = float(inside_s[gap]) / (end - begin)
+            raise DataError(
+                f"{place}: the next sample comes {step_s[gap]:g} s later, a gap of {share:.0%} of"
+                f" {window}; at most {_MOST_GAP_FRACTION:.0%} may be one, so choose another window"
+                " or log again"
+            )
 
     def _energy_j(self, begin_s: float, end_s: float) -> float:
         edges = np.append(self.at_s, self.end_s).clip(begin_s, end_s)
@@ -92,7 +104,8 @@ class MeanPower:
     standard_error_w: float
     """By the scatter of ten blocks of each window."""
     lasts_s: float
-    num_samples: int
+    num_samples: tuple[int, ...]
+    """Of each window."""
 
 
 def _blocks(begin: float, end: float) -> list[_Window]:
@@ -100,31 +113,45 @@ def _blocks(begin: float, end: float) -> list[_Window]:
     return list(pairwise(edges))
 
 
-def read_power_csv(path: Path, columns: PowerColumns) -> PowerLog:
+def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> PowerLog:
     """Read a CSV log.
 
     Raises:
-        ScenarioError: a unit is missing or unknown.
-        DataError: the file cannot be read, a column is missing, or a value is no number.
+        ScenarioError: a unit or column is missing or unknown, or several could be meant.
+        DataError: the file cannot be read, or a value is no number or cannot be.
     """
-    table = read_csv_table(path)
-    at_s = times_of(table, _chosen(table, "--time", columns.time, S_OF, "time")).at_s
-    power_w = _power(table, columns)
+    table = read_csv_table(path, layout)
+    at_s, power_w = seconds_of(table, columns), watts_of(table, columns)
     kept = np.flatnonzero(~(np.isnan(at_s) | np.isnan(power_w)))
-    notes = [f"{table.num_rows} rows read"]
+    notes = [f"{table.num_rows} rows read", *table.notes]
     if table.num_rows > kept.size:
         notes.append(f"{table.num_rows - kept.size} rows left out without a time or a power")
-    return power_log(str(path), at_s[kept], power_w[kept], notes)
+    return power_log(
+        str(path), at_s[kept], power_w[kept], notes, lambda row: table.place(int(kept[row]))
+    )
 
 
-def power_log(name: str, at_s: FloatArray, power_w: FloatArray, notes: Sequence[str]) -> PowerLog:
+def power_log(
+    name: str,
+    at_s: FloatArray,
+    power_w: FloatArray,
+    notes: Sequence[str],
+    place: Callable[[int], str] | None = None,
+) -> PowerLog:
     """Return the log of samples in any order, with what was joined in its notes.
+
+    Args:
+        name: name of the log in errors.
+        at_s: moments on any clock [R].
+        power_w: power from each on [R].
+        notes: what was read.
+        place: file and row of each.
 
     Raises:
         DataError: fewer than two moments.
     """
     num_unordered = int(np.count_nonzero(np.diff(at_s) < 0.0))
-    moments, which = np.unique(at_s, return_inverse=True)
+    moments, first, which = np.unique(at_s, return_index=True, return_inverse=True)
     if moments.size < 2:
         raise DataError(f"{name}: holds fewer than two samples; log at least a minute")
     joined = at_s.size - moments.size
@@ -134,58 +161,5 @@ def power_log(name: str, at_s: FloatArray, power_w: FloatArray, notes: Sequence[
     said += [f"{joined} rows of the same moment as another; joined to their mean"] if joined else []
     since_s = moments - moments[0]
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
-    return PowerLog(name, since_s, mean_w, end_s, tuple(said))
-
-
-def _power(table: CsvTable, columns: PowerColumns) -> FloatArray:
-    """Return the watts of every row, from a column of power, or of current times voltage."""
-    is_found = _found(table, W_OF, None) is not None
-    if columns.power is not None or (columns.current is None and is_found):
-        choice = _chosen(table, "--power-column", columns.power, W_OF, "power")
-        return numbers_of(table, choice, choice.factor(W_OF))
-    current = _chosen(table, "--current", columns.current, A_OF, "power, or of current")
-    current_a = numbers_of(table, current, current.factor(A_OF))
-    if columns.voltage is not None and _is_number(columns.voltage):
-        return current_a * float(columns.voltage)
-    voltage = _chosen(table, "--voltage", columns.voltage, V_OF, "voltage")
-    return current_a * numbers_of(table, voltage, voltage.factor(V_OF))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _chosen(
-    table: CsvTable, option: str, given: str | None, units: Mapping[str, float], what: str
-) -> ColumnChoice:
-    """Return the column that is given, or the first whose name ends in one of the units.
-
-    Raises:
-        ScenarioError: none is given and none is found.
-    """
-    if given is not None:
-        return column_choice(option, given)
-    found = _found(table, units, what)
-    if found is None:
-        raise ScenarioError(
-            f"device calibrate: {table.path}, row 1: no column of {what} with a unit of"
-            f" {', '.join(units)} in its name; name it: {option} 'COLUMN[unit]'"
-        )
-    return ColumnChoice(option, *found)
-
-
-def _found(
-    table: CsvTable, units: Mapping[str, float], what: str | None
-) -> tuple[str, str | None] | None:
-    for name in table.columns:
-        unit = _UNIT.search(name)
-        if unit is not None and unit[1] in units:
-            return name, unit[1]
-    if what == "time":
-        for name in table.columns:
-            if "time" in name.lower():
-                return name, None
-    return None
+    own = None if place is None else lambda sample: place(int(first[sample]))
+    return PowerLog(name, since_s, mean_w, end_s, tuple(said), own)

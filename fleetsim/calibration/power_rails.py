@@ -17,7 +17,8 @@ chosen rails.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +27,10 @@ import numpy as np
 from fleetsim.calibration.power_log import PowerLog, power_log
 from fleetsim.contracts import FloatArray
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.column_choice import ColumnChoice, numbers_of, texts_of
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.column_choice import ColumnChoice, texts_of
+from fleetsim.fleet.traces.column_numbers import numbers_of
+from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.units import J_OF, MS_PER_S, S_OF
@@ -42,23 +45,26 @@ _Counts = dict[str, list[tuple[float, float]]]
 """Moments in s and energies in J, by rail."""
 
 
-def is_rails(table: CsvTable) -> bool:
-    """Return True for a table of counts of rails."""
-    return {"ts", "value"} <= set(table.columns) and any(name in table.columns for name in _NAMES)
+def is_rails(columns: Collection[str]) -> bool:
+    """Return True for the columns of a table of counts of rails."""
+    return {"ts", "value"} <= set(columns) and any(name in columns for name in _NAMES)
 
 
-def read_rails(path: Path, rails: Sequence[str]) -> PowerLog:
+def read_rails(path: Path, rails: Sequence[str], layout: Layout = SEEN) -> PowerLog:
     """Read counts of rails, of a CSV export or a recorded trace, as the power of their sum.
 
     Args:
         path: the file.
         rails: names of the rails to add up; empty: all.
+        layout: how the fields of a CSV export are written.
 
     Raises:
         ScenarioError: a rail that is not there, or the package `perfetto` is missing.
         DataError: the file cannot be read, holds no rail, or a count falls.
     """
-    counts = _of_trace(path) if path.suffix in TRACE_SUFFIXES else _of_table(path)
+    notes: list[str] = []
+    is_trace = path.suffix in TRACE_SUFFIXES
+    counts = _of_trace(path) if is_trace else _of_table(path, layout, notes)
     for rail in rails:
         if rail not in counts:
             known = ", ".join(sorted(counts)[:12])
@@ -76,9 +82,9 @@ def read_rails(path: Path, rails: Sequence[str]) -> PowerLog:
     # Linear in between: the power of a rail is constant from one count to the next.
     total_j = sum(np.interp(moments, at_s, energy_j) for at_s, energy_j in steps.values())
     power_w = np.diff(np.asarray(total_j)) / np.diff(moments)
-    notes = [f"{sum(map(len, chosen.values()))} counts of {len(chosen)} rails read"]
+    notes.insert(0, f"{sum(map(len, chosen.values()))} counts of {len(chosen)} rails read")
     log = power_log(str(path), moments[:-1], power_w, notes)
-    return PowerLog(log.name, log.at_s, log.power_w, float(moments[-1] - moments[0]), log.notes)
+    return replace(log, end_s=float(moments[-1] - moments[0]), is_counter=True)
 
 
 def _steps(
@@ -100,9 +106,10 @@ def _steps(
     return at_s, energy_j
 
 
-def _of_table(path: Path) -> _Counts:
-    table = read_csv_table(path)
-    if not is_rails(table):
+def _of_table(path: Path, layout: Layout, notes: list[str]) -> _Counts:
+    """Read the rails of a CSV export, and note rows that are left out."""
+    table = read_csv_table(path, layout)
+    if not is_rails(table.columns):
         raise DataError(
             f"{path}, row 1: no columns ts, value and name, which an export of power rails has"
         )
@@ -114,6 +121,9 @@ def _of_table(path: Path) -> _Counts:
     for name, time_s, joule in zip(names, at_s.tolist(), energy_j.tolist(), strict=True):
         if np.isfinite(time_s) and np.isfinite(joule):
             counts[name].append((time_s, joule))
+    notes += table.notes
+    if num := table.num_rows - sum(map(len, counts.values())):
+        notes.append(f"{num} rows left out without a time or an energy")
     if not counts:
         raise DataError(f"{path}: holds no count of a rail; record android.power with rails")
     return dict(counts)

@@ -16,12 +16,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetsim.contracts import ModelCost
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_numbers import with_points
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import ModelSettings
@@ -32,6 +34,10 @@ from fleetsim.settings import Settings
 
 _CLASSES = ("conv", "depthwise", "gemm", "rnn")
 _NEEDED = ("seconds", "samples", "batch_size")
+_NUMBERS = (
+    *(*_NEEDED, "epochs", "classes", "layers", "parameters"),
+    *(f"{name}_flop" for name in _CLASSES),
+)
 _SHAPE = re.compile(r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}")
 _MOST = 1e18
 
@@ -60,20 +66,31 @@ class TimedRun:
         return self.epochs * -(-self.num_samples // self.batch_size)
 
 
-def read_timed_runs(path: Path) -> tuple[TimedRun, ...]:
-    """Read the runs of a file.
+def read_timed_runs(
+    path: Path, layout: Layout = SEEN
+) -> tuple[tuple[TimedRun, ...], tuple[str, ...]]:
+    """Read the runs of a file; return them, and what was seen in the file and not given.
 
     Raises:
         DataError: the file cannot be read, a column is missing, or a value is out of range.
     """
-    table = read_csv_table(path)
+    table = read_csv_table(path, layout)
+    columns = {
+        name.strip(): tuple(
+            "" if layout.is_missing(text.strip()) else text.strip() for text in texts
+        )
+        for name, texts in table.columns.items()
+    }
+    numbers = {name: columns[name] for name in _NUMBERS if name in columns}
+    columns |= {name: with_points(table, name, texts) for name, texts in numbers.items()}
+    table = replace(table, columns=columns)
     missing = [name for name in _NEEDED if name not in table.columns]
     if missing:
         raise DataError(
             f"{path}, row 1: no column {quoted(missing[0])}; a table of timed runs has"
             f" {', '.join(_NEEDED)} and model, input, classes, or FLOP by class, layers, parameters"
         )
-    return tuple(_run(table, row) for row in range(table.num_rows))
+    return tuple(_run(table, row) for row in range(table.num_rows)), tuple(table.notes)
 
 
 def _run(table: CsvTable, row: int) -> TimedRun:
@@ -122,7 +139,7 @@ def _stated(table: CsvTable, row: int) -> ModelCost:
 
 
 def _text(table: CsvTable, row: int, column: str) -> str:
-    return table.columns[column][row].strip() if column in table.columns else ""
+    return table.columns[column][row] if column in table.columns else ""
 
 
 def _number(table: CsvTable, row: int, column: str) -> float:

@@ -13,6 +13,29 @@ from fleetsim.cli.terminal import note
 
 _WINDOW = "FROM:TO"
 
+_Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Table: character between fields, such as ';', or tab; seen in the file unless given.",
+    ),
+]
+_Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Table: sign before a number's fraction, '.' or ','; seen in the file unless given.",
+    ),
+]
+_Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORD",
+        help="Table: word for a value that was not measured, as an empty field is; may be given"
+        " several times.",
+    ),
+]
+
 
 class UnknownTimes(StrEnum):
     """Treatment of times without data in a trace."""
@@ -115,6 +138,9 @@ def import_(
         float | None,
         typer.Option(help="table: a longer pause between two rates ends a record."),
     ] = None,
+    separator: _Separator = None,
+    decimal: _Decimal = None,
+    missing: _Missing = None,
 ) -> None:
     """Convert a trace of usage or of a network into fleetsim's own form.
 
@@ -139,6 +165,9 @@ def import_(
         state=tuple(state or ()),
         by_second=by_second,
         split_gap_s=split_gap_s,
+        separator=separator,
+        decimal=decimal,
+        missing=tuple(missing or ()),
     )
     for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
         typer.echo(line)
@@ -179,15 +208,16 @@ def calibrate(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the device.")] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the time.")
+        str | None,
+        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the time (s ms us ns)."),
     ] = None,
     power_column: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the power (W, mW, uW)."),
+        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the power (kW W mW uW)."),
     ] = None,
     current: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the current (A, mA, uA)."),
+        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the current (A mA uA)."),
     ] = None,
     voltage: Annotated[
         str | None,
@@ -199,6 +229,9 @@ def calibrate(
         list[str] | None,
         typer.Option(help="Power rail to add up; may be given several times. All unless given."),
     ] = None,
+    separator: _Separator = None,
+    decimal: _Decimal = None,
+    missing: _Missing = None,
 ) -> None:
     """Fit a device file to training runs that you timed, and to a power log.
 
@@ -206,8 +239,9 @@ def calibrate(
     """
     from fleetsim.calibration.device_calibration import PowerRequest
     from fleetsim.calibration.device_calibration import calibrate as write
-    from fleetsim.calibration.power_log import PowerColumns
+    from fleetsim.calibration.power_columns import PowerColumns
     from fleetsim.errors import ScenarioError
+    from fleetsim.fleet.traces.table_rows import layout_of
 
     log_options = (idle, train, time, power_column, current, voltage, rail)
     if power is None and any(log_options):
@@ -223,7 +257,10 @@ def calibrate(
             columns=PowerColumns(time, power_column, current, voltage),
             rails=tuple(rail or ()),
         )
-    found = write(dest, like=like, title=title, runs=runs, power=request)
+    layout = layout_of(
+        "device calibrate", separator=separator, decimal=decimal, missing=missing or ()
+    )
+    found = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
     for line in found.lines:
         typer.echo(line)
     typer.echo(dest)

@@ -1,7 +1,7 @@
 """The host on which fleetsim runs: files, memory, signals and numerics.
 
 - `paths`: paths that a user names.
-- `csv_rows`: rows of CSV text of bounded length.
+- `csv_rows`: rows of CSV text of bounded length, and what separates fields.
 - `unpacking`: limit of the size of unpacked files.
 - `memory`: memory that this process may use.
 - `numerics`: numerical modes: fastest, or equal on all processors.

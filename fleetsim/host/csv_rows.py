@@ -1,4 +1,4 @@
-"""Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`.
+"""Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`; what separates fields.
 
 Without that bound a file of one very long line, or with an open quote, becomes one row that takes
 many times the file's size in memory.
@@ -7,20 +7,29 @@ many times the file's size in memory.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
+from itertools import islice
 from typing import TextIO
 
 MOST_ROW_CHARACTERS = 1 << 20
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+"""Characters that are looked for between fields, with their names."""
+
+_NUM_COMPARED = 20
 
 
 class CsvRows:
     """Iterator over the rows of CSV text."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, separator: str = ",") -> None:
         """Begin at the first row; `file` is open with `newline=""`."""
         self._file = file
         self._num_characters = 0
-        self._reader = csv.reader(self._lines(), strict=True)
+        # Columns that blanks line up have several of them between two fields.
+        self._reader = csv.reader(
+            self._lines(), strict=True, delimiter=separator, skipinitialspace=separator == " "
+        )
 
     @property
     def line_num(self) -> int:
@@ -47,3 +56,29 @@ class CsvRows:
             if self._num_characters > MOST_ROW_CHARACTERS:
                 raise csv.Error(f"a row of more than {MOST_ROW_CHARACTERS} characters")
             yield line
+
+
+def separators_of(head: str) -> tuple[str, ...]:
+    r"""Return the separators, of `SEPARATORS`, that give the first rows equally many fields.
+
+    Where none does: those that give the first row more than one field.
+
+    Args:
+        head: the first rows.
+
+    >>> separators_of("time;mbps\n0,0;1,5\n"), separators_of("a,b\n1\n"), separators_of("a\n1\n")
+    ((';',), (',',), ())
+    """
+    first, equal = [], []
+    for separator in SEPARATORS:
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+        try:
+            widths = [len(row) for row in islice(filter(None, rows), _NUM_COMPARED)]
+        except csv.Error:
+            continue
+        if not widths or widths[0] < 2:
+            continue
+        first.append(separator)
+        if len(set(widths)) == 1:
+            equal.append(separator)
+    return tuple(equal or first)

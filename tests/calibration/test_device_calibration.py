@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import fleetsim
 from fleetsim.calibration.device_calibration import Calibration, PowerRequest, calibrate
-from fleetsim.calibration.power_log import PowerColumns, PowerLog, read_power_csv
+from fleetsim.calibration.power_columns import PowerColumns
+from fleetsim.calibration.power_log import PowerLog, read_power_csv
 from fleetsim.calibration.power_rails import read_rails
 from fleetsim.cli import app
 from fleetsim.errors import DataError, ScenarioError
@@ -172,7 +173,7 @@ def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):
 
     # From 0.5 to 4.5: 0.5 s at 2 W, 3 s at 5 W, 0.5 s at 1 W.
     assert log.mean_w([(0.5, 4.5)]).mean_w == pytest.approx(16.5 / 4)
-    assert log.mean_w([(0.0, 1.0), (5.0, 6.0)]).mean_w == pytest.approx(1.5)
+    assert log.mean_w([(0.0, 1.0), (3.0, 5.0)]).mean_w == pytest.approx((2 + 5 + 1) / 3)
     with pytest.raises(DataError, match="window 5:7 s is not inside the log, which lasts 6 s"):
         log.mean_w([(5.0, 7.0)])
 
@@ -387,4 +388,7 @@ def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path):
     (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
     with pytest.raises(ScenarioError, match="no column of time with a unit of ns, us"):
         calibrated(tmp_path, FOUR, times, request(tmp_path / "odd.csv"))
+    (tmp_path / "far.csv").write_text(log.read_text().replace("(mW)", "(kW)"))
+    with pytest.raises(DataError, match=r"idle_awake_w\.value = 2050"):
+        calibrated(tmp_path, FOUR, times, request(tmp_path / "far.csv"))
     assert not (tmp_path / "my.yaml").exists()

@@ -8,7 +8,10 @@
 - `formats`: importer of each published format.
 - `table_import`: import of any table, of rates or of usage.
 - `column_choice`: columns of a table that its owner names, with their units.
+- `column_units`: unit that the name of a column states.
+- `column_numbers`: numbers and times in such columns.
 - `json_object`: JSON files of one object, read within limits.
+- `table_rows`: rows of a table, and how its fields are written.
 - `csv_table`: columns of one CSV file, with faults by file and row.
 - `folder`: writing of trace folders.
 """

@@ -1,17 +1,16 @@
 """Columns of one CSV file, as text and as numbers; every fault names the file and the row.
 
-Rows are counted as a spreadsheet counts them: the header is row 1.
+Rows are counted as a spreadsheet counts them: the header is row 1, and blank lines, which are
+skipped, count.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -19,15 +18,39 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.host import paths
-from fleetsim.host.csv_rows import CsvRows
-from fleetsim.host.unpacking import GZIP_FAULTS, require_within_limit, unpacked
+from fleetsim.fleet.traces.table_rows import OWN, Layout, TableRows
 from fleetsim.quoting import quoted
 
 # Fifteen digits stay exact as a float64 too.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 _BATCH_ROWS = 4096
 _MOST_SHARED_TEXTS = 1 << 16
+
+
+class SkippedLines:
+    """Blank lines among the rows of a file, and the row of the file of each row of data."""
+
+    def __init__(self, first_row: int = 2) -> None:
+        """Begin with the row of the file that is the first one of data."""
+        self._first_row = first_row
+        self._at: list[int] = []
+        self._total: list[int] = []
+
+    def add(self, index: int) -> None:
+        """Count a blank line before the row of data with this index, which never falls."""
+        if self._at and self._at[-1] == index:
+            self._total[-1] += 1
+            return
+        self._total.append(self.num_before(index) + 1)
+        self._at.append(index)
+
+    def num_before(self, index: int) -> int:
+        """Return the number of blank lines above the row of data with this index."""
+        return self._total[at - 1] if (at := bisect_right(self._at, index)) else 0
+
+    def row_of(self, index: int) -> int:
+        """Return the row of the file, 1 for its first, of a row of data."""
+        return self._first_row + index + self.num_before(index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,10 +62,14 @@ class CsvTable:
     """Column by name, each [num_rows]."""
     num_rows: int
     """Number of rows of data, without the header."""
+    layout: Layout = OWN
+    notes: list[str] = field(default_factory=list)
+    """Notes on what was seen in the table and not given by its owner; conversions add to them."""
+    skipped: SkippedLines = field(default_factory=SkippedLines)
 
     def place(self, index: int) -> str:
         """Return file and row of the data row with this index (0 is the first below the header)."""
-        return f"{self.path}, row {index + 2}"
+        return f"{self.path}, row {self.skipped.row_of(index)}"
 
     def fault(self, index: int, says: str) -> DataError:
         """Return an error about one data row."""
@@ -102,46 +129,56 @@ class CsvTable:
             ) from None
 
 
-def read_csv_header(path: Path) -> tuple[str, ...]:
+def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
     """Return the names in the first row of a .csv or .csv.gz file.
 
     Raises:
-        DataError: the file cannot be read or is empty.
+        DataError: the file cannot be read, is empty or has no header.
     """
-    for row in _rows(path, is_whole=False):
+    for row in TableRows(path, layout, is_whole=False):
         return tuple(row)
     raise _empty(path)
 
 
-def read_csv_table(path: Path) -> CsvTable:
-    """Read a .csv or .csv.gz file; empty lines at its end are dropped.
+def read_csv_table(path: Path, layout: Layout = OWN) -> CsvTable:
+    """Read a .csv or .csv.gz file.
 
     Raises:
         DataError: the file cannot be read, is cut off, unpacks to more than
-            `unpacking.limit_byte` allows, names a column twice, or a row has more or fewer fields
-            than the header.
+            `unpacking.limit_byte` allows, has no header, names a column twice, or a row has more or
+            fewer fields than the header.
     """
-    rows = _rows(path, is_whole=True)
+    source = TableRows(path, layout, is_whole=True)
+    rows = iter(source)
     header = next(rows, None)
     if not header:
         raise _empty(path)
     if len(set(header)) < len(header):
-        raise DataError(f"{path}, row 1: a column is named twice; rename or drop one")
+        twice = next(name for name in header if header.count(name) > 1)
+        says = f"a column is named twice, {quoted(twice)}; rename or drop one"
+        raise DataError(f"{path}, row {source.row}: {says}")
     columns = [_Column() for _ in header]
-    num_rows, first_empty = 0, None
+    skipped, num_rows = SkippedLines(source.row + 1), 0
     for batch in _batches(rows):
+        kept = []
         for row in batch:
-            if row and first_empty is not None:
-                raise _of_other_length(path, first_empty, 0, len(header))
-            if row and len(row) != len(header):
-                raise _of_other_length(path, num_rows, len(row), len(header))
-            if not row and first_empty is None:
-                first_empty = num_rows
-            num_rows += 1
-        for column, texts in zip(columns, zip(*filter(None, batch), strict=True), strict=False):
+            if len(row) == len(header):
+                kept.append(row)
+            elif not row or (len(row) == 1 and not row[0].strip()):
+                skipped.add(num_rows + len(kept))
+            else:
+                raise DataError(
+                    f"{path}, row {skipped.row_of(num_rows + len(kept))}: {len(row)} fields under a"
+                    f" header of {len(header)}; complete or drop the row{source.hint}"
+                )
+        num_rows += len(kept)
+        for column, texts in zip(columns, zip(*kept, strict=True), strict=False):
             column.extend(texts)
     values = [column.taken() for column in columns]
-    return CsvTable(path, dict(zip(header, values, strict=True)), len(values[0]))
+    notes = [source.note] if source.note else []
+    if num := skipped.num_before(num_rows - 1):
+        notes.append(f"{num} blank lines between rows skipped")
+    return CsvTable(path, dict(zip(header, values, strict=True)), num_rows, layout, notes, skipped)
 
 
 class _Column:
@@ -171,38 +208,5 @@ def _batches(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield batch
 
 
-def _of_other_length(path: Path, index: int, num: int, expected: int) -> DataError:
-    return DataError(
-        f"{path}, row {index + 2}: {num} fields under a header of {expected}; complete or drop the"
-        " row"
-    )
-
-
 def _empty(path: Path) -> DataError:
     return DataError(f"{path}, row 1: the file is empty; it must begin with a header")
-
-
-def _rows(path: Path, *, is_whole: bool) -> Iterator[list[str]]:
-    """Yield the rows of a file, the header first; `is_whole`: all of them will be read."""
-    num_rows = 0
-    with paths.opened(path) as file:
-        content = file
-        if path.suffix == ".gz":
-            packed_byte = os.fstat(file.fileno()).st_size
-            if is_whole:
-                require_within_limit(file, packed_byte, str(path))
-            content = unpacked(file, packed_byte, str(path))
-        text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-        try:
-            for row in CsvRows(text):
-                yield row
-                num_rows += 1
-        except GZIP_FAULTS as fault:
-            raise DataError(
-                f"{path}, row {num_rows + 1}: cannot be read ({fault}); copy or fetch the file"
-                " again"
-            ) from fault
-        except (UnicodeDecodeError, csv.Error) as fault:
-            raise DataError(
-                f"{path}, row {num_rows + 1}: is not CSV ({fault}); save it as CSV in UTF-8"
-            ) from fault

@@ -46,7 +46,7 @@ def import_any(
         return import_table(source, dest, columns, options)
     if columns != NO_COLUMNS:
         raise ScenarioError(
-            f"trace import: {columns.first_option} names a column, for the form {TABLE} alone, not"
+            f"trace import: {columns.first_option} is for the form {TABLE} alone, not"
             f" for {format_}; drop it, or write: fleetsim trace import {TABLE}"
         )
     if is_net_format(format_):

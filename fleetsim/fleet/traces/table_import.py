@@ -16,9 +16,11 @@ from fleetsim.fleet.traces.folder import check_new
 from fleetsim.fleet.traces.network import files as network_files
 from fleetsim.fleet.traces.network import table as rate_table
 from fleetsim.fleet.traces.network.table import RateColumns, read_rate_table
+from fleetsim.fleet.traces.table_rows import layout_of
 from fleetsim.fleet.traces.usage import table as usage_table
 from fleetsim.fleet.traces.usage.importing import AS_IS, ImportOptions, check_offset, write_imported
-from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table, state_column
+from fleetsim.fleet.traces.usage.state_columns import state_column
+from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
 
 TABLE: Final = "table"
 """Name of the form."""
@@ -28,7 +30,7 @@ _OPTION_OF: Final = {"by_second": "--by-second", "split_gap_s": "--split-gap-s"}
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """Options that name the columns of a table, as text; None or empty: not given."""
+    """Options of a table and its columns, as text; None or empty: not given."""
 
     time: str | None = None
     rate: str | None = None
@@ -38,6 +40,9 @@ class TableOptions:
     state: tuple[str, ...] = ()
     by_second: bool = False
     split_gap_s: float | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def first_option(self) -> str:
@@ -75,6 +80,12 @@ def import_table(
         )
     time = column_choice("--time", options.time)
     who = tuple(column_choice("--who", text) for text in options.who)
+    layout = layout_of(
+        "trace import table",
+        separator=options.separator,
+        decimal=options.decimal,
+        missing=options.missing,
+    )
     check_new(dest)
     if options.rate is None:
         _refuse_network_options(options)
@@ -90,7 +101,7 @@ def import_table(
             )
         records = read_usage_table(
             source,
-            UsageColumns(time, until, who, states),
+            UsageColumns(time, until, who, states, layout),
             unknown=usage.unknown or "hold",
             utc_offset_h=usage.utc_offset_h,
         )
@@ -113,6 +124,7 @@ def import_table(
             who=who,
             by_second=options.by_second,
             split_gap_s=options.split_gap_s,
+            layout=layout,
         ),
     )
     rules = _rules(rate_table.__doc__)

@@ -3,7 +3,8 @@
 Narayanan et al., "Lumos5G: Mapping and Predicting Commercial mmWave 5G Throughput" (IMC 2020). The
 README of the data set defines the columns: `Throughput` is the TCP downlink of iPerf 3.7 in every
 second, whose unit it does not state (Mbit/s in the paper's figures); `seq_num` counts the seconds
-of a run; runs are numbered within a mode of mobility and a direction. Seconds repeat in some runs:
+of a run; runs are numbered within a mode of mobility and a direction. Missing are empty fields, nan
+and NA, as pandas and R write numbers that were not measured. Seconds repeat in some runs:
 they become one, with the mean of their rates.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import ColumnChoice
 from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
+from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.host import paths
 
 _COLUMNS = RateColumns(
@@ -23,6 +25,7 @@ _COLUMNS = RateColumns(
         ColumnChoice("lumos5g", name, None)
         for name in ("mobility_mode", "trajectory_direction", "run_num")
     ),
+    layout=Layout(",", ".", frozenset({"nan", "na"}), has_options=False),
 )
 
 

@@ -2,7 +2,8 @@
 
 Rules, each counted in the notes of the import:
 
-- A row without a time, or without any rate, is left out.
+- A row without a time, without any rate, or without a value in the columns of `--who`, is left
+  out. Missing are empty fields and the words of `--missing`.
 - Rows of a record are sorted by time; those that were earlier than the row above count.
 - Rows of the same millisecond of a record become one, with the mean of their rates (of each
   direction, over the rows that have it). `by_second` does the same for rows of the same second.
@@ -29,12 +30,12 @@ from fleetsim.fleet.traces.column_choice import (
     ColumnChoice,
     counted,
     named_rows,
-    numbers_of,
     refuse,
-    times_of,
 )
+from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 
 _LONE_SAMPLE_MS = 1000
@@ -56,6 +57,8 @@ class RateColumns:
     millisecond."""
     split_gap_s: float | None = None
     """Longest pause inside a record; None: any."""
+    layout: Layout = SEEN
+    """Form in which the fields of the table are written."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,21 +82,25 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
         for choice in (columns.down, columns.up)
         if choice is not None
     }
-    table = read_csv_table(path)
+    table = read_csv_table(path, columns.layout)
     if table.num_rows == 0:
         raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
     at_s = times_of(table, columns.time).at_s
     rates = np.array([_rates(table, choice, factor) for choice, factor in factors.items()])
     record, names = named_rows(table, columns.who)
     has_time, has_rate = ~np.isnan(at_s), ~np.isnan(rates).all(axis=0)
-    kept = np.flatnonzero(has_time & has_rate)
+    has_name = record >= 0
+    kept = np.flatnonzero(has_time & has_rate & has_name)
     if kept.size == 0:
         raise DataError(
-            f"{path}: none of {table.num_rows} rows has a time and a rate; check the columns"
+            f"{path}: none of {table.num_rows} rows has a time and a rate, and a value of --who;"
+            " check the columns"
         )
     joined = _joined(record[kept], at_s[kept], rates[:, kept], by_second=columns.by_second)
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
+        *table.notes,
+        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
         *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
         *counted(int(np.count_nonzero(has_time & ~has_rate)), "left out without a rate"),
         *counted(
@@ -229,8 +236,10 @@ def _lasting_ms(times_ms: IntArray) -> int:
 
 
 def _rates(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArray:
-    rates = numbers_of(table, choice, factor)
-    refuse(table, choice.column, rates < 0.0, "is below 0; correct it or leave it empty")
+    written = numbers_of(table, choice, 1.0)
+    refuse_marks(table, choice, written)
+    rates = written * factor
+    refuse(table, choice, rates < 0.0, "is below 0; correct it or leave it empty", is_mark=True)
     is_high: BoolArray = rates > MAX_BIT_PER_S
-    refuse(table, choice.column, is_high, f"is beyond {MAX_BIT_PER_S:g} bit/s; check the unit")
+    refuse(table, choice, is_high, f"is beyond {MAX_BIT_PER_S:g} bit/s; check the unit")
     return rates

@@ -9,6 +9,7 @@
 - `flash_ready`: intervals in which phones of FLASH are ready.
 - `features_labels`: phone state in the published files of ExtraSensory.
 - `table`: any table of usage, in columns that its owner names.
+- `state_columns`: columns of such a table that give states.
 - `fedscale`: behaviour file of FedScale.
 - `plain_pickle`: pickles of plain values, read without execution.
 - `app_sessions`: load and memory of app sessions, drawn for any trace.

@@ -2,8 +2,9 @@
 
 Rules for samples, each counted in the notes of the import:
 
-- A row without a time is left out; a state that is missing in a row is that of the row before it,
-  or 0 at first (online: 1).
+- A row without a time, or without a value in the columns of `--who`, is left out. Missing are empty
+  fields and the words of `--missing`.
+- A state that is missing in a row is that of the row before it, or 0 at first (online: 1).
 - Rows of a user are sorted by time; those that were earlier than the row above count.
 - Times are rounded down to whole seconds. Of several rows of one second of a user the last one
   counts, as it stands in the file.
@@ -13,7 +14,8 @@ Rules for samples, each counted in the notes of the import:
 
 Rules for intervals, in which a user is online, charging and unmetered, and none of them outside:
 
-- A row without a begin or an end, or that ends when it begins, is left out.
+- A row without a begin, an end or a value in the columns of `--who`, or that ends when it begins,
+  is left out.
 - Intervals of a user that overlap or touch become one, their union.
 - A record is the whole days from the midnight before the user's first interval to the midnight
   after the last one.
@@ -24,85 +26,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.column_choice import (
-    MISSING,
-    ColumnChoice,
-    column_choice,
-    counted,
-    named_rows,
-    numbers_of,
-    refuse,
-    texts_of,
-    times_of,
-)
+from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_rows, refuse
+from fleetsim.fleet.traces.column_numbers import times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.records import DAY_S, Records, trace_of_intervals
+from fleetsim.fleet.traces.usage.state_columns import (
+    STATES,
+    StateColumn,
+    missing_states,
+    values_of,
+)
 from fleetsim.fleet.traces.usage.trace import Trace, without_repeats
 from fleetsim.quoting import quoted
-from fleetsim.units import BYTE_OF, FRACTION_OF
-
-FLAGS: Final = ("online", "charging", "unmetered")
-STATES: Final = (*FLAGS, "load", "ram_byte")
-
-_TRUE = ("1", "1.0", "true", "t", "yes", "y", "on")
-_FALSE = ("0", "0.0", "false", "f", "no", "n", "off")
-_WORDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "online": (("online", "connected", "reachable"), ("offline", "disconnected", "unreachable")),
-    "charging": (
-        ("charging", "full", "plugged", "ac", "usb", "wireless"),
-        ("discharging", "not_charging", "not charging", "unplugged", "battery"),
-    ),
-    "unmetered": (
-        ("unmetered", "wifi", "wi-fi", "ethernet"),
-        ("metered", "cellular", "mobile", "wwan", "lte", "2g", "3g", "4g", "5g", "not_reachable"),
-    ),
-}
-"""Words of each state that mean true, and that mean false, in addition to `_TRUE` and `_FALSE`."""
 
 _UNKNOWN_AFTER_S = 600
-_MOST_LOAD = 0.999
-"""Load of a processor that a table calls fully used: the rest is what a trace's load leaves."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateColumn:
-    """A column that gives a state, and the words in it that mean true."""
-
-    choice: ColumnChoice
-    words: frozenset[str] | None = None
-    """Words, in lower case, that mean true, and all others false; None: the usual words."""
-
-
-def state_column(text: str) -> tuple[str, StateColumn]:
-    """Return the state and the column of `STATE=COLUMN[unit]` or `STATE=COLUMN=WORD,WORD`.
-
-    Raises:
-        ScenarioError: it is of another form, or names no state.
-
-    >>> state_column("charging=plugged=ac,usb")[1].words == frozenset({"ac", "usb"})
-    True
-    """
-    state, equals, rest = text.partition("=")
-    if state not in STATES or not equals or not rest:
-        raise ScenarioError(
-            f"trace import table: --state {quoted(text)}: must be STATE=COLUMN or"
-            f" STATE=COLUMN=WORD,WORD with a STATE of {', '.join(STATES)}"
-        )
-    column, equals, words = rest.partition("=")
-    if equals and state not in FLAGS:
-        raise ScenarioError(
-            f"trace import table: --state {quoted(text)}: words are for {', '.join(FLAGS)}; drop"
-            " them"
-        )
-    means = frozenset(word.strip().lower() for word in words.split(",")) if equals else None
-    return state, StateColumn(column_choice("--state", column), means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +61,8 @@ class UsageColumns:
     """Columns whose values together name the user of a row; empty: all rows are one user's."""
     states: Mapping[str, StateColumn] = field(default_factory=dict)
     """Columns of the states; of samples only, which need at least one."""
+    layout: Layout = SEEN
+    """Form in which the fields of the table are written."""
 
 
 def read_usage_table(
@@ -145,7 +91,7 @@ def read_usage_table(
             "trace import table: --until means that users are available in the rows' intervals, and"
             " --state that rows are samples; leave one out"
         )
-    table = read_csv_table(path)
+    table = read_csv_table(path, columns.layout)
     if table.num_rows == 0:
         raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
     user, names = named_rows(table, columns.who)
@@ -162,10 +108,14 @@ def _samples(
     unknown: Unknown,
 ) -> Records:
     times = times_of(table, columns.time)
-    values = {name: _values(table, name, column) for name, column in columns.states.items()}
-    kept = np.flatnonzero(~np.isnan(times.at_s))
+    values = {name: values_of(table, name, column) for name, column in columns.states.items()}
+    has_time, has_name = ~np.isnan(times.at_s), user >= 0
+    kept = np.flatnonzero(has_time & has_name)
     if kept.size == 0:
-        raise DataError(f"{table.path}: none of {table.num_rows} rows has a time; check --time")
+        raise DataError(
+            f"{table.path}: none of {table.num_rows} rows has a time and a user; check --time and"
+            " --who"
+        )
     at_s = np.floor(times.at_s[kept]).astype(np.int64)
     who, ids = _renumbered(user[kept], names)
     by_user = np.argsort(who, kind="stable")
@@ -200,8 +150,11 @@ def _samples(
     )
     notes = [
         f"{table.num_rows} rows of {len(names)} users read",
-        *counted(table.num_rows - kept.size, "left out without a time"),
+        *table.notes,
+        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
+        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
         *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
+        *missing_states(values, kept),
         *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_repeated, "of the same second as a later one of their user, which counts"),
         *counted(silent.size, f"with no other within {_UNKNOWN_AFTER_S} s after them; {unknown}"),
@@ -258,10 +211,11 @@ def _intervals(
     utc_offset_h: float | None,
 ) -> Records:
     begin, end = times_of(table, time), times_of(table, until)
-    is_whole = ~(np.isnan(begin.at_s) | np.isnan(end.at_s))
+    has_name = user >= 0
+    is_whole = ~(np.isnan(begin.at_s) | np.isnan(end.at_s)) & has_name
     refuse(
         table,
-        until.column,
+        until,
         is_whole & (end.at_s < begin.at_s),
         f"is before its begin in column {quoted(time.column)}; correct it or drop the row",
     )
@@ -294,7 +248,9 @@ def _intervals(
     num_joined = rows.size - int(opens.size)
     notes = (
         f"{table.num_rows} intervals of {len(names)} users read, {opens.size} kept",
-        *counted(int(np.count_nonzero(~is_whole)), "left out without a begin or an end"),
+        *table.notes,
+        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
+        *counted(int(np.count_nonzero(~is_whole & has_name)), "left out without a begin or an end"),
         *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
         *counted(len(names) - len(ids), "left out, none of whose intervals is kept", "users"),
         *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
@@ -316,37 +272,6 @@ def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray
     opens = np.flatnonzero(is_open)
     last = np.append(opens[1:], who.size) - 1
     return opens, reach[last] - who[last] * width + base
-
-
-def _values(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
-    """Return a state of every row [num_rows]; NaN where it is missing."""
-    if state == "load":
-        load = numbers_of(
-            table, column.choice, column.choice.factor(FRACTION_OF, default="fraction")
-        )
-        says = "is outside 0 to 1 (0 to 100 %); name the unit, such as --state 'load=cpu[%]'"
-        refuse(table, column.choice.column, (load < 0.0) | (load > 1.0), says)
-        return np.minimum(load, _MOST_LOAD)
-    if state == "ram_byte":
-        byte = numbers_of(table, column.choice, column.choice.factor(BYTE_OF, default="byte"))
-        refuse(table, column.choice.column, byte < 0.0, "is below 0; correct it")
-        return np.rint(byte)
-    texts = [text.lower() for text in texts_of(table, column.choice)]
-    if column.words is not None:
-        return np.array(
-            [np.nan if text in MISSING else float(text in column.words) for text in texts]
-        )
-    true, false = _WORDS[state]
-    known = {**dict.fromkeys(_TRUE + true, 1.0), **dict.fromkeys(_FALSE + false, 0.0)}
-    values = np.array([known.get(text, np.nan) for text in texts])
-    is_wrong = np.isnan(values) & np.array([text not in MISSING for text in texts])
-    name = column.choice.column
-    says = (
-        f"is no word for {state} or its contrary; name the words that mean {state}, such as"
-        f" --state '{state}={name}=WORD,WORD'"
-    )
-    refuse(table, name, is_wrong, says)
-    return values
 
 
 def _held(values: FloatArray, who: IntArray, state: str) -> FloatArray:

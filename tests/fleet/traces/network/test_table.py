@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fleetsim.fleet.traces.network.files import read_net_trace
 from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.table_rows import SEEN, Layout
 
 
 def read(
@@ -28,6 +30,7 @@ def read(
     who: tuple[str, ...] = (),
     by_second: bool = False,
     split_gap_s: float | None = None,
+    layout: Layout = SEEN,
 ) -> ReadRates:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
@@ -38,6 +41,7 @@ def read(
         tuple(column_choice("--who", name) for name in who),
         by_second,
         split_gap_s,
+        layout,
     )
     return read_rate_table(path, columns)
 
@@ -99,13 +103,34 @@ def test_times_are_seconds_epochs_or_dates_and_a_record_begins_at_its_first(
 
 def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_path):
     text = "x, t ,r,note\n1,0,5,a\n1,,6,b\n1,1,,c\n1,2,nan,d\n1,3,NA,e\n1,4,7,f\n"
-    found = read(tmp_path, text)
+    found = read(tmp_path, text, layout=Layout(missing=frozenset({"nan", "na"})))
 
     assert samples(found.trace) == {"all": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
     assert "6 rows read, 2 samples kept" in found.notes
     assert "1 rows left out without a time" in found.notes
     assert "3 rows left out without a rate" in found.notes
     assert not any("none of whose rows" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "notes"),
+    [
+        ("t;r\n0,0;1,5\n1,5;2\n", SEEN, 3),
+        ("t\tr\n0\t1.5\n\n1.5\t2.0\n\n", SEEN, 2),
+        ("sep=;\r\nt;r\r\n0;1,5\r\n1,5;2\r\n", SEEN, 3),
+        ("t|r|x, y\n0|1.5|a, b\n1.5|2|\n", SEEN, 1),
+        ('"t";"r"\n"0";"1,5"\n"1,5";"2"\n', SEEN, 3),
+        ('t,r\n0,"1,5"\n"1,5",2\n', SEEN, 2),
+        ("t   r\n0   1.5\n1.5 2\n", Layout(" "), 0),
+        ("t;r\n0;1,500\n1,500;2,000\n", Layout(decimal=","), 1),
+    ],
+)
+def test_separators_and_decimal_commas_are_seen_or_given_and_said(tmp_path, text, layout, notes):
+    found = read(tmp_path, text, layout=layout)
+
+    assert samples(found.trace) == {"all": [(0, 1.5), (1500, 2.0), (3000, -1.0)]}
+    said = [note for note in found.notes if re.search("separated|decimal|blank", note)]
+    assert len(said) == notes
 
 
 def test_records_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
@@ -215,6 +240,13 @@ def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows,
         ("t,r\n0,1\n1,x\n2,y\n", {}, "row 3: column 'r' = 'x' is no number; .* (1 more rows"),
         ("t,r\n0,1\n1,-4\n", {}, "row 3: column 'r' = '-4' is below 0"),
         ("t,r\n0,inf\n", {}, "row 2: column 'r' = 'inf' is no number"),
+        ("t,r\n0,1\n\n1,NA\n", {}, "row 4: column 'r' = 'NA' is no number.* pass --missing NA"),
+        ("t,r\n0,1_0\n", {}, "row 2: column 'r' = '1_0' is no number"),
+        ("t,r\n0,5\n1,4294967295\n", {}, "row 3: .* stands for a value that was not measured"),
+        ("t,r\n0,5\n-2147483648,6\n", {}, "row 3: column 't' .* was not measured"),
+        ("t,r\n0,5\n1,999\n", {}, "row 3: .*'999' stands for a value that was not measured"),
+        ("t;r\n0;1,500\n1;2,250\n", {}, "row 2: .*'1,500' is no number.*pass --decimal ,"),
+        ("t;r\n0;1,5\n1;2.5\n", {}, "row 2: .*'1,5' is no number.*pass --decimal ,"),
         ("t,r\n0,1\n", {"rate": "r[Gbps]", "time": "tt"}, "row 1: no column 'tt' .--time.; the"),
         ("t,r\n0,1\n", {"rate": "R[bit/s]"}, "row 1: no column 'R' .*did you mean 'r'"),
         ("t,r\n0,9e15\n", {}, "row 2: column 'r' = '9e15' is beyond 1e.15 bit/s; check the unit"),
@@ -269,7 +301,7 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
 
 
 def test_columns_are_for_tables_alone_and_options_of_other_forms_are_not(tmp_path):
-    with pytest.raises(ScenarioError, match="--time names a column, for the form table alone"):
+    with pytest.raises(ScenarioError, match="--time is for the form table alone"):
         import_any("rates", tmp_path, tmp_path / "new", columns=TableOptions(time="t"))
     with pytest.raises(ScenarioError, match="--app means nothing to table"):
         import_any("table", tmp_path, tmp_path / "new", app="Download")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import column_choice
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from fleetsim.fleet.traces.usage.records import Records
-from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table, state_column
+from fleetsim.fleet.traces.usage.state_columns import state_column
+from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
 
 DAY_S = 86_400
 
@@ -30,6 +33,7 @@ def read(
     who: tuple[str, ...] = ("who",),
     unknown: str = "hold",
     utc_offset_h: float | None = None,
+    missing: tuple[str, ...] = (),
 ) -> Records:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
@@ -38,6 +42,7 @@ def read(
         None if until is None else column_choice("--until", until),
         tuple(column_choice("--who", name) for name in who),
         dict(map(state_column, states)),
+        Layout(missing=frozenset(missing)),
     )
     return read_usage_table(path, columns, unknown=unknown, utc_offset_h=utc_offset_h)  # type: ignore[arg-type]
 
@@ -69,6 +74,68 @@ def test_words_of_ones_own_mean_a_state_and_all_others_its_contrary(tmp_path):
     text = "t,who,bat\n0,a,Full\n1,a,odd\n2,a,dock\n3,a,\n"
 
     assert per_second(read(tmp_path, text, "charging=bat=full,dock"), 0, 1) == [1, 0, 1, 1]
+
+
+def test_none_is_a_word_and_only_empty_fields_and_named_words_are_missing(tmp_path):
+    text = "t,who,plug,net\n0,a,ac,wifi\n2,a,none,None\n4,a,?,\n6,a,usb,wifi\n"
+    found = read(tmp_path, text, "charging=plug", "unmetered=net", missing=("?",))
+
+    assert per_second(found, 0, 1) == [1, 1, 0, 0, 0, 0, 1, 1]
+    assert per_second(found, 0, 2) == [1, 1, 0, 0, 0, 0, 1, 1]
+    assert found.notes[1:7] == (
+        "charging 1: ac (1), usb (1)",
+        "charging 0: none (1)",
+        "unmetered 1: wifi (2)",
+        "unmetered 0: none (1)",
+        "1 rows without charging, which is that before it",
+        "1 rows without unmetered, which is that before it",
+    )
+
+
+@pytest.mark.parametrize("word", ["NA", "null", "nan", "n/a", "-", "?", "unknown", "5"])
+def test_a_word_that_no_rule_names_is_refused_with_the_way_out(tmp_path, word):
+    text = f"t,who,plug\n0,a,ac\n1,a,{word}\n2,a,{word}\n"
+    says = f"row 3: .*{re.escape(word)}.*charging=plug=WORD.*--missing .*1 more rows like it"
+
+    with pytest.raises(DataError, match=says):
+        read(tmp_path, text, "charging=plug")
+    held = read(tmp_path, text, "charging=plug", missing=(word.lower(),))
+    assert per_second(held, 0, 1) == [1, 1, 1]
+    contrary = read(tmp_path, text, "charging=plug=ac,dok")
+    assert per_second(contrary, 0, 1) == [1, 0, 0]
+    assert contrary.notes[1] == "no row has charging 'dok'"
+    assert f"charging 0: {word.lower()} (2)" in contrary.notes[3]
+
+
+def test_a_load_that_adds_up_cores_is_divided_by_them(tmp_path):
+    text = "t,who,cpu\n0,a,35\n60,a,105\n120,a,300\n"
+
+    with pytest.raises(DataError, match=r"row 3: .*'105' is outside 0 to 100 %.*'load=cpu\[%/8\]'"):
+        read(tmp_path, text, "load=cpu[%]")
+    found = read(tmp_path, text, "load=cpu[%/3]")
+    assert found.trace.load.tolist() == pytest.approx([0.35 / 3, 0.35, 0.999])
+    with pytest.raises(DataError, match="is outside 0 to 200 %, the sum of 2 cores"):
+        read(tmp_path, text, "load=cpu[%/2]")
+
+
+def test_the_unit_in_a_name_counts_unless_one_is_given(tmp_path):
+    text = "t_ms,who,ram_mb,cpu_percent\n0,a,2,50\n3000,a,1,25\n"
+    found = read(tmp_path, text, "ram_byte=ram_mb", "load=cpu_percent", time="t_ms")
+
+    assert found.trace.span_s.tolist() == [6]
+    assert per_second(found, 0, 4) == [2e6] * 3 + [1e6] * 3
+    assert per_second(found, 0, 3) == [0.5] * 3 + [0.25] * 3
+    assert "'t_ms' in ms, as its name says" in found.notes
+    assert read(tmp_path, text, "load=cpu_percent", time="t_ms[s]").trace.span_s.tolist() == [6000]
+
+
+def test_rows_of_nobody_are_left_out_and_counted(tmp_path):
+    text = "t,end,who,c\n0,1,a,1\n5,9,,0\n7,9,NA,0\n"
+
+    samples = read(tmp_path, text, "charging=c", missing=("na",))
+    assert samples.trace.user_ids == ("a",)
+    assert "2 rows left out without a value of --who" in samples.notes
+    assert read(tmp_path, text, until="end").trace.user_ids == ("a", "NA")
 
 
 def test_load_and_memory_have_units(tmp_path):
@@ -158,6 +225,10 @@ def test_users_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
     assert samples.trace.user_ids == intervals.trace.user_ids == ("b",)
     assert samples.notes[:3] == (
         "3 rows of 2 users read",
+        "charging 1: 1 (2)",
+        "charging 0: 0 (1)",
+    )
+    assert samples.notes[3:5] == (
         "2 rows left out without a time",
         "1 users left out, none of whose rows is kept",
     )
@@ -223,5 +294,5 @@ def test_a_fault_names_file_row_column_and_the_way_out(tmp_path):
         read(tmp_path, "t,end,who\n0,1,a\n2,1,a\n", until="end")
     with pytest.raises(DataError, match=r"'blue' is no word for charging .*charging=c=WORD"):
         read(tmp_path, "t,who,c\n0,a,blue\n", "charging=c")
-    with pytest.raises(DataError, match="none of 1 rows has a time; check --time"):
+    with pytest.raises(DataError, match="none of 1 rows has a time and a user; check --time"):
         read(tmp_path, "t,who,c\n,a,1\n", "charging=c")

@@ -1,0 +1,199 @@
+"""Columns of a power log, found by the units and words of their names, and their values.
+
+A log has a column of time, and one of power, or of current and voltage. Their names state units as
+whole words, as the programs of Monsoon, INA boards and others write them: `Time (s)`,
+`Main Avg Power (mW)`, `timestamp[ms]`, `current_mA`, `bus_voltage_V`, `power_kW`. Several columns
+that could be the same quantity, and one without a unit, are refused with the option that names it.
+
+Refused are values that cannot be: numbers that stand for a value that was not measured, and those
+whose sign is not that of the whole column. A column below 0 throughout is a discharge: its sign is
+turned, which the notes say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.traces.column_choice import ColumnChoice, column_choice, refuse, texts_of
+from fleetsim.fleet.traces.column_numbers import is_number, numbers_of, refuse_marks, times_of
+from fleetsim.fleet.traces.column_units import is_named, unit_in, words_of
+from fleetsim.fleet.traces.csv_table import CsvTable
+from fleetsim.quoting import quoted
+from fleetsim.units import A_OF, S_OF, V_OF, W_OF
+
+_QUANTITIES: Final[Mapping[str, tuple[str, Mapping[str, float]]]] = {
+    "time": ("--time", S_OF),
+    "power": ("--power-column", W_OF),
+    "current": ("--current", A_OF),
+    "voltage": ("--voltage", V_OF),
+}
+"""Option that names the column of each quantity, and its units."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerColumns:
+    """Columns of a log as given, COLUMN or COLUMN[unit]; None: found by their names."""
+
+    time: str | None = None
+    power: str | None = None
+    current: str | None = None
+    voltage: str | None = None
+    """Column, or a constant such as 3.85."""
+
+
+def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
+    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing.
+
+    Raises:
+        ScenarioError: there is no such column, or more than one.
+        DataError: a value is no time.
+    """
+    if columns.time is not None:
+        return times_of(table, column_choice("--time", columns.time)).at_s
+    choice = _found(table, "time")
+    if choice is None:
+        choice = _dates(table)
+    table.notes.append(f"time: {quoted(choice.column)} in {choice.unit or 'dates'}")
+    return times_of(table, choice).at_s
+
+
+def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
+    """Return the power of every row [num_rows]; NaN where it is missing.
+
+    Raises:
+        ScenarioError: there is no such column, more than one, or a unit is missing or unknown.
+        DataError: a value is no number or cannot be.
+    """
+    is_product = columns.current is not None or columns.voltage is not None
+    power = None
+    if columns.power is not None or not is_product:
+        power = _chosen(table, "power", columns.power)
+    if power is not None:
+        return _values(table, "power", power)
+    current = _chosen(table, "current", columns.current)
+    if current is None:
+        raise _none(table, "current" if is_product else "power")
+    current_a = _values(table, "current", current)
+    if columns.voltage is not None and not math.isnan(constant := _constant(columns.voltage)):
+        table.notes.append(f"voltage: {constant:g} V, as given")
+        return current_a * constant
+    voltage = _chosen(table, "voltage", columns.voltage)
+    if voltage is None:
+        raise _none(table, "voltage")
+    voltage_v = _values(table, "voltage", voltage)
+    says = "is no voltage at which a current flows; correct it or leave it empty"
+    refuse(table, voltage, (voltage_v == 0.0) & (current_a > 0.0), says, is_mark=True)
+    return current_a * voltage_v
+
+
+def _chosen(table: CsvTable, quantity: str, given: str | None) -> ColumnChoice | None:
+    """Return the column that is given, or that states a unit of the quantity; None: none does."""
+    if given is None:
+        return _found(table, quantity)
+    option, units = _QUANTITIES[quantity]
+    choice = column_choice(option, given)
+    return ColumnChoice(option, choice.column, choice.unit or unit_in(choice.column, units))
+
+
+def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
+    """Return the column whose name states a unit of the quantity; None: none does.
+
+    Times are many in a log, such as latency_ms: that of the rows is called so, or as its unit.
+
+    Raises:
+        ScenarioError: more than one does.
+    """
+    option, units = _QUANTITIES[quantity]
+    found = {name: unit for name in table.columns if (unit := unit_in(name, units))}
+    if quantity == "time":
+        found = {
+            name: unit
+            for name, unit in found.items()
+            if is_named(name, "time") or len(words_of(name)) == 1
+        }
+    _require_one(table, quantity, list(found))
+    return next((ColumnChoice(option, name, unit) for name, unit in found.items()), None)
+
+
+def _dates(table: CsvTable) -> ColumnChoice:
+    """Return the column of dates."""
+    names = [name for name in table.columns if is_named(name, "time")]
+    _require_one(table, "time", names)
+    for name in names:
+        choice = ColumnChoice("--time", name, None)
+        texts = [text for text in texts_of(table, choice) if not table.layout.is_missing(text)]
+        if texts and not is_number(texts[0]):
+            return choice
+    raise _none(table, "time")
+
+
+def _require_one(table: CsvTable, quantity: str, names: list[str]) -> None:
+    if len(names) > 1:
+        listed = ", ".join(map(quoted, names[:6]))
+        raise ScenarioError(
+            f"device calibrate: {table.path}, row 1: {len(names)} columns could be the {quantity}:"
+            f" {listed}; pass which, such as {_QUANTITIES[quantity][0]} {quoted(names[0])}"
+        )
+
+
+def _none(table: CsvTable, quantity: str) -> ScenarioError:
+    """Return the error about a quantity that no column states with a unit."""
+    option, units = _QUANTITIES[quantity]
+    place = f"device calibrate: {table.path}, row 1"
+    for name in table.columns:
+        if is_named(name, quantity):
+            return ScenarioError(
+                f"{place}: column {quoted(name)} states no unit of {quantity} that is known; pass"
+                f" {option} '{name.strip()}[UNIT]' with one of {', '.join(units)}"
+            )
+    what = "power, or of current," if quantity == "power" else quantity
+    return ScenarioError(
+        f"{place}: no column of {what} with a unit of {', '.join(units)} in its name; the columns"
+        f" are {', '.join(map(quoted, list(table.columns)[:12]))}; name it: {option}"
+        " 'COLUMN[UNIT]'"
+    )
+
+
+def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
+    """Return a column in SI units, above 0 as far as its values can be [num_rows]."""
+    factor = choice.factor(_QUANTITIES[quantity][1])
+    written = numbers_of(table, choice, 1.0)
+    table.notes.append(f"{quantity}: {quoted(choice.column)} in {choice.unit}")
+    refuse_marks(table, choice, written)
+    below, above = written < 0.0, written > 0.0
+    if below.any() and not above.any():
+        table.notes.append(
+            f"{quoted(choice.column)} is below 0 throughout, as of a discharge; its sign is turned"
+        )
+        return -written * factor
+    num_below, num_above = int(np.count_nonzero(below)), int(np.count_nonzero(above))
+    way_out = "correct it, leave it empty, or cut the log to where the device was not charged"
+    if num_below <= num_above:
+        says = f"is below 0, and {num_above} values of the column are above; {way_out}"
+        refuse(table, choice, below, says, is_mark=True)
+    else:
+        says = f"is above 0, and {num_below} values of the column are below; {way_out}"
+        refuse(table, choice, above, says, is_mark=True)
+    return written * factor
+
+
+def _constant(text: str) -> float:
+    """Return a voltage that is given as a number; NaN: it is the name of a column.
+
+    Raises:
+        ScenarioError: it is not above 0.
+    """
+    try:
+        constant = float(text)
+    except ValueError:
+        return math.nan
+    if not 0.0 < constant < math.inf:
+        raise ScenarioError(f"device calibrate: --voltage {text}: must be above 0 V")
+    return constant
