@@ -17,6 +17,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 """Characters that are looked for between fields, with their names."""
 
 _NUM_COMPARED = 20
+_HEAD_CHARACTERS = 1 << 16
 
 
 class CsvRows:
@@ -56,6 +57,12 @@ class CsvRows:
             if self._num_characters > MOST_ROW_CHARACTERS:
                 raise csv.Error(f"a row of more than {MOST_ROW_CHARACTERS} characters")
             yield line
+
+
+def head_of(file: TextIO) -> str:
+    """Return the first rows of a text, the last of them whole."""
+    head = file.read(_HEAD_CHARACTERS)
+    return head if len(head) < _HEAD_CHARACTERS else head[: head.rfind("\n") + 1]
 
 
 def separators_of(head: str) -> tuple[str, ...]:

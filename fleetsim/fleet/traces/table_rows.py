@@ -18,7 +18,7 @@ from typing import Final, Literal, TextIO
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.host.csv_rows import SEPARATORS, CsvRows, separators_of
+from fleetsim.host.csv_rows import SEPARATORS, CsvRows, head_of, separators_of
 from fleetsim.host.unpacking import GZIP_FAULTS, require_within_limit, unpacked
 from fleetsim.quoting import quoted
 
@@ -26,7 +26,6 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 """First line by which Excel is told the separator."""
 _VALUE = re.compile(r"|[-+]?[0-9.,]*[0-9]([eE][-+]?[0-9]+)?|[0-9][-0-9.,:/ T]*[0-9](Z|\+[0-9:]+)?")
 _WORDS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " "}
-_HEAD_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +142,9 @@ class TableRows:
     def _head(self) -> str:
         with _opened(self._path, is_whole=False) as text:
             try:
-                head = text.read(_HEAD_CHARACTERS)
+                return head_of(text)
             except (*GZIP_FAULTS, UnicodeDecodeError):
                 return ""  # Reading the rows names the fault and its row.
-        return head if len(head) < _HEAD_CHARACTERS else head[: head.rfind("\n") + 1]
 
     def _check(self, header: list[str]) -> None:
         """Refuse a header that has another separator, or that is no header."""

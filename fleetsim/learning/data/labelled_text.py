@@ -26,7 +26,7 @@ from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.host.csv_rows import CsvRows
+from fleetsim.host.csv_rows import SEPARATORS, CsvRows
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.published.remote_set import RemoteSet
@@ -183,6 +183,7 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
                     if not cells:
                         continue
                     if not places:
+                        _require_commas(where, cells)
                         num_columns, places = len(cells), _places(where, cells, wanted)
                         if isinstance(settings.user, str):
                             continue
@@ -200,6 +201,13 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
         raise DataError(
             f"{path}: no {settings.encoding} ({error.reason}); set task.dataset.encoding"
         ) from error
+
+
+def _require_commas(where: str, cells: Sequence[str]) -> None:
+    """Refuse a first row that another separator than the comma would divide."""
+    for separator, name in SEPARATORS.items():
+        if len(cells) == 1 and separator in cells[0]:
+            raise DataError(f"{where}: one column, with {name} in it; save the file with commas")
 
 
 def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[int]:

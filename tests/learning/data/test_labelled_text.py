@@ -165,6 +165,7 @@ ROW = "ann,0,x,train\n"
             HEAD + ROW,
             r"labels has 1 different values, expected 2 to 1000; correct task",
         ),
+        (HEAD.replace(",", ";"), "csv:1: one column, with semicolons in it; save the file with"),
         (HEAD.encode() + b"ann,0,caf\xe9,train\n", r"csv: no utf-8 .*set task.dataset.encoding"),
     ],
 )

@@ -6,6 +6,7 @@ The library `datasets` is the extra `fleetsim[hf]`. Nothing is fetched from a ne
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
+from fleetsim.host.csv_rows import SEPARATORS, head_of, separators_of
 from fleetsim.learning.data.own.user_code import calling
 
 _BATCH = 1000
@@ -48,8 +50,29 @@ def from_files(path: Path, place: str) -> Any:
         )
     if not paths.is_file(path):
         raise DataError(f"{place}: there is no file {path}; correct the path")
+    options = _of_csv(path, place) if path.suffix == ".csv" else {}
     with calling(place, f"reading {path}"), _quiet(library):
-        return getattr(library.Dataset, reader)(str(path))
+        return getattr(library.Dataset, reader)(str(path), **options)
+
+
+def _of_csv(path: Path, place: str) -> dict[str, Any]:
+    """Return options of the library for a CSV file: its separator, and only empty fields missing.
+
+    By default pandas takes words such as None and NA for missing values, in labels and names too.
+
+    Raises:
+        DataError: more than one separator is possible.
+    """
+    with paths.opened(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
+        seen = separators_of(head_of(text)) or (",",)
+    if len(seen) > 1:
+        names = " or ".join(SEPARATORS[separator] for separator in seen)
+        raise DataError(
+            f"{place}: the fields of {path} could be separated by {names}; read it with"
+            " pandas.read_csv(sep=...) and give the table"
+        )
+    return {"sep": seen[0], "keep_default_na": False, "na_values": [""]}
 
 
 @contextmanager

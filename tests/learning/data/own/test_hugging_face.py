@@ -129,6 +129,21 @@ def test_local_files_are_read(form, library, table, tmp_path):
     assert loaded.owner.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_words_of_a_csv_file_are_names_and_its_separator_is_seen(library, tmp_path, separator):
+    rows = ["x,label,who", *(f"{k},{k % 2},{['None', 'NA', 'null'][k % 3]}" for k in range(6))]
+    (tmp_path / "a.csv").write_text("\n".join(rows).replace(",", separator))
+    loaded = dataset(tmp_path / "a.csv", test_fraction=0.5, client="who", inputs=["x"]).load()
+
+    # Two rows of each name, of which one is for testing.
+    assert sorted(loaded.owner.tolist()) == [0, 1, 2]
+    (tmp_path / "b.csv").write_text("a,b;c\n0,1;2\n")
+    with pytest.raises(
+        DataError, match=r"could be separated by commas or semicolons; read it with"
+    ):
+        dataset(tmp_path / "b.csv", test_fraction=0.5).load()
+
+
 def test_a_file_that_cannot_be_read_is_one_line(library, tmp_path):
     (tmp_path / "broken.parquet").write_text("no parquet")
     (tmp_path / "folder").mkdir()
