@@ -56,11 +56,16 @@ def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
         DataError: a value is no time.
     """
     if columns.time is not None:
-        return times_of(table, column_choice("--time", columns.time)).at_s
-    choice = _found(table, "time")
-    if choice is None:
-        choice = _dates(table)
-    table.notes.append(f"time: {quoted(choice.column)} in {choice.unit or 'dates'}")
+        choice = column_choice("--time", columns.time)
+    else:
+        choice = _found(table, "time") or _dates(table)
+    unit = choice.unit
+    if unit is None:
+        is_date = _holds_dates(table, choice)
+        unit = "dates" if is_date else unit_in(choice.column, S_OF) or "s"
+    table.notes.append(f"time: {quoted(choice.column)} in {unit}")
+    if unit != "dates":
+        choice = ColumnChoice(choice.option, choice.column, unit)
     return times_of(table, choice).at_s
 
 
@@ -128,10 +133,16 @@ def _dates(table: CsvTable) -> ColumnChoice:
     _require_one(table, "time", names)
     for name in names:
         choice = ColumnChoice("--time", name, None)
-        texts = [text for text in texts_of(table, choice) if not table.layout.is_missing(text)]
-        if texts and not is_number(texts[0]):
+        if _holds_dates(table, choice):
             return choice
     raise _none(table, "time")
+
+
+def _holds_dates(table: CsvTable, choice: ColumnChoice) -> bool:
+    """Return True for a column whose first value is no number."""
+    texts = (text for text in texts_of(table, choice) if not table.layout.is_missing(text))
+    first = next(texts, None)
+    return first is not None and not is_number(first)
 
 
 def _require_one(table: CsvTable, quantity: str, names: list[str]) -> None:

@@ -282,6 +282,19 @@ def test_sessions_of_rails_number_them_on_their_own(tmp_path):
     assert read_rails(tmp_path / "my.pftrace", ["gpu"]).power_w.tolist() == pytest.approx([3.0] * 2)
 
 
+def test_a_long_step_between_counts_is_exact_inside_a_window_and_refused_at_its_end(tmp_path):
+    counts = "".join(
+        f"{s * 10**9},a,{joule * 10**6}\n" for s, joule in [(0, 0), (1, 2), (2, 4), (20, 40)]
+    )
+    (tmp_path / "r.csv").write_text(f"ts,rail,value\n{counts}30000000000,a,\n")
+    log = read_rails(tmp_path / "r.csv", [])
+
+    assert log.mean_w([(0.0, 20.0)]).mean_w == pytest.approx(2.0)
+    assert "1 rows left out without a time or an energy" in log.notes
+    with pytest.raises(DataError, match="the next sample comes 18 s later, a gap of 80% of"):
+        log.mean_w([(0.0, 10.0)])
+
+
 def test_energy_that_falls_is_refused(tmp_path):
     (tmp_path / "r.csv").write_text("ts,rail,value\n0,a,5\n1000000000,a,4\n")
 

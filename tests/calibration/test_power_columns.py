@@ -95,6 +95,7 @@ def test_a_named_column_has_the_unit_in_its_name_or_in_brackets(tmp_path):
     assert read(tmp_path, text, named).power_w.tolist() == pytest.approx([2.0, 3.0])
     assert read(tmp_path, text, named).at_s.tolist() == pytest.approx([0.0, 1.0])
     assert read(tmp_path, text, other).at_s.tolist() == pytest.approx([0.0, 1000.0])
+    assert read(tmp_path, text, named).notes[1] == "time: 't_ms' in ms"
     with pytest.raises(ScenarioError, match=r"--voltage -3\.85: must be above 0 V"):
         read(tmp_path, "t_s,i_mA\n0,1\n1,1\n", PowerColumns(voltage="-3.85"))
 

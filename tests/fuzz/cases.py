@@ -188,6 +188,13 @@ def traces(draw: st.DrawFn) -> Case:
     return Case((("validate", "s.yaml"), _UNTRAINED), {"s.yaml": scenario} | files)
 
 
+@st.composite
+def tables(draw: st.DrawFn) -> Case:
+    """Read a damaged table or power log of the user's."""
+    command, files = sources.TABLES[draw(st.sampled_from(sorted(sources.TABLES)))]
+    return Case((command,), draw(_with_damage(files)))
+
+
 @functools.cache
 def _profiles() -> list[tuple[str, Any]]:
     devices = [yaml.safe_load(DEVICE), *_bundled("devices")]
@@ -368,6 +375,7 @@ TARGETS: Final = {
     "run": (runs, 4),
     "data": (data_files, 2),
     "trace": (traces, 2),
+    "table": (tables, 2),
     "profile": (profiles, 1),
     "folder": (run_folders, 1),
     "study": (studies, 2),

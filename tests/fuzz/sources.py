@@ -153,3 +153,34 @@ IMPORTS: Final[dict[str, Files]] = {
     "rates": NETWORK_TRACES["rates"],
 }
 """Sources of `fleetsim trace import`, by format."""
+
+_RUNS: Final = (
+    b"seconds,samples,batch_size,epochs,conv_flop,layers,parameters\n"
+    b"60,600,32,1,5e8,20,11000000\n70,600,8,1,5e8,20,11000000\n"
+)
+_LOGS: Final = {
+    "csv": b"time_s,power_mW\n0,1500\n10,1490\n20,1510\n30,6500\n40,6490\n50,6510\n",
+    "tsv": b"Time(ms)\tMain(mA)\tMain Voltage(V)\n"
+    + b"".join(b"%d\t%d\t3.9\n" % (s * 1000, 384 if s < 30 else 1666) for s in range(0, 60, 5)),
+    "de": b"sep=;\ntime_s;I (A);U (V)\n0;-0,4;3,9\n30;-1,6;3,9\n59;-1,7;3,9\n\n",
+}
+_CALIBRATE: Final = ("device", "calibrate", "mine.yaml", "--like", "pixel-6", "--runs", "runs.csv")
+_TABLE: Final = ("trace", "import", "table", "a.csv", "mine")
+TABLES: Final[dict[str, tuple[tuple[str, ...], Files]]] = {
+    "rates": (
+        (*_TABLE, "--time", "t", "--rate", "r[kbit/s]"),
+        {"a.csv": b"t;r\n0,0;1,5\n1,0;2,5\n\n2,0;0,5\n"},
+    ),
+    "states": (
+        (*_TABLE, "--time", "t_ms", "--who", "who", "--state", "charging=plug", "--missing", "-"),
+        {"a.csv": b"t_ms,who,plug\n0,a,ac\n60000,a,none\n60000,b,usb\n"},
+    ),
+    **{
+        f"log {form}": (
+            (*_CALIBRATE, "--power", "log.csv", "--idle", "0:30", "--train", "30:60"),
+            {"runs.csv": _RUNS, "log.csv": log},
+        )
+        for form, log in _LOGS.items()
+    },
+}
+"""Commands that read tables of the user's, with the files."""

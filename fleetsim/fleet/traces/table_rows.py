@@ -149,6 +149,10 @@ class TableRows:
     def _check(self, header: list[str]) -> None:
         """Refuse a header that has another separator, or that is no header."""
         place = f"{self._path}, row {self.row}"
+        if not self._is_own and len(header) == 1 and header[0].startswith("#"):
+            raise DataError(
+                f"{place}: is a comment, {quoted(header[0])}; remove the lines above the header"
+            )
         for separator, name in SEPARATORS.items():
             if len(header) == 1 and separator in header[0]:
                 way_out = (

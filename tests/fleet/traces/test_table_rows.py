@@ -41,6 +41,7 @@ def test_blank_lines_are_skipped_and_rows_keep_the_number_of_their_line(tmp_path
         ("a\tb\n0\t1\n", OWN, "row 1: one field, with tabs in it; save the file with commas, or"),
         ("a,b\n0,1\n2\n", SEEN, "row 3: 1 fields under a header of 2; .* or pass --separator if"),
         ("a,b,a\n0,1,2\n", SEEN, "row 1: a column is named twice, 'a'"),
+        ("# by x\na,b\n0,1\n", SEEN, "row 1: is a comment, '# by x'; remove the lines above"),
         ("\n\n", SEEN, "row 1: the file is empty"),
     ],
 )
