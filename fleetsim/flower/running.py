@@ -32,6 +32,7 @@ from fleetsim.host.termination import terminable
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch, resolve
 from fleetsim.record.checkpoint import FOLDER
+from fleetsim.record.identity import RunIdentity
 from fleetsim.record.manifest import (
     FlowerRecord,
     Manifest,
@@ -43,6 +44,7 @@ from fleetsim.record.manifest import (
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario
+from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import overrides
 from fleetsim.simulate.recorded_run import held_folder, run_recorded
 from fleetsim.trackers.following import Following
@@ -118,7 +120,7 @@ def run(
         if manifest.status == "done":
             return open_run(folder)
         with _own_modules(app.folder):
-            runner = _AppRun(app, scenario, fleet, folder, on_progress)
+            runner = _AppRun(app, scenario, fleet, folder, manifest.identity, on_progress)
             done = run_recorded(
                 runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
             )
@@ -153,11 +155,12 @@ class _AppRun:
         scenario: Scenario,
         fleet: Fleet,
         folder: Path,
+        identity: RunIdentity,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
         self._app, self._seed = app, scenario.seed
         every_rounds = scenario.checkpoint.every_rounds
-        self.recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        self.recorder, state = RunRecorder.resume(folder, run=identity, every_rounds=every_rounds)
         if state is not None and not app.settings.keep_replies:
             raise ScenarioError(
                 f"{folder}: was run with tool.fleetsim.keep_replies = false and cannot be resumed;"
@@ -256,6 +259,7 @@ def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformR
             config=app.config,
             version=version,
         ),
+        input_sha256=carried_digests(data),
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         device_kinds={profile.name: profile.kind for profile in profiles},
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,

@@ -2,6 +2,7 @@
 
 - `run_folder`: the folder of a run, its name and its lock.
 - `manifest`: what was run, with what, and how it ended.
+- `identity`: what tells the files of a run from those of another.
 - `tables`: tables of rounds, tasks and clients, their files and digests.
 - `recorder`: rows and states of a run that goes on.
 - `checkpoint`: files from which a killed run resumes.

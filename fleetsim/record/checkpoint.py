@@ -31,6 +31,7 @@ from pydantic import Field
 from fleetsim.contracts import ClientRows, State, latest_rows
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files, tables
+from fleetsim.record.identity import RunIdentity
 from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
@@ -39,6 +40,7 @@ RowTable = Literal["rounds", "tasks"]
 ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
 FOLDER = "checkpoint"
 LATEST = "latest.json"
+_FORMAT = 5
 _OURS = re.compile(r"(?:rounds|tasks)-\d+-\d+\.arrow|(?:clients|state)-\d+\.npz")
 
 
@@ -71,7 +73,9 @@ class ClientSegment(SavedFile):
 class Latest(Settings):
     """Content of `latest.json`: all files of a checkpoint folder that count."""
 
-    format: Literal[4] = 4
+    format: Literal[5] = 5
+    run: RunIdentity
+    """The run whose checkpoint it is."""
     state: SavedFile
     rounds: tuple[Segment, ...]
     tasks: tuple[Segment, ...]
@@ -100,6 +104,7 @@ def save(
     folder: Path,
     previous: Latest | None,
     *,
+    run: RunIdentity,
     state: State,
     new_rows: Mapping[RowTable, pa.Table],
     changed: ClientRows | None,
@@ -122,6 +127,7 @@ def save(
     if changed is not None:
         clients = _with_changed(folder, clients, changed, num_rounds)
     latest = Latest(
+        run=run,
         state=SavedFile(**_write(folder, _state_file(num_rounds), _npz(state))),
         rounds=segments["rounds"],
         tasks=segments["tasks"],
@@ -150,22 +156,28 @@ def sweep(folder: Path, latest: Latest | None) -> None:
             atomic_files.remove(path)
 
 
-def read_latest(folder: Path) -> Latest | None:
-    """Return the valid checkpoint; None if none was ever completed.
+def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
+    """Return the valid checkpoint of a run; None if none was ever completed.
 
     Raises:
-        DataError: `latest.json` cannot be read or is damaged.
+        DataError: `latest.json` cannot be read, is damaged, or is that of another run.
     """
     path = folder / LATEST
     with atomic_files.one_line_error(path, "cannot be looked for", _way_out(folder)):
         if not path.exists():
             return None
     data = atomic_files.read_json(path, way_out=_way_out(folder))
+    if isinstance(data.get("format"), int) and data["format"] < _FORMAT:
+        raise DataError(
+            f"{path}: was made by an older fleetsim, which did not say of which run it is;"
+            f" {_way_out(folder)}"
+        )
     try:
         latest = faults.check(Latest, Document(data, str(path)), DataError)
     except DataError as cause:
         raise DataError(*(f"{line}; {_way_out(folder)}" for line in cause.faults)) from None
-    fault = _contradiction(latest)
+    others = ", ".join(run.differences(latest.run))
+    fault = f"is the checkpoint of another run: {others}" if others else _contradiction(latest)
     if fault:
         raise DataError(f"{path}: {fault}; {_way_out(folder)}")
     return latest

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.failures import Baseline, Failure
+from fleetsim.record.identity import Hash, RunIdentity, content_sha256
 from fleetsim.record.tables import TableName
 from fleetsim.schema import faults, overrides
 from fleetsim.schema.strict_yaml import Document
@@ -27,8 +28,6 @@ _LIBRARIES = (
 )
 _ID_LENGTH = 12
 _MOST_NAMED = 4
-
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class OtherPlatformError(ScenarioError):
@@ -177,6 +176,10 @@ class Manifest(Settings):
     """Flower app that ran; null: the run is one of a scenario alone."""
     selector_weights: WeightsRecord | None = None
     """Weight file of the selector; null without one."""
+    input_sha256: dict[str, Hash] = Field(default_factory=dict)
+    """SHA-256 of the user's own devices, radios and traces by path; empty also in older runs."""
+    run_key: Hash | None = None
+    """Key of the run in studies; null: no study has made it, or the run is older."""
     not_slowed_by_heat: tuple[str, ...] = ()
     """Phones and boards of the fleet whose clock is never capped by heat."""
     device_figures: tuple[DeviceFigureRecord, ...] = ()
@@ -201,6 +204,30 @@ class Manifest(Settings):
     """Accuracy of a constant answer on the test set; null without training."""
     failures: tuple[Failure, ...] = ()
     """Failures of the whole run, the most severe first; none while it runs."""
+    content_sha256: Hash | None = None
+    """SHA-256 of all other keys as JSON, sorted and without spaces, in the file; null if the run is
+    older."""
+
+    @property
+    def identity(self) -> RunIdentity:
+        """What tells the files of this run from those of another."""
+        weights = self.selector_weights
+        return RunIdentity(
+            scenario_hash=self.scenario_hash,
+            seed=self.seed,
+            trainer=self.trainer,
+            parts_sha256=content_sha256(
+                {
+                    "plugins": [own.model_dump() for own in self.plugins if own.affects_results],
+                    "flower": None if self.flower is None else self.flower.model_dump(),
+                    "data": self.data_sha256,
+                    "weights": None if weights is None else weights.sha256,
+                    "inputs": self.input_sha256,
+                    "key": self.run_key,
+                }
+            ),
+            platforms=tuple(platform.id for platform in self.platforms),
+        )
 
     @model_validator(mode="after")
     def _done_with_digest(self) -> Manifest:
@@ -232,8 +259,15 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         ValueError: the manifest contradicts itself, which `model_copy` does not check.
         DataError: the file cannot be written.
     """
-    checked = Manifest.model_validate(manifest.model_dump())
-    atomic_files.write(folder / MANIFEST, f"{checked.model_dump_json(indent=2)}\n".encode())
+    checked = Manifest.model_validate(manifest.model_dump() | {"content_sha256": None})
+    sealed = checked.model_copy(update={"content_sha256": _content(checked.model_dump_json())})
+    atomic_files.write(folder / MANIFEST, f"{sealed.model_dump_json(indent=2)}\n".encode())
+
+
+def _content(manifest: str) -> str:
+    """Return the SHA-256 of all keys of a manifest but the one that holds it."""
+    data = json.loads(manifest)
+    return content_sha256({key: data[key] for key in data if key != "content_sha256"})
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -250,8 +284,15 @@ def read_manifest(folder: Path) -> Manifest:
             raise DataError(f"{folder}: {says}; {way_out}")
         if not path.exists():
             raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
-    data = atomic_files.read_json(path, way_out="run the scenario again")
-    return faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
+    again = "run the scenario again"
+    data = atomic_files.read_json(path, way_out=again)
+    manifest = faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
+    if manifest.content_sha256 not in (None, _content(json.dumps(data))):
+        raise DataError(
+            f"{path}: was changed after fleetsim wrote it, its content_sha256 is not that of its"
+            f" other keys; restore the file, or {again}"
+        )
+    return manifest.model_copy(update={"content_sha256": None})
 
 
 def _with_plugins(data: dict[str, Any]) -> dict[str, Any]:
@@ -287,6 +328,16 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
         raise ScenarioError(
             f"{folder}: the data of the user's own data set are not those that the run began with;"
             " restore them, or run afresh"
+        )
+    changed = [
+        path
+        for path, digest in now.input_sha256.items()
+        if before.input_sha256.get(path, digest) != digest
+    ]
+    if changed:
+        raise ScenarioError(
+            f"{folder}: the content of {changed[0]} is not as it was when the run began; restore"
+            " it, or run afresh"
         )
     if before.selector_weights != now.selector_weights:
         raise ScenarioError(

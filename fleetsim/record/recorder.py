@@ -29,6 +29,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
+from fleetsim.record.identity import RunIdentity
 
 Row = TypeVar("Row", TaskRow, RoundRow, ClientRows)
 
@@ -69,8 +70,11 @@ class RunRecorder:
     assignments, so `flush` can save the run after an interrupt between any two steps.
     """
 
-    def __init__(self, folder: Path, *, every_rounds: int, latest: Latest | None) -> None:
+    def __init__(
+        self, folder: Path, *, run: RunIdentity, every_rounds: int, latest: Latest | None
+    ) -> None:
         self._folder = folder
+        self._run = run
         self._every_rounds = every_rounds
         self._latest = latest
         self._rounds: _Rows[RoundRow] = _Rows(self._num_saved("rounds"), [])
@@ -82,17 +86,19 @@ class RunRecorder:
         """SHA-256 of each table as `flush` or `finish` wrote it; None before."""
 
     @classmethod
-    def resume(cls, folder: Path, *, every_rounds: int) -> tuple[RunRecorder, State | None]:
-        """Return the recorder of a run folder, and the state from which the run goes on.
+    def resume(
+        cls, folder: Path, *, run: RunIdentity, every_rounds: int
+    ) -> tuple[RunRecorder, State | None]:
+        """Return the recorder of a run's folder, and the state from which the run goes on.
 
         Files that a kill left behind are removed. Rounds after the state are simulated again. The
         state is None if there is no checkpoint yet: the run begins.
 
         Raises:
-            DataError: a file of the checkpoint is missing, cut short or changed.
+            DataError: a file of the checkpoint is missing, cut short, changed, or of another run.
         """
-        latest = checkpoint.read_latest(folder / FOLDER)
-        recorder = cls(folder, every_rounds=every_rounds, latest=latest)
+        latest = checkpoint.read_latest(folder / FOLDER, run)
+        recorder = cls(folder, run=run, every_rounds=every_rounds, latest=latest)
         atomic_files.make_folder(recorder._checkpoint_folder, way_out=atomic_files.GO_ON)
         state = None
         if latest is not None:
@@ -203,6 +209,7 @@ class RunRecorder:
         latest = checkpoint.save(
             self._checkpoint_folder,
             previous,
+            run=self._run,
             state=finished.state,
             new_rows={
                 "rounds": self._new_rows("rounds", finished.num_rounds),

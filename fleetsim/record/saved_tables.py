@@ -32,11 +32,15 @@ class SavedTables:
     def rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
         """Return the rounds or tasks, as far as they are saved."""
         status = self.manifest.status
-        is_whole = status == "done" or (status != "running" and paths.is_file(self._path(name)))
+        # Without a digest nothing says that a table is of this run; its checkpoint does.
+        has_digest = name in (self.manifest.table_digests or ())
+        is_whole = status == "done" or (
+            status != "running" and has_digest and paths.is_file(self._path(name))
+        )
         if is_whole:
             return tables.to_frame(self._read(name, RUN_AGAIN))
         saved = self.folder / checkpoint.FOLDER
-        latest = checkpoint.read_latest(saved)
+        latest = checkpoint.read_latest(saved, self.manifest.identity)
         if latest is None:
             raise DataError(
                 f"{self.folder}: the run is {status} and nothing is saved yet; go on with --resume"

@@ -3,6 +3,7 @@
 - `settings`: settings of a whole scenario, and its hashes.
 - `loading`: `load` and `schema`.
 - `named_files`: files that a scenario names, and their absolute paths.
+- `own_files`: the user's own files in a resolved scenario, and their digests.
 - `contradictions`: contradictions between the parts of a scenario.
 - `privacy_conflicts`: parts of a scenario that break differential privacy.
 - `samples`: samples of the clients, and shortages of them.

@@ -26,6 +26,7 @@ from fleetsim.scenario import (
     Scenario,
     scenario_warnings,
 )
+from fleetsim.scenario.own_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
 
 
@@ -49,6 +50,8 @@ def manifest_of(
     prepared: PreparedTask,
     platform: PlatformRecord,
     drawn: tuple[DrawnFigure, ...],
+    *,
+    run_key: str | None,
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
     trainer, labels = prepared.trainer_kind, prepared.test_labels
@@ -78,6 +81,8 @@ def manifest_of(
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),
+        input_sha256=carried_digests(scenario.data()),
+        run_key=run_key,
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         device_figures=tuple(
             DeviceFigureRecord(

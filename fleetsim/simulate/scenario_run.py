@@ -62,6 +62,7 @@ def run(
     on_note: Callable[[str], None] | None = None,
     reading: Prefetch | None = None,
     trackers: Sequence[Tracker] = (),
+    run_key: str | None = None,
 ) -> Run:
     """Run a scenario into a folder.
 
@@ -85,6 +86,7 @@ def run(
         reading: the scenario's data set, if reading has begun; None: it is read now.
         trackers: told of the run's begin, of every round and of its end, beside those among the
             plug-ins of the scenario.
+        run_key: key of the run in studies, for the manifest.
 
     Raises:
         ScenarioError: the scenario cannot be run with these arguments.
@@ -125,7 +127,7 @@ def run(
             num_samples=prepared.num_samples,
             batch_size=scenario.task.local.batch_size,
         )
-    begins = manifest_of(scenario, prepared, platform, fleet.device_figures)
+    begins = manifest_of(scenario, prepared, platform, fleet.device_figures, run_key=run_key)
     with held_folder(
         out,
         begins,
@@ -141,7 +143,9 @@ def run(
             on_note(prepared.trainer_text)
         wire, memory = build_own_training(scenario, prepared)
         every_rounds = scenario.checkpoint.every_rounds
-        recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        recorder, state = RunRecorder.resume(
+            folder, run=manifest.identity, every_rounds=every_rounds
+        )
         following = Following(recorder, followers)
         parts = Parts(
             fleet=fleet,

@@ -7,17 +7,15 @@ the other machine must have the same files at the same place.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
+from fleetsim.scenario.own_files import WAY_OUT, digest, files_of, own_paths, relative_to
 
 _MOST_BYTE = 64 << 20
-_WAY_OUT = "restore it, or name another file in the scenario"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,59 +47,15 @@ def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
     )
 
 
-def own_paths(data: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
-    """Yield absolute paths in a resolved scenario, each once, and whether the file may travel."""
-    fleet, dataset = data["fleet"], data["task"]["dataset"]
-    channel, weights = fleet["channel"], data["server"]["selector"].get("weights")
-    names = [
-        *fleet["devices"],
-        *(channel[key] for key in ("unmetered_radio", "metered_radio")),
-        channel.get("trace"),
-        fleet["usage"]["trace"],
-        weights if isinstance(weights, str) else None,
-    ]
-    for name in dict.fromkeys(names):
-        if name is not None and Path(name).is_absolute():
-            yield Path(name), True
-    folder = dataset.get("folder")
-    if folder is not None and Path(folder).exists():
-        yield Path(folder), False
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of all files of a folder.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    found = hashlib.sha256()
-    with atomic_files.one_line_error(path, "cannot be read", _WAY_OUT):
-        for file in _files(path):
-            with file.open("rb") as opened:
-                own = hashlib.file_digest(opened, "sha256")
-            found.update(f"{_relative(file, path)}\0{own.hexdigest()}\n".encode())
-    return found.hexdigest()
-
-
 def _content(path: Path) -> tuple[tuple[str, bytes], ...]:
-    with atomic_files.one_line_error(path, "cannot be read", _WAY_OUT):
-        files = _files(path)
+    with atomic_files.one_line_error(path, "cannot be read", WAY_OUT):
+        files = files_of(path)
         if sum(file.stat().st_size for file in files) > _MOST_BYTE:
             raise DataError(
                 f"{path}: is larger than 64 MiB and cannot travel to other machines; put it there"
                 " at the same place, or name a smaller one"
             )
-        return tuple((_relative(file, path), file.read_bytes()) for file in files)
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file())
-
-
-def _relative(file: Path, path: Path) -> str:
-    return "" if file == path else file.relative_to(path).as_posix()
+        return tuple((relative_to(file, path), file.read_bytes()) for file in files)
 
 
 def placed(data: dict[str, Any], needed: tuple[Input, ...], home: Path) -> dict[str, Any]:

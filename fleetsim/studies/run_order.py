@@ -30,9 +30,10 @@ from fleetsim.record.manifest import (
 from fleetsim.record.run_folder import SCENARIO, clear, locked
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario, from_document
+from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
-from fleetsim.studies.study import PlannedRun
+from fleetsim.studies.study import PlannedRun, require_planned
 
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
 """Files of a finished run that come back; the manifest, which declares it done, is the last."""
@@ -123,6 +124,7 @@ def carry_out(
                 train=order.train,
                 workers=1,
                 resume=True,
+                run_key=order.key,
                 on_progress=lambda progress: on_progress(scenario, progress),
             )
 
@@ -184,8 +186,10 @@ def _write(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> Non
         hashes = {
             "scenario_hash": planned.scenario.content_hash,
             "world_hash": planned.scenario.world_hash,
+            "input_sha256": carried_digests(planned.scenario.data()),
         }
         manifest = read_manifest(checked).model_copy(update=hashes)
+        require_planned(checked, manifest, planned)
         Run(checked, manifest).require_unchanged()
         for name in _RETURNED:
             if name != MANIFEST:

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from fleetsim.errors import DataError
-from fleetsim.quoting import one_line
+from fleetsim.quoting import one_line, quoted
 from fleetsim.record import atomic_files, checkpoint, run_folder
 from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.run_folder import RUNS, RunIsBusyError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.advice import for_study
-from fleetsim.studies.study import PlannedRun
+from fleetsim.studies.study import PlannedRun, require_planned
 
 HOME = RUNS
 _FAILURES = "failures.json"
@@ -54,7 +54,7 @@ class RunStore:
         return self.home / "study-runs" / name
 
     def status(self, planned: PlannedRun) -> Status:
-        """Return whether a run is complete; it is damaged if its manifest cannot be read."""
+        """Return whether a run is complete; damaged: its manifest is no good, or another run's."""
         try:
             found = self._manifest(planned)
         except DataError:
@@ -112,8 +112,10 @@ class RunStore:
             done = self.open(planned)
             if done is not None:
                 done.require_unchanged()
-            elif with_checkpoint and (latest := checkpoint.read_latest(saved)) is not None:
-                checkpoint.check(saved, latest)
+            elif with_checkpoint and (begun := self._manifest(planned)) is not None:
+                latest = checkpoint.read_latest(saved, begun.identity)
+                if latest is not None:
+                    checkpoint.check(saved, latest)
         except DataError as fault:
             return fault
         return None
@@ -122,7 +124,7 @@ class RunStore:
         """Return a complete run; None if it is not complete.
 
         Raises:
-            DataError: its manifest is damaged.
+            DataError: its manifest is damaged, or that of another run.
         """
         found = self._manifest(planned)
         if found is None or found.status != "done":
@@ -130,8 +132,17 @@ class RunStore:
         return Run(self.folder(planned), found)
 
     def _manifest(self, planned: PlannedRun) -> Manifest | None:
+        """Return the manifest in the folder of a run; None if it has none.
+
+        Raises:
+            DataError: it is damaged, or that of another run.
+        """
         folder = self.folder(planned)
-        return read_manifest(folder) if (folder / MANIFEST).is_file() else None
+        if not (folder / MANIFEST).is_file():
+            return None
+        manifest = read_manifest(folder)
+        require_planned(folder, manifest, planned)
+        return manifest
 
     def study_folder(self, name: str) -> Path:
         """Return the folder of a study, which need not exist."""
@@ -141,13 +152,18 @@ class RunStore:
         """Return why runs of a study failed in its last execution, by key.
 
         Raises:
-            DataError: the file is damaged.
+            DataError: the file is damaged, or that of another study.
         """
         path = self.study_folder(name) / _FAILURES
         if not path.exists():
             return {}
         data = atomic_files.read_json(path, way_out="delete it")
-        return {key: str(reason) for key, reason in data.items()}
+        if data.get("study", name) != name:
+            raise DataError(f"{path}: is that of study {quoted(data['study'])}; delete it")
+        reasons = data.get("reasons", data)  # older ones hold the reasons alone
+        if not isinstance(reasons, dict):
+            raise DataError(f"{path}: reasons must hold an object of keys; delete it")
+        return {key: one_line(str(reason)) for key, reason in reasons.items()}
 
     def save_failures(self, name: str, reasons: Mapping[str, str]) -> None:
         """Replace the failures of a study.
@@ -157,7 +173,8 @@ class RunStore:
         """
         folder = self.study_folder(name)
         atomic_files.make_folder(folder, way_out=_ELSEWHERE)
-        text = f"{json.dumps(dict(reasons), indent=2)}\n"
+        data = {"study": name, "reasons": dict(reasons)}
+        text = f"{json.dumps(data, indent=2)}\n"
         atomic_files.write(folder / _FAILURES, text.encode(), way_out=_ELSEWHERE)
 
     @contextmanager

@@ -13,6 +13,7 @@ from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.plugins import Plugin, PluginNames, load_plugins
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
+from fleetsim.record.manifest import MANIFEST, Manifest
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
@@ -25,6 +26,7 @@ from fleetsim.studies.inputs import digests
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
 
 _MOST_KEYS = 4
+_SHOWN_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,32 @@ class Study:
             train=self.settings.train,
             key=run_key(scenario, train=self.settings.train),
         )
+
+
+def require_planned(folder: Path, manifest: Manifest, planned: PlannedRun) -> None:
+    """Check that a manifest is that of a planned run, whatever its folder is called.
+
+    Raises:
+        DataError: it is that of another run, or does not say of which.
+    """
+    found, scenario = manifest, planned.scenario
+    if found.run_key is None:
+        says = (
+            "does not say which run of a study it is: `fleetsim run` or an older fleetsim made it"
+        )
+    elif (found.run_key, found.seed, found.scenario_hash) != (
+        planned.key,
+        scenario.seed,
+        scenario.content_hash,
+    ):
+        says = (
+            f"is that of another run, {quoted(found.name)} with seed {found.seed} and run_key"
+            f" {found.run_key[:_SHOWN_DIGITS]}..., not of {planned.name} with"
+            f" {planned.key[:_SHOWN_DIGITS]}..."
+        )
+    else:
+        return
+    raise DataError(f"{folder / MANIFEST}: {says}; move the folder to its own place")
 
 
 def run_key(scenario: Scenario, *, train: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,7 @@ def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
     text = path.read_text()
     head, tail = text.split('"plugins": [', 1)
     _, tail = tail.split("],", 1)
+    tail = re.sub(r'"content_sha256": "\w+"', '"content_sha256": null', tail)
     digest = "0" * 64
     one = f'{{"name": "least:Least", "source_sha256": "{digest}"}}'
     for old, expected in (

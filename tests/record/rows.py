@@ -34,8 +34,8 @@ STARTED = Manifest(
 """Manifest of a run of the scenario `name: quick`."""
 
 
-def new_recorder(folder: Path, *, every_rounds: int) -> RunRecorder:
-    recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+def new_recorder(folder: Path, *, every_rounds: int, manifest: Manifest = STARTED) -> RunRecorder:
+    recorder, state = RunRecorder.resume(folder, run=manifest.identity, every_rounds=every_rounds)
     assert state is None
     return recorder
 

@@ -13,7 +13,7 @@ from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
 from tests.record.disk import Disk, Kill
-from tests.record.rows import client_columns, new_recorder, num_tasks_in, simulate
+from tests.record.rows import STARTED, client_columns, new_recorder, num_tasks_in, simulate
 
 ROUNDS = 7
 EVERY = 2
@@ -26,7 +26,7 @@ def run_new(folder: Path) -> str:
 
 
 def run_resumed(folder: Path) -> str:
-    recorder, state = RunRecorder.resume(folder, every_rounds=EVERY)
+    recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
     simulate(recorder, state, ROUNDS)
     return recorder.finish(client_columns())
 
@@ -58,8 +58,8 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
         with pytest.raises(Kill):
             run_new(folder)
         disk.arm(None)
-        promised = checkpoint.read_latest(folder / "checkpoint")
-        recorder, state = RunRecorder.resume(folder, every_rounds=EVERY)
+        promised = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
+        recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
 
         # What latest.json named is what the run goes on from, with all its rows.
         assert (state is None) == (promised is None)
@@ -149,7 +149,7 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
         disk.arm(None)
         recorder.flush()
 
-        _, state = RunRecorder.resume(folder, every_rounds=4)
+        _, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=4)
         assert state is not None
         assert int(state["round"]) == 4
         tasks = tables.read(folder / "tasks.parquet", "tasks", way_out="")
@@ -177,7 +177,7 @@ def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
     with pytest.raises(DataError) as caught:
         simulate(recorder, None, 4)
 
-    latest = checkpoint.read_latest(tmp_path / "checkpoint")
+    latest = checkpoint.read_latest(tmp_path / "checkpoint", STARTED.identity)
     assert str(caught.value).startswith(f"{tmp_path / 'checkpoint' / victim}: cannot be written:")
     assert "[Errno 28] No space left on device" in str(caught.value)
     assert "--resume" in str(caught.value)
@@ -187,7 +187,7 @@ def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
     assert not list((tmp_path / "checkpoint").glob(".*"))
     is_full = False
     recorder.flush()
-    assert int(RunRecorder.resume(tmp_path, every_rounds=2)[1]["round"]) == 4  # type: ignore[index]
+    assert int(RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)[1]["round"]) == 4  # type: ignore[index]
 
 
 def test_file_that_the_system_refuses_to_let_grow_is_named_with_the_reason(tmp_path: Path):
@@ -202,4 +202,4 @@ def test_file_that_the_system_refuses_to_let_grow_is_named_with_the_reason(tmp_p
 
     assert not list((tmp_path / "checkpoint").iterdir())
     recorder.flush()
-    assert int(RunRecorder.resume(tmp_path, every_rounds=2)[1]["round"]) == 2  # type: ignore[index]
+    assert int(RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)[1]["round"]) == 2  # type: ignore[index]

@@ -11,6 +11,7 @@ from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
 from tests.record.rows import (
     NOBODY,
+    STARTED,
     client_columns,
     client_rows,
     new_recorder,
@@ -25,7 +26,7 @@ def listing(folder: Path) -> list[str]:
 
 
 def saved(folder: Path) -> checkpoint.Latest:
-    latest = checkpoint.read_latest(folder / "checkpoint")
+    latest = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
     assert latest is not None
     return latest
 
@@ -54,7 +55,7 @@ def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_pa
 
 
 def resumed(folder: Path, every_rounds: int = 3) -> State:
-    _, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+    _, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=every_rounds)
     assert state is not None
     return state
 
@@ -74,7 +75,7 @@ def test_checkpoint_is_made_every_so_many_rounds_and_given_back(tmp_path: Path):
 def test_resume_without_a_checkpoint_starts_afresh_in_the_same_folder(tmp_path: Path):
     simulate(new_recorder(tmp_path, every_rounds=10), None, 4)
 
-    recorder, state = RunRecorder.resume(tmp_path, every_rounds=10)
+    recorder, state = RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=10)
     simulate(recorder, state, 4)
     recorder.finish(client_columns())
 
@@ -153,7 +154,7 @@ def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
     recorder.flush()
 
     assert tables.read(tmp_path / "tasks.parquet", "tasks", way_out="").num_rows == 1
-    assert RunRecorder.resume(tmp_path, every_rounds=3)[1] is None
+    assert RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=3)[1] is None
 
 
 def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
@@ -164,7 +165,7 @@ def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
     (tmp_path / ".rounds.parquet.tmp").write_bytes(b"half")
     (tmp_path / "checkpoint" / "my-notes.txt").write_text("keep me")
 
-    RunRecorder.resume(tmp_path, every_rounds=2)
+    RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
     assert listing(tmp_path) == sorted([*before, "my-notes.txt"])
     assert not (tmp_path / ".rounds.parquet.tmp").exists()
@@ -222,7 +223,7 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(
         path.unlink()
 
     with pytest.raises(DataError) as caught:
-        RunRecorder.resume(tmp_path, every_rounds=2)
+        RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
     message = str(caught.value)
     assert message.startswith(str(path))
@@ -239,7 +240,9 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(
         ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
         ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not the state of clients after 5"),
         ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
-        ('"format": 4', '"format": 3', r"format = 3: must be 4"),
+        ('"format": 5', '"format": 4', "was made by an older fleetsim, which did not say of which"),
+        ('"format": 5', '"format": 6', r"format = 6: must be 5"),
+        ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
     ],
 )
 def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str, tmp_path: Path):
@@ -249,7 +252,7 @@ def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str
     path.write_text(path.read_text().replace(old, new))
 
     with pytest.raises(DataError, match=rf"latest\.json(?::1)?: {says}.*and run afresh$"):
-        RunRecorder.resume(tmp_path, every_rounds=2)
+        RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
 
 def test_resume_gives_back_the_last_row_of_every_client_that_ever_changed(tmp_path: Path):

@@ -71,7 +71,8 @@ def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Pa
     simulate(recorder, None, 8)
     recorder.task(task_row(99, round_=9))
     recorder.flush()
-    ended(folder, status)
+    end = {"status": status, "stop_text": "why", "table_digests": recorder.table_digests}
+    write_manifest(folder, STARTED.model_copy(update=end))
 
     run = open_run(folder)
 
@@ -84,7 +85,7 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
     simulate(recorder, None, 4)
     recorder.flush()
     ended(folder, "interrupted")
-    recorder, state = RunRecorder.resume(folder, every_rounds=3)
+    recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=3)
     write_manifest(folder, STARTED)
     simulate(recorder, state, 8)
 

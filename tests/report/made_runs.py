@@ -106,7 +106,7 @@ def write_run(
         versions={"fleetsim": made.version, "python": "3.11.0"},
     )
     create_folder(folder, scenario=strict_yaml.dump(made.scenario()), manifest=manifest)
-    recorder = new_recorder(folder, every_rounds=1000)
+    recorder = new_recorder(folder, every_rounds=1000, manifest=manifest)
     for task in tasks:
         recorder.task(task)
     for row in rounds:

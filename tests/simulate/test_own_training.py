@@ -52,7 +52,7 @@ def kind(name: str) -> list[str]:
 
 def last_state(done: Run) -> dict[str, np.ndarray]:
     folder = done.folder / checkpoint.FOLDER
-    latest = checkpoint.read_latest(folder)
+    latest = checkpoint.read_latest(folder, done.manifest.identity)
     assert latest is not None
     return checkpoint.read_state(folder, latest)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from fleetsim.errors import ScenarioError
-from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest
+from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies import run_order
@@ -30,8 +29,7 @@ def begun(study, folder: Path) -> None:
 
 
 def changed(folder: Path, **changes) -> None:
-    data = json.loads((folder / MANIFEST).read_text("utf-8"))
-    (folder / MANIFEST).write_text(json.dumps(data | changes), "utf-8")
+    write_manifest(folder, read_manifest(folder).model_copy(update=changes))
 
 
 def finished(study, folder: Path) -> list[int]:
@@ -58,7 +56,7 @@ def test_a_run_begun_on_another_platform_begins_anew(study, tmp_path):
     folder = tmp_path / "run"
     begun(study, folder)
     other = PlatformRecord.of({"machine": "another"}, {})
-    changed(folder, platforms=[other.model_dump()])
+    changed(folder, platforms=(other,))
 
     assert finished(study, folder) == [1, 2, 3]
     found = open_run(folder)

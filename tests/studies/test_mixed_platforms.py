@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest
+from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.mixed_platforms import mixtures
@@ -24,10 +22,9 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     assert mixtures(study, store) == []
 
     other = PlatformRecord.of({**here.features, "numpy": "1.0"}, here.forms)
-    data = json.loads((folder / MANIFEST).read_text("utf-8"))
-    data["platforms"] = [other.model_dump()]
-    data["versions"]["fleetsim"] = "0.0.1"
-    (folder / MANIFEST).write_text(json.dumps(data), "utf-8")
+    manifest = read_manifest(folder)
+    older = manifest.versions | {"fleetsim": "0.0.1"}
+    write_manifest(folder, manifest.model_copy(update={"platforms": (other,), "versions": older}))
 
     platforms, versions = mixtures(study, store)
     assert f"on 2 numerical platforms ({here.id}: 3, {other.id}: 1)" in platforms

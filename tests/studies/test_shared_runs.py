@@ -60,7 +60,7 @@ def other_process(folder: Path):
 def test_the_result_of_another_process_is_taken(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     first, executor = study.runs[0], AtOnce()
-    made = run(first.scenario, out=tmp_path / "made", train=False).folder
+    made = run(first.scenario, out=tmp_path / "made", train=False, run_key=first.key).folder
 
     def finish():
         shutil.copytree(

@@ -1,0 +1,272 @@
+"""Run folders and checkpoints that were swapped, copied, cut or edited: each is found, in one line.
+
+The small study has the runs random, seed 1; cohort of 5, seed 1; and the same with seed 2.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from fleetsim.errors import DataError, FaultsError
+from fleetsim.record.checkpoint import FOLDER, LATEST
+from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest
+from fleetsim.scenario import load
+from fleetsim.selector_training.study_records import Wanted, collected
+from fleetsim.simulate import run
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import execute
+from fleetsim.studies.result import StudyResult
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.run_tables import tables_of
+from tests.studies.small_studies import AtOnce, Silent, loaded
+
+pytestmark = pytest.mark.slow
+
+Change = Callable[[Path, Path, Path], object]
+"""Change of a run's folder, beside that of the other arm and that of the other seed."""
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("complete")
+    execute(loaded(folder), RunStore(folder / "home"), RemoteTasks(AtOnce()), Silent())
+    return folder / "home"
+
+
+@pytest.fixture
+def store(complete: Path, tmp_path: Path) -> RunStore:
+    return RunStore(shutil.copytree(complete, tmp_path / "home"))
+
+
+def swap(own: Path, arm: Path, seed: Path) -> None:
+    away = own.with_name("away")
+    own.rename(away)
+    arm.rename(own)
+    away.rename(arm)
+
+
+def copy_seed(own: Path, arm: Path, seed: Path) -> None:
+    shutil.rmtree(own)
+    shutil.copytree(seed, own)
+
+
+def taken(name: str) -> Change:
+    return lambda own, arm, seed: shutil.copy(seed / name, own / name)
+
+
+def cut(name: str) -> Change:
+    def change(own: Path, arm: Path, seed: Path) -> None:
+        whole = (own / name).read_bytes()
+        (own / name).write_bytes(whole[: len(whole) // 2])
+
+    return change
+
+
+def edited(old: str, new: str, name: str = MANIFEST) -> Change:
+    def change(own: Path, arm: Path, seed: Path) -> None:
+        text = (own / name).read_text("utf-8")
+        assert old in text
+        (own / name).write_text(text.replace(old, new, 1), "utf-8")
+
+    return change
+
+
+def sealed_again(**changes: object) -> Change:
+    """Change keys of the manifest, as by a program that knows its form."""
+
+    def change(own: Path, arm: Path, seed: Path) -> None:
+        write_manifest(own, read_manifest(own).model_copy(update=changes))
+
+    return change
+
+
+def slower(own: Path, arm: Path, seed: Path) -> None:
+    table = pq.read_table(own / "rounds.parquet")
+    later = [second + 1.0 for second in table["finished_at_s"].to_pylist()]
+    place = table.schema.get_field_index("finished_at_s")
+    pq.write_table(table.set_column(place, "finished_at_s", [later]), own / "rounds.parquet")
+
+
+def never_begun(own: Path, arm: Path, seed: Path) -> None:
+    """Leave the folder of another run, unfinished, in place of the complete one."""
+    copy_seed(own, arm, seed)
+    unfinished = {"status": "interrupted", "digest": None, "stop_rule": None}
+    write_manifest(own, read_manifest(own).model_copy(update=unfinished))
+
+
+RUNS: dict[str, tuple[Change, str]] = {
+    "folders of two arms swapped": (swap, "is that of another run"),
+    "folder of another seed": (copy_seed, "with seed 2 and run_key"),
+    "unfinished run of another seed": (never_begun, "is that of another run"),
+    "manifest of another run": (taken(MANIFEST), "is that of another run"),
+    "scenario of another run": (taken("scenario.yaml"), "was changed after the run began"),
+    "rounds of another run": (taken("rounds.parquet"), "was changed after the run"),
+    "tasks of another run": (taken("tasks.parquet"), "was changed after the run"),
+    "clients of another run": (taken("clients.parquet"), "was changed after the run"),
+    "tables cut": (cut("clients.parquet"), "is not a whole parquet file"),
+    "manifest cut": (cut(MANIFEST), "is not JSON"),
+    "rounds edited": (slower, "was changed after the run"),
+    "scenario edited": (
+        edited("deadline_s: ", "deadline_s: 1", "scenario.yaml"),
+        "was changed after the run began",
+    ),
+    "virtual time edited": (edited('"virtual_s": ', '"virtual_s": 1'), "content_sha256"),
+    "digests removed": (edited('"table_digests": {', '"x": {'), "x: unknown key"),
+    "status edited": (edited('"status": "done"', '"status": "failed"'), "digest and stop_rule"),
+    "seed changed": (sealed_again(seed=2), "with seed 2 and run_key"),
+    "scenario hash changed": (sealed_again(scenario_hash="0" * 64), "is that of another run"),
+    "another key": (sealed_again(run_key="0" * 64), "is that of another run"),
+    "no key": (sealed_again(run_key=None), "does not say which run of a study it is"),
+    "no digest": (sealed_again(digest="0" * 64, table_digests=None), "a table was changed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), RUNS.values(), ids=RUNS)
+def test_a_folder_that_is_not_that_of_its_run_is_found(
+    change: Change, says: str, store: RunStore, tmp_path: Path
+):
+    study = loaded(tmp_path)
+    first, other_arm, other_seed, _ = study.runs
+    change(*(store.folder(planned) for planned in (first, other_arm, other_seed)))
+
+    reason = store.damage(first)
+    assert reason is not None
+    assert says in reason
+    assert str(store.folder(first)) in reason
+    assert "\n" not in reason
+    assert tables_of(study, store).runs["status"].tolist()[0] == "damaged"
+    with pytest.raises(DataError):
+        run_of(study, store).require_unchanged()
+    with pytest.raises(FaultsError):
+        collected(study, store, Wanted())
+    watcher = Silent()
+    execute(study, store, RemoteTasks(AtOnce()), watcher)
+    assert [text for kind, text in watcher.events if kind == "set aside" and says in text]
+    assert tables_of(study, store).runs["status"].eq("done").all()
+    assert store.damage(first) is None
+
+
+def run_of(study, store: RunStore):
+    first = study.runs[0]
+    return StudyResult(study, store.home).run(arm=first.arm, seed=first.seed)
+
+
+def test_failures_of_another_study_are_not_taken(tmp_path: Path):
+    store = RunStore(tmp_path)
+    store.save_failures("one", {"0" * 64: "broken\x1b[2J"})
+    assert store.failures("one") == {"0" * 64: r"broken\x1b[2J"}
+    (tmp_path / "studies" / "one").rename(tmp_path / "studies" / "two")
+
+    with pytest.raises(DataError, match=r"failures\.json: is that of study 'one'; delete it$"):
+        store.failures("two")
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+SMALL = ["fleet.size=6", "server.cohort=2", "stop.rounds=3", "checkpoint.every_rounds=1"]
+
+
+def begun(folder: Path, *changes: str, seed: int = 1) -> None:
+    """Begin a run without training, and stop it after its second round."""
+
+    def stop(progress) -> None:
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    scenario = load("quickstart", [*SMALL, *changes], seed=seed)
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, out=folder, train=False, on_progress=stop)
+
+
+def resumed(folder: Path):
+    return run(load("quickstart", SMALL, seed=1), out=folder, train=False, resume=True)
+
+
+def of_run(*changes: str, seed: int = 1) -> Callable[[Path], None]:
+    """Put the checkpoint of another run into the folder."""
+
+    def change(folder: Path) -> None:
+        begun(folder.with_name("other"), *changes, seed=seed)
+        shutil.rmtree(folder / FOLDER)
+        shutil.copytree(folder.with_name("other") / FOLDER, folder / FOLDER)
+
+    return change
+
+
+def with_latest(*path: str, value: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        latest = folder / FOLDER / LATEST
+        data = json.loads(latest.read_text())
+        place = data
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+        latest.write_text(json.dumps(data))
+
+    return change
+
+
+def state_of_another(folder: Path) -> None:
+    begun(folder.with_name("other"), seed=2)
+    name = "state-2.npz"
+    shutil.copy(folder.with_name("other") / FOLDER / name, folder / FOLDER / name)
+
+
+def cut_state(folder: Path) -> None:
+    path = folder / FOLDER / "state-2.npz"
+    path.write_bytes(path.read_bytes()[:100])
+
+
+CHECKPOINTS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "another learning rate": (
+        of_run("task.local.optimizer.learning_rate=0.5"), "its scenario has the hash"
+    ),
+    "another seed": (of_run(seed=2), "its seed is 2, not 1"),
+    "another platform": (
+        with_latest("run", "platforms", value=["0" * 12]), "on another numerical platform"
+    ),
+    "another trainer": (with_latest("run", "trainer", value="serial"), "trainer is serial"),
+    "another plug-in": (with_latest("run", "parts_sha256", value="0" * 64), "its plug-ins"),
+    "an older form": (with_latest("format", value=4), "made by an older fleetsim"),
+    "no run named": (with_latest("run", value=None), "run"),
+    "state of another run": (state_of_another, "that are not the ones latest.json names"),
+    "state cut": (cut_state, "that are not the ones latest.json names"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), CHECKPOINTS.values(), ids=CHECKPOINTS)
+def test_a_checkpoint_that_is_not_of_the_run_is_not_resumed(
+    change: Callable[[Path], None], says: str, tmp_path: Path
+):
+    folder = tmp_path / "own"
+    begun(folder)
+    change(folder)
+
+    with pytest.raises(DataError) as caught:
+        resumed(folder)
+
+    message = str(caught.value)
+    assert message.startswith(str(folder / FOLDER))
+    assert says in message
+    assert message.endswith(f"delete {folder / FOLDER} and run afresh")
+    assert "\n" not in message
+    shutil.rmtree(folder / FOLDER)
+    alone = run(load("quickstart", SMALL, seed=1), out=tmp_path / "alone", train=False)
+    assert resumed(folder).manifest.digest == alone.manifest.digest
+
+
+def test_a_checkpoint_of_a_platform_of_the_run_is_resumed(tmp_path: Path):
+    folder = tmp_path / "own"
+    begun(folder)
+    manifest = read_manifest(folder)
+    other = PlatformRecord.of({"machine": "another"}, {})
+    both = {"platforms": (other, *manifest.platforms)}
+    write_manifest(folder, manifest.model_copy(update=both))
+
+    assert resumed(folder).manifest.status == "done"
