@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from fleetsim.contracts import Progress
 from fleetsim.host import notebook
 from fleetsim.host.notebook import CellOutput
+from fleetsim.host.plain_console import PlainConsole
 from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ LOGGED_EVERY_S = 30.0
 
 @contextmanager
 def watch(
-    scenario: Scenario, console: Console, log: Callable[[str], None]
+    scenario: Scenario, console: PlainConsole, log: Callable[[str], None]
 ) -> Iterator[Callable[[Progress], None]]:
     """Show round, virtual time, accuracy and joules: live, or as lines to `log` now and then."""
     if not console.is_terminal:
@@ -65,7 +65,7 @@ def watch_from_python(
     A display that is not forced is left out where stderr is no terminal. A forced one then writes
     a line every half a minute.
     """
-    console = Console(stderr=True, emoji=False)
+    console = PlainConsole(stderr=True, emoji=False)
     if is_shown and notebook.is_active():
         with _watch_in_notebook(scenario) as show:
             yield show
@@ -133,7 +133,7 @@ def logged(
 
 
 @contextmanager
-def steps(names: Sequence[str], console: Console) -> Iterator[Callable[[str], None]]:
+def steps(names: Sequence[str], console: PlainConsole) -> Iterator[Callable[[str], None]]:
     """Show a live line with the step in progress; call the yielded function as each begins."""
     if not console.is_terminal:
         yield lambda name: None
@@ -144,7 +144,7 @@ def steps(names: Sequence[str], console: Console) -> Iterator[Callable[[str], No
 
 
 @contextmanager
-def share(name: str, console: Console) -> Iterator[Callable[[float], None]]:
+def share(name: str, console: PlainConsole) -> Iterator[Callable[[float], None]]:
     """Show a live line with the share that is done; call the yielded function as it grows."""
     if not console.is_terminal:
         yield lambda done_fraction: None

@@ -6,6 +6,8 @@ MAX_VALUE = 80
 """Characters of a value that a message shows."""
 MAX_LINE = 2000
 """Characters of a whole message: its beginning names the place, its end the way out."""
+MAX_NAME = 255
+"""Characters of a name of a run, a device or a trainer."""
 MAX_LINES = 20
 """Faults that are listed."""
 
@@ -47,6 +49,19 @@ def one_line(text: str) -> str:
     if len(text) > MAX_LINE:
         end = MAX_LINE // 4
         text = f"{text[: MAX_LINE - end - 5]} ... {text[-end:]}"
+    return _escaped(text)
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose unprintable characters, but line ends and tabs, are their codes.
+
+    >>> print(printable("a\x1b]0;b\n"), end="")
+    a\x1b]0;b
+    """
+    return "\n".join("\t".join(map(_escaped, line.split("\t"))) for line in text.split("\n"))
+
+
+def _escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -18,7 +18,7 @@ from fleetsim.cli.list_names import list_, schema
 from fleetsim.cli.own_measurements import calibrate, import_
 from fleetsim.cli.report_runs import compare, report
 from fleetsim.cli.run_scenario import run, run_app
-from fleetsim.cli.terminal import ended
+from fleetsim.cli.terminal import ended, output
 from fleetsim.cli.validate_world import validate_world
 from fleetsim.cli.write_timeline import timeline
 from fleetsim.host.termination import terminable
@@ -85,7 +85,7 @@ app.add_typer(_flower, name="flower")
 
 def _version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"fleetsim {__version__}")
+        output(f"fleetsim {__version__}")
         raise typer.Exit
 
 

@@ -11,7 +11,7 @@ import typer
 
 from fleetsim import bundled
 from fleetsim.cli import completion
-from fleetsim.cli.terminal import note
+from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
@@ -55,12 +55,12 @@ def show(kind: KindArgument, name: NameArgument) -> None:
     """Print a bundled file; of a trace, its README and the names of its files."""
     path = _found(kind, name)
     if kind is not BundledKind.TRACE:
-        typer.echo(path.read_text("utf-8"), nl=False)
+        output(path.read_text("utf-8"), ends_line=False)
         return
-    typer.echo((path / "README.md").read_text("utf-8"), nl=False)
-    typer.echo("\nFiles:")
+    output((path / "README.md").read_text("utf-8"), ends_line=False)
+    output("\nFiles:")
     for file in sorted(path.iterdir()):
-        typer.echo(f"  {file.name}  {file.stat().st_size:,} B")
+        output(f"  {file.name}  {file.stat().st_size:,} B")
 
 
 def copy(
@@ -89,7 +89,7 @@ def copy(
 
         atomic_files.make_folder(target.parent, way_out=_WAY_OUT)
         atomic_files.write(target, source.read_bytes(), way_out=_WAY_OUT)
-    typer.echo(f"{kind.value}: {target}")
+    output(f"{kind.value}: {target}")
     note(f"use it with: {_next(kind, source, target)}")
 
 

@@ -13,6 +13,7 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
+from fleetsim.cli.terminal import output
 from fleetsim.errors import DataError
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ def validate(
     load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
     loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
     if full:
-        typer.echo(loaded.to_yaml(), nl=False)
+        output(loaded.to_yaml(), ends_line=False)
         return
-    typer.echo(f"valid: {loaded.name}")
+    output(f"valid: {loaded.name}")
     for line in outline(loaded):
-        typer.echo(one_line(line))
+        output(one_line(line))
     if trainer is not None:
-        typer.echo(one_line(trainer))
+        output(one_line(trainer))
 
 
 def _trainer_line(scenario: Scenario) -> str | None:
@@ -110,4 +111,4 @@ def check_plugin(
     from fleetsim.plugins.conformance.check import check_plugin as check
 
     kind = check(plugin, settings=set_ or ())
-    typer.echo(f"conforms: {plugin} is {KINDS[kind].noun}")
+    output(f"conforms: {plugin} is {KINDS[kind].noun}")

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetsim.cli import completion
-from fleetsim.cli.terminal import console, wide
+from fleetsim.cli.terminal import console, output, wide
 
 _BYTE_PER_MB = 1e6
 
@@ -37,7 +37,7 @@ def fetch(
     from fleetsim.learning.data.published import fetch as published
 
     if name is not None:
-        typer.echo(published.fetch(name, progress=console.is_terminal, registry=REGISTRY))
+        output(published.fetch(name, progress=console.is_terminal, registry=REGISTRY))
         return
     table = Table("name", "title", "MB", "got", "found in", box=None, pad_edge=False)
     for known in REGISTRY.values():

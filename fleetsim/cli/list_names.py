@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import wide
+from fleetsim.cli.terminal import output, wide
 
 
 class Catalogue(StrEnum):
@@ -68,4 +68,4 @@ def schema(
         from fleetsim import scenario
 
         found = scenario.schema(plugin)
-    typer.echo(json.dumps(found, indent=2, sort_keys=True))
+    output(json.dumps(found, indent=2, sort_keys=True))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.terminal import note
+from fleetsim.cli.terminal import note, output
 
 _WINDOW = "FROM:TO"
 
@@ -170,8 +170,8 @@ def import_(
         missing=tuple(missing or ()),
     )
     for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
-        typer.echo(line)
-    typer.echo(dest)
+        output(line)
+    output(dest)
 
 
 def calibrate(
@@ -262,8 +262,8 @@ def calibrate(
     )
     found = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
     for line in found.lines:
-        typer.echo(line)
-    typer.echo(dest)
+        output(line)
+    output(dest)
     path = str(dest) if dest.is_absolute() else f"./{dest}"
     note(
         f"use it with: fleetsim run quickstart --set {shlex.quote(f'fleet.devices={{{path}: 1}}')}"

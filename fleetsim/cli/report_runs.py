@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from fleetsim.cli.terminal import output
+
 
 class FigureFormat(StrEnum):
     """Formats of figures as files."""
@@ -54,7 +56,7 @@ def report(
         path = run_page.write_report(
             open_run(folder), priced=priced, targets=target or (), formats=_names(format_)
         )
-        typer.echo(path)
+        output(path)
 
 
 def compare(
@@ -93,8 +95,8 @@ def compare(
         budgets=allowed,
     )
     path = comparison.write(result, out, _names(format_))
-    typer.echo(comparison.text_table(result))
-    typer.echo(f"comparison: {path}")
+    output(comparison.text_table(result))
+    output(f"comparison: {path}")
 
 
 def _names(formats: list[FigureFormat] | None) -> list[str]:

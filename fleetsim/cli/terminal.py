@@ -5,23 +5,28 @@ from __future__ import annotations
 import contextlib
 
 import typer
-from rich.console import Console
 
+from fleetsim.host.plain_console import PlainConsole
 from fleetsim.host.termination import Terminated
-from fleetsim.quoting import one_line
+from fleetsim.quoting import one_line, printable
 
 INTERRUPTED = 130
 TERMINATED = 143
 
 _PIPE_WIDTH = 240
 
-console = Console(emoji=False)
-errors = Console(stderr=True, emoji=False)
+console = PlainConsole(emoji=False)
+errors = PlainConsole(stderr=True, emoji=False)
 
 
-def wide() -> Console:
+def wide() -> PlainConsole:
     """Return the console for tables: a pipe has no width to fit into."""
-    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
+    return console if console.is_terminal else PlainConsole(width=_PIPE_WIDTH)
+
+
+def output(text: object, *, ends_line: bool = True) -> None:
+    """Write text to stdout as it is, without control characters."""
+    typer.echo(printable(str(text)), nl=ends_line)
 
 
 def say(line: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.terminal import console
+from fleetsim.cli.terminal import console, output
 
 
 def validate_world(
@@ -28,4 +28,4 @@ def validate_world(
         for name, make in SECTION_MAKERS.items():
             begin(name)
             sections.append(make())
-    typer.echo(write(sections, out))
+    output(write(sections, out))

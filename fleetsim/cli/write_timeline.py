@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.terminal import errors, note
+from fleetsim.cli.terminal import errors, note, output
 
 
 def timeline(
@@ -48,5 +48,5 @@ def timeline(
             f"{run}: the run is {opened.manifest.status}; its timeline ends with round"
             f" {opened.rounds['round'].max()}, the last that is saved"
         )
-    typer.echo(f"timeline: {path}")
+    output(f"timeline: {path}")
     note("open it at https://ui.perfetto.dev, which keeps it in your browser")

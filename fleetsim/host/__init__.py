@@ -8,5 +8,6 @@
 - `spawning`: processes that do not import the program that started them.
 - `termination`: SIGTERM as an exception.
 - `notebook`: notebook in which this process computes.
+- `plain_console`: console that prints control characters of any content as their codes.
 - `crash_file`: file with the traceback of an unexpected exception.
 """

@@ -11,13 +11,24 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from fleetsim.quoting import MAX_NAME
 from fleetsim.settings import Settings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 _SHOWN_DIGITS = 8
+
+
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("must hold printable characters alone")
+    return name
+
+
+Name = Annotated[str, Field(max_length=MAX_NAME), AfterValidator(_printable)]
+"""Name that pages and figures show."""
 
 
 class RunIdentity(Settings):
@@ -27,7 +38,7 @@ class RunIdentity(Settings):
     """SHA-256 of everything in the scenario that can change the result."""
     seed: Annotated[int, Field(ge=0)]
     """Root of every random draw."""
-    trainer: Annotated[str, Field(max_length=200)]
+    trainer: Name
     """Name of the trainer."""
     parts_sha256: Hash
     """SHA-256 of the plug-ins, the Flower app, the user's own files and data, and the weights of

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.failures import Baseline, Failure
-from fleetsim.record.identity import Hash, RunIdentity, content_sha256
+from fleetsim.record.identity import Hash, Name, RunIdentity, content_sha256
 from fleetsim.record.tables import TableName
 from fleetsim.schema import faults, overrides
 from fleetsim.schema.strict_yaml import Document
@@ -125,9 +125,9 @@ class DeviceFigureRecord(Settings):
     """A figure of a device or radio file of which the run drew an error (`fleet.uncertainty`)."""
 
     hardware: Literal["device", "radio"]
-    name: str
+    name: Name
     """Name of the device or radio: the stem of its file."""
-    figure: str
+    figure: Name
     """Key path in the file, with its unit, such as `power.idle_awake_w`."""
     sourced: float
     """Value in the file."""
@@ -144,11 +144,11 @@ class Manifest(Settings):
 
     format: Literal[1] = 1
     """Version of the run folder's layout."""
-    name: str
+    name: Name
     """The scenario's name."""
     status: Literal["running", "done", "failed", "interrupted"]
     """`running` also after a kill."""
-    stop_rule: str | None = None
+    stop_rule: Name | None = None
     """Rule that ended the run; null unless it is done."""
     stop_text: str | None = None
     """One sentence on why it ended, the fault if it failed; null while it runs."""
@@ -164,7 +164,7 @@ class Manifest(Settings):
     """SHA-256 of the values of each table; null while none is written, or if the run is older."""
     seed: Annotated[int, Field(ge=0)]
     """Root of every random draw."""
-    trainer: str
+    trainer: Name
     """Name of the trainer."""
     trainer_reason: str | None = None
     """Reason for it in one line, for a network of the user's own; null for fleetsim's."""
@@ -185,7 +185,7 @@ class Manifest(Settings):
     device_figures: tuple[DeviceFigureRecord, ...] = ()
     """Figures of devices and radios in use of which an error was drawn; empty without
     `fleet.uncertainty`."""
-    device_kinds: dict[str, str] = Field(default_factory=dict)
+    device_kinds: dict[Name, Name] = Field(default_factory=dict)
     """Kind of each device of the fleet by its name in tables; empty: the run is older."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
@@ -196,7 +196,7 @@ class Manifest(Settings):
     platforms: tuple[PlatformRecord, ...] = ()
     """Numerical platforms that ran it, in order; several if it was resumed on another. Empty: the
     version of fleetsim did not record them."""
-    versions: dict[str, str]
+    versions: dict[Name, Name]
     """fleetsim, Python, platform and libraries that ran it."""
     warnings: tuple[str, ...] = ()
     """Warnings about the scenario before it ran, such as keys without effect."""

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from fleetsim.host import notebook
 from fleetsim.host.notebook import CellOutput
+from fleetsim.host.plain_console import PlainConsole
 from fleetsim.progress import bar_html, duration_text
 from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.execution import Watcher
@@ -154,7 +154,7 @@ class Lines:
 class LiveDisplay:
     """Progress on a terminal: a bar for the study, and one for every run under way."""
 
-    def __init__(self, bar: Bar, console: Console) -> None:
+    def __init__(self, bar: Bar, console: PlainConsole) -> None:
         self._bar, self._console = bar, console
         self._state = Reckoning()
         self._whole = bar.add_task("study", total=None, state="")
@@ -297,7 +297,7 @@ def _checking_line(num_checked: int, num_complete: int) -> str:
 
 
 @contextmanager
-def watch(console: Console) -> Iterator[Watcher]:
+def watch(console: PlainConsole) -> Iterator[Watcher]:
     """Show the progress of a study: live on a terminal, else as lines."""
     if not console.is_terminal:
         yield Lines(lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False))
@@ -313,7 +313,7 @@ def watch_from_python(*, is_forced: bool, is_shown: bool) -> Iterator[Watcher]:
 
     A display that is not forced is left out where stderr is no terminal.
     """
-    console = Console(stderr=True, emoji=False)
+    console = PlainConsole(stderr=True, emoji=False)
     if is_shown and notebook.is_active():
         display = NotebookDisplay(CellOutput())
         try:

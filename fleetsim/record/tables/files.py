@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fleetsim.errors import DataError
-from fleetsim.quoting import quoted
+from fleetsim.quoting import MAX_NAME, quoted
 from fleetsim.record import atomic_files
-from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, TableName
+from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, WORDS, TableName
 
 _ROWS_PER_GROUP = 1 << 20
 _VALUE_BYTE = 8
@@ -133,4 +134,19 @@ def _column_fault(table: pa.Table, schema: pa.Schema) -> str | None:
             return f"column {quoted(field.name)} is {field.type}, not {expected.type}"
         if not expected.nullable and table[field.name].null_count:
             return f"column {quoted(field.name)} has {table[field.name].null_count} null value(s)"
+    return _word_fault(table)
+
+
+def _word_fault(table: pa.Table) -> str | None:
+    """Return the first word of a foreign table that no run writes, or that cannot be shown."""
+    for column, words in WORDS.items():
+        for word in pc.unique(table[column]).to_pylist() if column in table.schema.names else ():
+            if words and word not in words:
+                return (
+                    f"column {quoted(column)} holds {quoted(word)}, not one of {', '.join(words)}"
+                )
+            if len(word) > MAX_NAME or not word.isprintable():
+                return (
+                    f"column {quoted(column)} holds the name {quoted(word)}, which cannot be shown"
+                )
     return None

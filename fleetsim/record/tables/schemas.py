@@ -62,6 +62,11 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
 )
 """Columns that a table has only if one of its rows has a value."""
 
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"device": (), "purpose": tuple(Purpose), "outcome": tuple(Outcome)}
+)
+"""Columns of words, with the words that they may hold; empty: any name."""
+
 _ARROW_TYPES: Mapping[Any, pa.DataType] = {
     int: pa.int64(),
     int | None: pa.int64(),

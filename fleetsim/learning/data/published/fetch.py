@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 import pooch
 import requests
 import urllib3
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -28,6 +27,7 @@ from rich.progress import (
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
+from fleetsim.host.plain_console import PlainConsole
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
@@ -181,7 +181,7 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=PlainConsole(stderr=True),
         disable=not progress,
     )
     with bars:

@@ -1,0 +1,136 @@
+"""Text of foreign files on the terminal: no control character of theirs reaches it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.progress import Progress
+from rich.table import Table
+from typer.testing import CliRunner
+
+import fleetsim
+from fleetsim.cli.application import app
+from fleetsim.errors import DataError
+from fleetsim.host.plain_console import PlainConsole
+from fleetsim.record.manifest import write_manifest
+from tests.report.made_runs import MadeUp, make_run
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+PACKAGE = Path(fleetsim.__file__).parent
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printed(renderable: object) -> str:
+    stream = io.StringIO()
+    PlainConsole(file=stream, width=120).print(renderable)
+    return stream.getvalue()
+
+
+def test_console_prints_control_characters_as_their_codes():
+    table = Table(f"head{EVIL}")
+    table.add_row(f"cell{EVIL}")
+
+    for text in (printed(f"line{EVIL}\nnext"), printed(table)):
+        assert CONTROL.search(text) is None
+        assert r"\x1b]0;owned\x07" in text.replace("\n", "") or r"\x1b]0;owned" in text
+    assert printed("one\ntwo").splitlines() == ["one", "two"]
+
+
+def test_bar_prints_control_characters_of_a_name_as_their_codes():
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, width=200, force_terminal=True, color_system=None)
+    with Progress(console=console) as bar:
+        bar.add_task(f"name{EVIL}", total=1.0)
+
+    assert r"name\x1b]0;owned" in stream.getvalue()
+    assert "\x1b]0;" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("verb", ["report", "compare", "timeline"])
+def test_no_control_character_of_a_run_folder_reaches_the_terminal(verb: str, tmp_path: Path):
+    run = make_run(tmp_path / "one", MadeUp())
+    texts = {"stop_text": EVIL, "warnings": (EVIL,), "not_slowed_by_heat": (EVIL,)}
+    write_manifest(run.folder, run.manifest.model_copy(update=texts))
+    words = [verb, str(run.folder)]
+    if verb == "compare":
+        other = make_run(tmp_path / "two", MadeUp(seed=2))
+        words += [str(other.folder), "--different-worlds", "--out", str(tmp_path / "out")]
+
+    ended = CliRunner().invoke(app, words)
+
+    assert ended.exit_code == 0, ended.exception
+    assert CONTROL.search(ended.output) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {f"name{EVIL}": 1},
+        {"name": EVIL},
+        {"status": EVIL},
+        {"name": "x" * 100_000},
+        {"device_kinds": {EVIL: "phone"}},
+    ],
+)
+def test_no_control_character_of_an_error_reaches_the_terminal(
+    content: dict[str, object], tmp_path: Path
+):
+    run = make_run(tmp_path / f"one{EVIL}", MadeUp())
+    path = run.folder / "manifest.json"
+    data = json.loads(path.read_text()) | content | {"content_sha256": None}
+    path.write_text(json.dumps(data))
+
+    with pytest.raises(fleetsim.FleetsimError) as caught:
+        fleetsim.open_run(run.folder)
+
+    assert CONTROL.search(str(caught.value)) is None
+    assert len(str(caught.value)) < 5000
+
+
+@pytest.mark.parametrize(
+    ("column", "word", "says"),
+    [
+        ("device", f"phone{EVIL}", "which cannot be shown"),
+        ("device", "x" * 100_000, "which cannot be shown"),
+        ("outcome", "dleivered", "not one of delivered, "),
+    ],
+)
+def test_words_of_a_table_that_no_run_writes_are_refused(
+    column: str, word: str, says: str, tmp_path: Path
+):
+    run = make_run(tmp_path / "one", MadeUp())
+    path = run.folder / "tasks.parquet"
+    table = pq.read_table(path)
+    place = table.schema.get_field_index(column)
+    words = pa.array([word] * table.num_rows)
+    pq.write_table(table.set_column(place, table.schema.field(place), words), path)
+    loose = {"table_digests": {**(run.manifest.table_digests or {}), "tasks": "0" * 64}}
+    write_manifest(run.folder, run.manifest.model_copy(update=loose))
+
+    ended = CliRunner().invoke(app, ["report", str(run.folder)])
+
+    assert isinstance(ended.exception, DataError)
+    assert says in str(ended.exception)
+    assert CONTROL.search(str(ended.exception)) is None
+    assert len(str(ended.exception)) < 1000
+
+
+def test_only_the_plain_console_and_terminal_write_to_the_terminal():
+    others = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in ("cli/terminal.py", "host/plain_console.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            written = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if written in ("typer.echo", "print", "rich.print", "Console", "sys.stdout.write"):
+                others.append(f"{name}:{node.lineno}: {written}")
+
+    assert others == []
