@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from fleetsim.record import atomic_files
+
 SESSION = "session.json"
 
 
@@ -77,9 +79,7 @@ class Store:
         """Store a result, atomically."""
         path = self._path(result.work, result.contestant, result.repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.write_bytes(_RESULT.dump_json(result))
-        unfinished.replace(path)
+        atomic_files.write(path, _RESULT.dump_json(result), way_out="make its folder writable")
 
     def all(self) -> list[Result]:
         """Return all results, sorted by work, contestant and repeat."""

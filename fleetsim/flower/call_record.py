@@ -79,7 +79,7 @@ class CallRecord:
         """Store bytes and return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
         if self._is_kept and digest not in self._stored:
-            atomic_files.make_folder(self._folder, way_out=atomic_files.GO_ON)
+            atomic_files.make_inner_folder(self._folder, way_out=atomic_files.GO_ON)
             atomic_files.write(self._folder / digest, data, syncs_folder=False)
             self._stored.add(digest)
         return digest
@@ -110,7 +110,7 @@ class CallRecord:
 
     def clear(self) -> None:
         """Remove the store of a run that is done."""
-        if not self._folder.is_dir():
+        if self._folder.is_symlink() or not self._folder.is_dir():
             return
         for path in sorted(self._folder.iterdir()):
             if _DIGEST.fullmatch(path.name):

@@ -32,9 +32,8 @@ from fleetsim.host.termination import terminable
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch, resolve
 from fleetsim.record.checkpoint import FOLDER
-from fleetsim.record.identity import RunIdentity
+from fleetsim.record.identity import FlowerRecord, RunIdentity
 from fleetsim.record.manifest import (
-    FlowerRecord,
     Manifest,
     PlatformRecord,
 )

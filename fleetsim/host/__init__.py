@@ -1,6 +1,7 @@
 """The host on which fleetsim runs: files, memory, signals and numerics.
 
 - `paths`: paths that a user names.
+- `new_files`: new files with unpredictable names, to be renamed.
 - `csv_rows`: rows of CSV text of bounded length, and what separates fields.
 - `unpacking`: limit of the size of unpacked files.
 - `memory`: memory that this process may use.

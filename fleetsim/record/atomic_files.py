@@ -1,8 +1,11 @@
 """Files that are written whole or not at all, even if the host dies.
 
-A file is written under a temporary name beside its place, forced to the disk, and renamed, which is
-atomic under POSIX. Then the folder is forced to the disk, so that the new name survives a power
-cut. A temporary file that a kill left behind is removed later.
+A file is written under a new, unpredictable name beside its place, forced to the disk, and renamed,
+which is atomic under POSIX. Then the folder is forced to the disk, so that the new name survives a
+power cut. A temporary file that a kill left behind is removed later.
+
+Nothing is written through a link that lies in a folder of fleetsim's: a link in place of a file is
+replaced, and one in place of a folder or a lock refused.
 """
 
 from __future__ import annotations
@@ -16,11 +19,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fleetsim.errors import DataError
-from fleetsim.host import paths
+from fleetsim.host import new_files, paths
 
 GO_ON = "put that right and go on with --resume; what was recorded before is safe"
 _MAX_JSON_BYTE = 1 << 24
-_TEMPORARY = ".*.tmp"
 _FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
 
 
@@ -65,10 +67,10 @@ def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) ->
     Raises:
         DataError: the file cannot be written, or the block raised an OSError.
     """
-    unfinished = temporary(path)
     with one_line_error(path, "cannot be written", way_out):
+        unfinished, opened = new_files.created_beside(path)
         try:
-            with unfinished.open("wb") as file:
+            with opened as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -81,11 +83,6 @@ def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) ->
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-
-
-def temporary(path: Path) -> Path:
-    """Return the temporary name under which a file is written."""
-    return path.with_name(f".{path.name}.tmp")
 
 
 def sync_folder(folder: Path) -> None:
@@ -142,6 +139,19 @@ def make_folder(path: Path, *, way_out: str) -> None:
         _sync_folder(path.parent)
 
 
+def make_inner_folder(path: Path, *, way_out: str) -> None:
+    """Make a folder within one of fleetsim's own, durably.
+
+    Raises:
+        DataError: as `make_folder`, or it is a link: it would lead out of the folder.
+    """
+    if path.is_symlink():
+        raise DataError(
+            f"{path}: is a link, and nothing is written through links; remove it, or {way_out}"
+        )
+    make_folder(path, way_out=way_out)
+
+
 def remove(path: Path) -> None:
     """Remove a file; a missing file is no fault.
 
@@ -154,8 +164,9 @@ def remove(path: Path) -> None:
 
 def remove_temporaries(folder: Path) -> None:
     """Remove the files that a kill during `write` left in a folder."""
-    for path in sorted(folder.glob(_TEMPORARY)):
-        remove(path)
+    for path in sorted(folder.glob(".*.tmp")):
+        if new_files.final_name(path.name) is not None:
+            remove(path)
 
 
 def _sync_folder(folder: Path) -> None:

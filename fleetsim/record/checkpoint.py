@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
+import struct
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +33,7 @@ from pydantic import Field
 
 from fleetsim.contracts import ClientRows, State, latest_rows
 from fleetsim.errors import DataError
+from fleetsim.quoting import cut
 from fleetsim.record import atomic_files, tables
 from fleetsim.record.identity import RunIdentity
 from fleetsim.schema import faults
@@ -41,6 +45,11 @@ ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
 FOLDER = "checkpoint"
 LATEST = "latest.json"
 _FORMAT = 5
+_NPZ_FAULTS = (
+    *(zipfile.BadZipFile, ValueError, TypeError, SyntaxError, KeyError, EOFError, OverflowError),
+    *(NotImplementedError, RuntimeError, MemoryError, struct.error, tokenize.TokenError),
+)
+"""Exceptions about a damaged archive, or a header that numpy did not write."""
 _OURS = re.compile(r"(?:rounds|tasks)-\d+-\d+\.arrow|(?:clients|state)-\d+\.npz")
 
 
@@ -284,23 +293,56 @@ def _read(folder: Path, saved: SavedFile) -> bytes:
 
 
 def _read_segment(folder: Path, name: RowTable, segment: Segment) -> pa.Table:
-    table = tables.unpack(
+    return tables.unpack(
         _read(folder, segment),
         name,
+        num_rows=segment.num_rows,
         source=str(folder / segment.file),
         way_out=_way_out(folder),
     )
-    if table.num_rows != segment.num_rows:
-        raise DataError(
-            f"{folder / segment.file}: holds {table.num_rows} rows and not {segment.num_rows};"
-            f" {_way_out(folder)}"
-        )
-    return table
 
 
 def _read_npz(folder: Path, saved: SavedFile) -> State:
-    with np.load(io.BytesIO(_read(folder, saved)), allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+    """Return the arrays of a file that `_npz` wrote, which takes no more memory than its bytes."""
+    data, path = _read(folder, saved), folder / saved.file
+    try:
+        return _arrays(data)
+    except _NPZ_FAULTS as cause:
+        reason = " ".join(f"{cause}".split()) or type(cause).__name__
+        raise DataError(
+            f"{path}: is not a file of arrays that fleetsim wrote ({cut(reason)});"
+            f" {_way_out(folder)}"
+        ) from None
+
+
+def _arrays(data: bytes) -> State:
+    """Return the arrays of an archive, which must not be compressed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        if not is_stored or sum(member.file_size for member in members) > len(data):
+            raise ValueError("its arrays are compressed")
+        return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
+    """Return one array, once its header is known to announce no more bytes than there are.
+
+    Raises:
+        ValueError: it announces others, or holds Python objects.
+    """
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        num_byte = file.tell() + math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or num_byte != member.file_size:
+            raise ValueError(f"{member.filename}: {dtype} {shape} in {member.file_size} bytes")
+    with archive.open(member) as file:
+        array: np.ndarray[Any, Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 def _npz(state: State) -> bytes:

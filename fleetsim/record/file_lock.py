@@ -15,9 +15,12 @@ def acquired(path: Path, *, way_out: str) -> BaseFileLock | None:
     """Return the lock of a file, to be released; None if another process holds it.
 
     Raises:
-        DataError: the file cannot be written, or its file system has no locks. The library's
-            substitute would outlive a killed process.
+        DataError: the file cannot be written, is a link or no regular file, so that something else
+            would be locked, or its file system has no locks. The library's substitute would outlive
+            a killed process.
     """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DataError(f"{path}: is not the file of a lock but a link or the like; remove it")
     lock = FileLock(path, blocking=False)
     with atomic_files.one_line_error(path, "cannot be locked", way_out), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*SoftFileLock")

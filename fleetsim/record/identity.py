@@ -31,6 +31,28 @@ Name = Annotated[str, Field(max_length=MAX_NAME), AfterValidator(_printable)]
 """Name that pages and figures show."""
 
 
+class WeightsRecord(Settings):
+    """Weight file from which the selector took what it had learned before the run."""
+
+    name: str
+    """Bundled name or path."""
+    sha256: Hash
+    """SHA-256 of the file."""
+
+
+class FlowerRecord(Settings):
+    """Flower app that ran on the clock."""
+
+    app: str
+    """Name of the app in its `pyproject.toml`."""
+    source_sha256: Hash
+    """SHA-256 of its Python and TOML files, with their names."""
+    config: dict[str, bool | int | float | str]
+    """Its run configuration, with overrides."""
+    version: str
+    """Version of flwr."""
+
+
 class RunIdentity(Settings):
     """Everything that determines the state of a run after a number of rounds."""
 

@@ -15,7 +15,14 @@ from pydantic import Field, model_validator
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.failures import Baseline, Failure
-from fleetsim.record.identity import Hash, Name, RunIdentity, content_sha256
+from fleetsim.record.identity import (
+    FlowerRecord,
+    Hash,
+    Name,
+    RunIdentity,
+    WeightsRecord,
+    content_sha256,
+)
 from fleetsim.record.tables import TableName
 from fleetsim.schema import faults, overrides
 from fleetsim.schema.strict_yaml import Document
@@ -47,28 +54,6 @@ class PluginRecord(Settings):
     """Version of its module or distribution; null if it has none, or if the run is older."""
     affects_results: bool = True
     """False: it watched the run, such as a tracker."""
-
-
-class WeightsRecord(Settings):
-    """Weight file from which the selector took what it had learned before the run."""
-
-    name: str
-    """Bundled name or path."""
-    sha256: Hash
-    """SHA-256 of the file."""
-
-
-class FlowerRecord(Settings):
-    """Flower app that ran on the clock."""
-
-    app: str
-    """Name of the app in its `pyproject.toml`."""
-    source_sha256: Hash
-    """SHA-256 of its Python and TOML files, with their names."""
-    config: dict[str, bool | int | float | str]
-    """Its run configuration, with overrides."""
-    version: str
-    """Version of flwr."""
 
 
 class PlatformRecord(Settings):

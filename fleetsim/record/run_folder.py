@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim.errors import DataError
+from fleetsim.host import new_files
 from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import (
@@ -157,7 +158,7 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
     with locked(folder):
         _require_free(folder)
         atomic_files.remove_temporaries(folder)
-        atomic_files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
         atomic_files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
         write_manifest(folder, manifest)
 
@@ -176,7 +177,7 @@ def clear(folder: Path) -> None:
         kept = (_LOCK, MANIFEST)
         with atomic_files.one_line_error(folder, "cannot be emptied", _ELSEWHERE):
             for path in sorted(folder.iterdir()):
-                if path.is_dir():
+                if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 elif path.name not in kept:
                     path.unlink()
@@ -206,11 +207,12 @@ def _is_half_made(folder: Path) -> bool:
     The lock, which is written first, distinguishes it from a user's folder with a `scenario.yaml`.
     """
     names = {path.name for path in folder.iterdir()}
-    temporaries = {atomic_files.temporary(Path(name)).name for name in (SCENARIO, MANIFEST)}
+    made = {new_files.final_name(name) or name for name in names}
     saved = folder / checkpoint.FOLDER
     return (
         _LOCK in names
-        and names <= {_LOCK, SCENARIO, checkpoint.FOLDER} | temporaries
+        and MANIFEST not in names
+        and made <= {_LOCK, SCENARIO, MANIFEST, checkpoint.FOLDER}
         and not (saved.is_dir() and any(saved.iterdir()))
     )
 
@@ -227,7 +229,7 @@ def is_busy(folder: Path) -> bool:
         DataError: the folder cannot be written to.
     """
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
-        if not (folder / _LOCK).exists():
+        if not ((folder / _LOCK).exists() or (folder / _LOCK).is_symlink()):
             return False
     lock = acquired(folder / _LOCK, way_out=_ELSEWHERE)
     if lock is None:

@@ -14,12 +14,12 @@ from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask
 from fleetsim.record.failures import Baseline
+from fleetsim.record.identity import WeightsRecord
 from fleetsim.record.manifest import (
     DeviceFigureRecord,
     Manifest,
     PlatformRecord,
     PluginRecord,
-    WeightsRecord,
     versions,
 )
 from fleetsim.scenario import (

@@ -172,7 +172,7 @@ class RunStore:
             DataError: they cannot be written.
         """
         folder = self.study_folder(name)
-        atomic_files.make_folder(folder, way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, way_out=_ELSEWHERE)
         data = {"study": name, "reasons": dict(reasons)}
         text = f"{json.dumps(data, indent=2)}\n"
         atomic_files.write(folder / _FAILURES, text.encode(), way_out=_ELSEWHERE)
@@ -185,7 +185,7 @@ class RunStore:
             DataError: another process executes it, or the folder cannot be written to.
         """
         folder = self.study_folder(name)
-        atomic_files.make_folder(folder, way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, way_out=_ELSEWHERE)
         lock = acquired(folder / ".lock", way_out=_ELSEWHERE)
         if lock is None:
             raise DataError(

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.record import tables
+from fleetsim.record.tables.announced_size import announced
 from tests.record.rows import client_columns, round_row, task_row
 
 TABLE = pa.table(
@@ -217,7 +219,10 @@ def test_file_with_other_columns_is_refused(
 
 @pytest.mark.parametrize(
     ("encode", "decode", "kind"),
-    [(tables.encode, tables.decode, "parquet"), (tables.pack, tables.unpack, "Arrow")],
+    [
+        (tables.encode, tables.decode, "parquet"),
+        (tables.pack, partial(tables.unpack, num_rows=2), "Arrow"),
+    ],
 )
 def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, decode, kind):
     table = tables.from_rows("rounds", [round_row(1), round_row(2)])
@@ -245,28 +250,79 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path
 @pytest.mark.slow
 def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unread():
     # A column of equal values takes a few bytes for any number of rows.
-    block = pa.table({f"c{i}": pa.array(np.zeros(1_000_000, dtype=np.int64)) for i in range(2)})
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, block.schema) as writer:
-        for _ in range(40):
-            writer.write_table(block)
-    data = sink.getvalue().to_pybytes()
+    data = parquet_of(equal_rounds(100_000), 40)
 
     assert len(data) < 1 << 20
     with pytest.raises(
-        DataError, match=r"^a: announces 40000000 rows in \d+ bytes, .*; run it again"
+        DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*; run it again"
     ):
         tables.decode(data, "rounds", source="a", way_out="run it again")
 
 
+@pytest.mark.slow
+def test_texts_that_unpack_to_more_than_a_run_writes_are_refused():
+    rounds = equal_rounds(100_000)
+    place = rounds.schema.get_field_index("selector_diagnostics")
+    long = pa.array(["x" * 10_000] * rounds.num_rows)
+    data = parquet_of(rounds.set_column(place, "selector_diagnostics", long), 1)
+
+    assert len(data) < 1 << 20
+    with pytest.raises(DataError, match=r"^a: \d+ compressed bytes unpack to more than"):
+        tables.decode(data, "rounds", source="a", way_out="run it again")
+
+
+def test_an_arrow_file_is_measured_before_it_is_unpacked():
+    rounds = equal_rounds(500_000)
+    data = tables.pack(rounds)
+    assert len(data) < 4 << 20 < 64 << 20 < rounds.nbytes
+    before = pa.total_allocated_bytes()
+
+    with pytest.raises(DataError, match=r"^a: \d+ compressed bytes unpack to more than 67108864"):
+        tables.unpack(data, "rounds", num_rows=500_000, source="a", way_out="")
+    assert pa.total_allocated_bytes() - before < 64 << 20
+    small = tables.pack(rounds.slice(0, 1000))
+    with pytest.raises(DataError, match=r"^a: holds 1000 rows and not 10; b"):
+        tables.unpack(small, "rounds", num_rows=10, source="a", way_out="b")
+
+
+def test_the_announced_bytes_of_a_batch_are_those_of_its_buffers():
+    rounds = tables.from_rows("rounds", [round_row(number) for number in range(1, 400)])
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, rounds.schema, options=options) as writer:
+        writer.write_table(rounds)
+    _, message = pa.ipc.MessageReader.open_stream(sink.getvalue())
+
+    num_rows, num_byte = announced(message)
+
+    assert num_rows == 399
+    # Arrow pads each of the buffers of a column, at most three, to 64 bytes.
+    assert rounds.nbytes <= num_byte <= rounds.nbytes + 3 * 64 * rounds.num_columns
+
+
+def equal_rounds(num_rows: int) -> pa.Table:
+    """Return rounds that are all the same, which compress to almost nothing."""
+    one = tables.from_rows("rounds", [round_row(1)])
+    return one.take(pa.array(np.zeros(num_rows, dtype=np.int64))).combine_chunks()
+
+
+def parquet_of(block: pa.Table, num_blocks: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, block.schema) as writer:
+        for _ in range(num_blocks):
+            writer.write_table(block)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
 def test_text_that_is_no_utf_8_is_not_whole():
-    schema = tables.SCHEMAS["clients"]
-    name = next(field.name for field in schema if field.type == pa.string())
+    clients = tables.from_columns(client_columns()).slice(0, 1)
     bad = pa.StringArray.from_buffers(
         1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
     )
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({name: bad}), sink)
+    place = clients.schema.get_field_index("device")
+    pq.write_table(clients.set_column(place, clients.schema.field(place), bad), sink)
 
     with pytest.raises(
         DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*; run it again"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fleetsim.errors import DataError
-from fleetsim.host import paths
+from fleetsim.host import new_files, paths
 
 
 def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
@@ -43,8 +43,9 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            part = folder / f".{name}.part"
-            part.write_bytes(content)
+            part, opened = new_files.created_beside(folder / name)
+            with opened as file:
+                file.write(content)
             part.replace(folder / name)
     except OSError as fault:
         raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault

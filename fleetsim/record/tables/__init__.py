@@ -4,6 +4,7 @@
 - `building`: tables from rows and columns.
 - `arrow_columns`: Arrow columns from NumPy arrays and Python values.
 - `files`: parquet and Arrow files.
+- `announced_size`: rows and bytes that a message of an Arrow file announces.
 - `hashing`: SHA-256 of the values of tables.
 """
 

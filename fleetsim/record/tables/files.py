@@ -10,14 +10,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fleetsim.errors import DataError
+from fleetsim.host.unpacking import limit_byte, too_large
 from fleetsim.quoting import MAX_NAME, quoted
 from fleetsim.record import atomic_files
+from fleetsim.record.tables.announced_size import announced
 from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, WORDS, TableName
 
 _ROWS_PER_GROUP = 1 << 20
 _VALUE_BYTE = 8
 _LEAST_LIMIT_BYTE = 512 << 20
-_MOST_RATIO = 256
+_ARROW_BEGIN_BYTE = 8
+"""Bytes of an Arrow file before its first message."""
+_ARROW_END = b"ARROW1"
 _FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """Exceptions of pyarrow about a damaged file."""
 
@@ -63,16 +67,27 @@ def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
     Raises:
         DataError: they are not parquet, or hold other columns.
     """
+    limit = max(_LEAST_LIMIT_BYTE, limit_byte(len(data)))
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
+        fault = _schema_fault(file.schema_arrow, _expected(file.schema_arrow, name))
+        if fault:
+            raise DataError(f"{source}: {fault}; {way_out}")
         # Equal values take no space in the file, so a few bytes may announce any number of rows.
-        num_byte = file.metadata.num_rows * _VALUE_BYTE * len(file.schema_arrow)
-        if num_byte > max(_LEAST_LIMIT_BYTE, _MOST_RATIO * len(data)):
+        metadata = file.metadata
+        groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+        num_byte = metadata.num_rows * _VALUE_BYTE * len(file.schema_arrow)
+        if max(num_byte, sum(group.total_byte_size for group in groups)) > limit:
             raise DataError(
-                f"{source}: announces {file.metadata.num_rows} rows in {len(data)} bytes, more than"
+                f"{source}: announces {metadata.num_rows} rows in {len(data)} bytes, more than"
                 f" a run writes; {way_out}"
             )
-        table = file.read()
+        texts = [field.name for field in file.schema_arrow if field.type == pa.string()]
+        # As dictionaries, texts that are equal take memory once.
+        table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts).read()
+        if sum(_text_byte(column) for column in table.columns) > limit:
+            raise too_large(source, len(data), limit)
+        table = table.cast(_plain(table.schema))
         table.validate(full=True)
     except _FAULTS as cause:
         raise _not_whole(source, "parquet", cause, way_out) from None
@@ -94,14 +109,68 @@ def pack(table: pa.Table) -> bytes:
     return packed
 
 
-def unpack(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Table:
-    """Return the table in the bytes of `pack`; arguments and errors as of `decode`."""
+def unpack(data: bytes, name: TableName, *, num_rows: int, source: str, way_out: str) -> pa.Table:
+    """Return the table of so many rows in the bytes of `pack`; other arguments as of `decode`.
+
+    Raises:
+        DataError: they are not such a table, or unpack to more than `unpacking.limit_byte` allows.
+    """
     try:
-        options = pa.ipc.IpcReadOptions(use_threads=False)
-        table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
-    except _FAULTS as cause:
+        table = _measured(data, name, num_rows, source)
+        table.validate(full=True)
+    except (*_FAULTS, StopIteration, ValueError) as cause:
         raise _not_whole(source, "Arrow", cause, way_out) from None
+    if table.num_rows != num_rows:
+        raise DataError(f"{source}: holds {table.num_rows} rows and not {num_rows}; {way_out}")
     return _checked(table, name, source, way_out)
+
+
+def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Table:
+    """Return a table that is measured before it is unpacked, up to the batch after `num_rows`.
+
+    The footer of the file is not read: what is measured is what is unpacked.
+
+    Raises:
+        DataError: it unpacks to more than `unpacking.limit_byte` allows.
+        ValueError: it is no Arrow file, or has other columns.
+    """
+    if not data.endswith(_ARROW_END):
+        raise ValueError("its end is missing")
+    messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(data[_ARROW_BEGIN_BYTE:]))
+    schema = pa.ipc.read_schema(messages.read_next_message())
+    fault = _schema_fault(schema, _expected(schema, name))
+    if fault:
+        raise ValueError(fault)
+    limit, num_found, num_byte, batches = limit_byte(len(data)), 0, 0, []
+    for message in messages:
+        num_more, byte_more = announced(message)
+        num_found, num_byte = num_found + num_more, num_byte + byte_more
+        if num_byte > limit:
+            raise too_large(source, len(data), limit)
+        batches.append(pa.ipc.read_record_batch(message, schema))
+        if num_found > num_rows:
+            break
+    return pa.Table.from_batches(batches, schema)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with texts in place of dictionaries of them."""
+    return pa.schema(
+        pa.field(field.name, field.type.value_type, field.nullable)
+        if pa.types.is_dictionary(field.type)
+        else field
+        for field in schema
+    )
+
+
+def _text_byte(column: pa.ChunkedArray) -> int:
+    """Return the bytes of the texts of a column, each written out; 0 for one of numbers."""
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    return sum(
+        int(pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0)
+        for chunk in column.chunks
+    )
 
 
 def _not_whole(source: str, kind: str, cause: Exception, way_out: str) -> DataError:
@@ -111,30 +180,39 @@ def _not_whole(source: str, kind: str, cause: Exception, way_out: str) -> DataEr
 
 def _checked(table: pa.Table, name: TableName, source: str, way_out: str) -> pa.Table:
     """Return the columns of the table in order, if they are the right ones."""
-    schema = SCHEMAS[name]
-    missing = OPTIONAL[name] - set(table.schema.names)
-    if missing:
-        schema = pa.schema(field for field in schema if field.name not in missing)
-    fault = _column_fault(table, schema)
+    schema = _expected(table.schema, name)
+    fault = _schema_fault(table.schema, schema) or _null_fault(table, schema) or _word_fault(table)
     if fault:
         raise DataError(f"{source}: {fault}; {way_out}")
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
 
-def _column_fault(table: pa.Table, schema: pa.Schema) -> str | None:
-    found = table.schema.names
+def _expected(found: pa.Schema, name: TableName) -> pa.Schema:
+    """Return the columns that a table must have, given the optional ones that it has."""
+    missing = OPTIONAL[name] - set(found.names)
+    return pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
+
+
+def _schema_fault(found: pa.Schema, schema: pa.Schema) -> str | None:
     for column in schema.names:
-        if found.count(column) != 1:
-            return f"column {quoted(column)} is there {found.count(column)} times instead of once"
-    for field in table.schema:
+        if found.names.count(column) != 1:
+            times = found.names.count(column)
+            return f"column {quoted(column)} is there {times} times instead of once"
+    for field in found:
         if field.name not in schema.names:
             return f"column {quoted(field.name)} is not one of this table"
         expected = schema.field(field.name)
         if field.type != expected.type:
             return f"column {quoted(field.name)} is {field.type}, not {expected.type}"
-        if not expected.nullable and table[field.name].null_count:
-            return f"column {quoted(field.name)} has {table[field.name].null_count} null value(s)"
-    return _word_fault(table)
+    return None
+
+
+def _null_fault(table: pa.Table, schema: pa.Schema) -> str | None:
+    for field in schema:
+        num_null = table[field.name].null_count
+        if num_null and not field.nullable:
+            return f"column {quoted(field.name)} has {num_null} null value(s)"
+    return None
 
 
 def _word_fault(table: pa.Table) -> str | None:

@@ -94,11 +94,11 @@ def write_page(
     stems: list[str] = []
     if formats:
         figures = folder / FIGURES
-        atomic_files.make_folder(figures, way_out=_WAY_OUT)
+        atomic_files.make_inner_folder(figures, way_out=_WAY_OUT)
         every = [drawing for drawn in by_chart.values() for drawing in drawn]
         stems = twins.save(every, looks, figures, formats, way_out=_WAY_OUT)
     if latex:
-        atomic_files.make_folder(folder / LATEX, way_out=_WAY_OUT)
+        atomic_files.make_inner_folder(folder / LATEX, way_out=_WAY_OUT)
         for name, text in (
             ("summaries", latex_tables.summaries(tables, header)),
             ("verdicts", latex_tables.verdicts(tables, header)),
