@@ -200,6 +200,12 @@ class World:
         return rows
 
     def restore(self, rows: ClientRows) -> None:
-        """Restore rows of `take_changed`; all other clients stay as at the beginning."""
+        """Restore rows of `take_changed`; all other clients stay as at the beginning.
+
+        Raises:
+            ValueError: an array has other numbers.
+        """
         for name, column in self._kept().items():
+            if rows[name].dtype != column.dtype:
+                raise ValueError(f"clients: {name} is {rows[name].dtype}, not {column.dtype}")
             column[rows["client"]] = rows[name]

@@ -209,8 +209,24 @@ def read_state(folder: Path, latest: Latest) -> State:
 
 def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
     """Return the state of all clients that have ever changed; None if none has."""
-    parts = [_read_npz(folder, segment) for segment in latest.clients]
+    parts = [_read_clients(folder, segment) for segment in latest.clients]
+    if len({frozenset(part) for part in parts}) > 1:
+        raise DataError(f"{folder}: its files of clients have other arrays; {_way_out(folder)}")
     return latest_rows(parts) if parts else None
+
+
+def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:
+    """Return the rows of a segment, one for each client in every array."""
+    rows = _read_npz(folder, segment)
+    clients = rows.get("client", np.empty(0))
+    if clients.dtype != np.int64 or any(
+        array.shape[:1] != (segment.num_rows,) for array in (clients, *rows.values())
+    ):
+        raise DataError(
+            f"{folder / segment.file}: holds no {segment.num_rows} rows of clients;"
+            f" {_way_out(folder)}"
+        )
+    return rows
 
 
 def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
@@ -271,7 +287,7 @@ def _with_changed(
     """Return the segments with one more at the end; small last ones are absorbed."""
     kept = list(segments)
     while kept and kept[-1].num_rows < 2 * changed["client"].size:
-        changed = latest_rows([_read_npz(folder, kept.pop()), changed])
+        changed = latest_rows([_read_clients(folder, kept.pop()), changed])
     saved = _write(folder, _clients_file(num_rounds), _npz(changed))
     num_rows = changed["client"].size
     return (*kept, ClientSegment(**saved, num_rounds=num_rounds, num_rows=num_rows))

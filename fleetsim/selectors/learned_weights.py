@@ -28,6 +28,7 @@ from fleetsim.settings import Settings
 
 ANY_CLIENTS = "any"
 """Key of weights that suit any clients."""
+_TRAIN = "train with `fleetsim selector train"
 _LENGTH_BYTE = 8
 """Bytes of a safetensors file that hold the length of its header."""
 
@@ -107,10 +108,14 @@ def weights_for(name: str, kind: str, fleet: FleetView) -> State:
     """Return the arrays of a weight file for the clients of a fleet.
 
     Raises:
-        DataError: there is no such file, or it cannot be read.
+        DataError: there is no such file, it cannot be read, or a number in it is not finite.
         ScenarioError: the weights are of another kind of selector, or for other clients.
     """
     file = read_weights(name)
+    for state in file.weights.values():
+        for key, array in state.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise DataError(f"{_path(name)}: {key} is not finite; {_TRAIN} {file.kind}`")
     if file.kind != kind:
         raise ScenarioError(
             f"server.selector.weights: {quoted(name)} has weights of {quoted(file.kind)}, not of"
@@ -128,6 +133,35 @@ def weights_for(name: str, kind: str, fleet: FleetView) -> State:
             " fleet.seed to that of the training, or train with `fleetsim selector train`"
         )
     return dict(file.weights[fleet.clients_hash])
+
+
+def require_arrays(
+    name: str,
+    kind: str,
+    weights: State,
+    shapes: Mapping[str, tuple[int | None, ...]],
+    dtype: type[np.generic] = np.float32,
+) -> None:
+    """Check that a weight file has arrays of one type of numbers and these shapes.
+
+    A length of None may be any.
+
+    Raises:
+        DataError: one is missing, or is another.
+    """
+    for key, shape in shapes.items():
+        array = weights.get(key)
+        expected = f"{np.dtype(dtype)} {shape}".replace("None", "any")
+        if array is None:
+            raise DataError(f"{_path(name)}: lacks the array {key}, {expected}; {_TRAIN} {kind}`")
+        is_right = array.dtype == dtype and array.ndim == len(shape)
+        if not is_right or any(
+            length not in (None, found) for length, found in zip(shape, array.shape, strict=True)
+        ):
+            raise DataError(
+                f"{_path(name)}: {key} is {array.dtype} {array.shape}, not {expected};"
+                f" {_TRAIN} {kind}`"
+            )
 
 
 def weights_of(selector: Settings) -> str | None:

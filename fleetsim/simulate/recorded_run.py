@@ -12,9 +12,12 @@ from typing import Protocol
 from fleetsim.contracts import (
     ClientColumns,
     EndedRun,
+    State,
     StopReason,
 )
+from fleetsim.errors import DataError
 from fleetsim.host.termination import Terminated
+from fleetsim.record import checkpoint
 from fleetsim.record.failures import RunHistory, failures
 from fleetsim.record.manifest import (
     Manifest,
@@ -80,6 +83,25 @@ def _naming(folder: Path) -> Iterator[None]:
         if not getattr(interrupt, "__notes__", []):
             interrupt.add_note(f"the run in {folder} is unchanged")
         raise
+
+
+@contextmanager
+def restoring(folder: Path, state: State | None) -> Iterator[None]:
+    """Restore a state within the block.
+
+    Raises:
+        DataError: the state of the checkpoint is not one of this run.
+    """
+    try:
+        yield
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError) as fault:
+        if state is None:
+            raise
+        says = f"lacks {fault}" if isinstance(fault, KeyError) else str(fault)
+        saved = folder / checkpoint.FOLDER
+        raise DataError(
+            f"{saved}: holds no state of this run ({says}); delete {saved} and run afresh"
+        ) from fault
 
 
 class RunsToTheEnd(Protocol):

@@ -41,7 +41,7 @@ from fleetsim.simulate.built_parts import (
     build_selector,
     task_request,
 )
-from fleetsim.simulate.recorded_run import held_folder, run_recorded
+from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.trackers.following import Following
 
@@ -181,10 +181,12 @@ def run(
             on_progress=on_progress,
         )
         server: Server
-        if isinstance(scenario.server, BufferedServerSettings):
-            server = BufferedServer(scenario.server, scenario.stop, parts, state=state)
-        else:
-            server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
-        following.begin(tracked_run(scenario, folder, state))
+        with restoring(folder, state):
+            if isinstance(scenario.server, BufferedServerSettings):
+                server = BufferedServer(scenario.server, scenario.stop, parts, state=state)
+            else:
+                server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
+            begun = tracked_run(scenario, folder, state)
+        following.begin(begun)
         kind = scenario.server.selector.kind
         return run_recorded(server, recorder, following, folder, manifest, kind)

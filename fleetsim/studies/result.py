@@ -20,6 +20,7 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.plugins import PluginNames
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
+from fleetsim.report import csv_text
 from fleetsim.schema.python_data import Overrides, changes_of
 from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
@@ -124,8 +125,7 @@ class StudyResult:
         page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
-            text = frame.to_csv(index=False, lineterminator="\n")
-            atomic_files.write(target / f"{name}.csv", text.encode("utf-8", "replace"))
+            atomic_files.write(target / f"{name}.csv", csv_text.encoded(frame))
         return page
 
     def __repr__(self) -> str:

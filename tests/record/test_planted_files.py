@@ -168,6 +168,14 @@ def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(
     assert str(caught.value).endswith(f"delete {tmp_path / FOLDER} and run afresh")
 
 
+def test_clients_without_their_numbers_are_refused(tmp_path: Path):
+    simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
+    with_file(tmp_path, "clients", zipped(zipfile.ZIP_STORED, energy_j=npy(np.zeros(2))))
+
+    with pytest.raises(DataError, match=r"clients-\d+\.npz: holds no \d+ rows of clients; delete"):
+        RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
+
+
 def test_a_segment_that_announces_gigabytes_is_not_unpacked(tmp_path: Path):
     simulate(new_recorder(tmp_path, every_rounds=1), None, 1)
     one = tables.from_rows("rounds", [round_row(1)])

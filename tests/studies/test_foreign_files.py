@@ -5,11 +5,13 @@ The small study has the runs random, seed 1; cohort of 5, seed 1; and the same w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -212,6 +214,27 @@ def with_latest(*path: str, value: object) -> Callable[[Path], None]:
     return change
 
 
+def with_state(change: Callable[[dict[str, np.ndarray]], object]) -> Callable[[Path], None]:
+    """Change arrays of the state, and the digest with them, as a program that knows the form."""
+
+    def put(folder: Path) -> None:
+        latest = folder / FOLDER / LATEST
+        data = json.loads(latest.read_text())
+        path = folder / FOLDER / data["state"]["file"]
+        with np.load(path) as archive:
+            state = {key: archive[key] for key in archive.files}
+        change(state)
+        np.savez(path, **state)
+        data["state"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        latest.write_text(json.dumps(data))
+
+    return put
+
+
+def model(state: dict[str, np.ndarray], value: Callable[[np.ndarray], np.ndarray]) -> None:
+    state["model/parameters"] = value(state["model/parameters"])
+
+
 def state_of_another(folder: Path) -> None:
     begun(folder.with_name("other"), seed=2)
     name = "state-2.npz"
@@ -235,6 +258,16 @@ CHECKPOINTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "another plug-in": (with_latest("run", "parts_sha256", value="0" * 64), "its plug-ins"),
     "an older form": (with_latest("format", value=4), "made by an older fleetsim"),
     "no run named": (with_latest("run", value=None), "run"),
+    "a state without the clock": (
+        with_state(lambda state: state.pop("server/now_s")), "lacks 'server/now_s'"
+    ),
+    "weights of NaN": (
+        with_state(lambda state: model(state, lambda w: w * np.float32("nan"))), "is not finite"
+    ),
+    "weights of another type": (
+        with_state(lambda state: model(state, lambda w: w.astype(np.float16))), "float16"
+    ),
+    "fewer weights": (with_state(lambda state: model(state, lambda w: w[:-1])), "float32 ("),
     "state of another run": (state_of_another, "that are not the ones latest.json names"),
     "state cut": (cut_state, "that are not the ones latest.json names"),
 }  # fmt: skip

@@ -135,9 +135,18 @@ class GlobalModel:
         return own | joined({_AGGREGATOR: self._aggregator.state()})
 
     def restore(self, state: State) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned.
+
+        Raises:
+            ValueError: it is not that of this model.
+        """
+        given = state["parameters"]
+        if (given.dtype, given.shape) != (np.float32, self.parameters.shape):
+            raise ValueError(f"the model is {given.dtype} {given.shape}")
+        if not np.isfinite(given).all():
+            raise ValueError("a weight of the model is not finite")
         self._aggregator.restore(part_of(state, _AGGREGATOR))
-        self.parameters = state["parameters"].astype(np.float32)
+        self.parameters = given.copy()
         self.version = int(state["version"])
         accuracy = float(state["accuracy"])
         self.accuracy = None if np.isnan(accuracy) else accuracy

@@ -12,7 +12,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import platform_differences
 from fleetsim.record.saved_run import Run
-from fleetsim.report import markup
+from fleetsim.report import csv_text, markup
 from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
 from fleetsim.report.pages import (
     ledger_tables,
@@ -117,8 +117,7 @@ def write(comparison: Comparison, folder: Path, formats: Sequence[str] = ()) -> 
         (f"{STEM}.csv", frame(comparison)),
         (f"{LEDGER}.csv", ledger_tables.frame(comparison.ledgers)),
     ):
-        text = table.to_csv(index=False, lineterminator="\n")
-        atomic_files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
+        atomic_files.write(folder / name, csv_text.encoded(table), way_out=way_out)
     number = len(comparison.entries)
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"

@@ -302,7 +302,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
                 f" trained for {levels.tolist()}; set these, or train with `fleetsim selector"
                 " train autofl`"
             )
-        trained = "category" if bool(learned.get("are_shared", False)) else "own"
+        trained = "category" if np.all(learned.get("are_shared", False)) else "own"
         if trained != settings.tables:
             raise ScenarioError(
                 f"server.selector.tables: {settings.tables}, but the tables were trained as"

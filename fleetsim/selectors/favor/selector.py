@@ -76,7 +76,7 @@ from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import Scaling, choose, reward
 from fleetsim.selectors.known_numbers import known
-from fleetsim.selectors.learned_weights import weights_for
+from fleetsim.selectors.learned_weights import require_arrays, weights_for
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
@@ -360,11 +360,15 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
         Raises:
             ScenarioError: they are of other clients or of a network of another shape.
+            DataError: there is no such file, or an array is missing or of another form.
         """
         name, settings = self._settings.weights, self._settings
         if name is None:
             return {}
         weights = weights_for(name, settings.kind, fleet)
+        require_arrays(
+            name, settings.kind, weights, {"reference": (None, None), "hidden.bias": (None,)}
+        )
         rows, num_axes = weights["reference"].shape
         hidden = weights["hidden.bias"].size
         if (rows - 1, num_axes, hidden) != (self._size, self._num_axes, settings.hidden):
@@ -373,6 +377,12 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 f" = {num_axes} and hidden = {hidden}; set these, or train with `fleetsim selector"
                 " train favor`"
             )
+        layers = {
+            "hidden.weight": (hidden, rows * num_axes),
+            "output.weight": (rows - 1, hidden),
+            "output.bias": (rows - 1,),
+        }
+        require_arrays(name, settings.kind, weights, layers)
         return weights
 
 

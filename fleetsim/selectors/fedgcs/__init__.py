@@ -7,6 +7,7 @@
 - `score_scale`: scale of the scores that networks estimate.
 - `surrogate`: records of sets that were never run.
 - `policy`: networks with the records that they were fitted to.
+- `given_weights`: form of the arrays of a weight file.
 - `network`: encoder, evaluator and decoder, and beam search.
 - `fitting`: fit of the networks to records.
 - `proposals`: ascent from the best records, and generation of sets.

@@ -62,6 +62,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.fedgcs.given_weights import require_form
 from fleetsim.selectors.fedgcs.policy import Policy
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
 from fleetsim.selectors.fedgcs.score_scale import ScoreScale
@@ -122,6 +123,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._policy = Policy()
         if settings.weights is not None:
             given = weights_for(settings.weights, settings.kind, fleet)
+            require_form(settings.weights, given)
             self._require_known(given)
             self._policy = Policy(given)
             self._keep_scale()
@@ -280,7 +282,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         Raises:
             ScenarioError: they do.
         """
-        last = int(weights["known"].max())
+        named = [weights[key].max() for key in ("known", "records/clients") if key in weights]
+        last = int(max(named))
         if last >= self._size:
             raise ScenarioError(
                 f"server.selector.weights: the networks know a client {last}, but fleet.size is"
