@@ -4,9 +4,10 @@
 FleetsimError
 |-- FaultsError       what a user gave is wrong
 |   |-- ScenarioError   the scenario or the command: file, line, key, way out          (exit 2)
+|   |   `-- PluginError     code of the user's own failed: its file and line           (exit 2)
 |   `-- DataError       a device file, trace, data set or run folder: file, row        (exit 2)
 |-- TrainingError     a process that trains failed or was killed                       (exit 1)
-|-- TrackerError      a tracker failed                                                 (exit 1)
+|-- TrackerError      a tracker of fleetsim failed                                    (exit 1)
 |-- DivergenceError   the global model is no longer finite                             (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
 ```
@@ -50,6 +51,10 @@ class FaultsError(_PlainMessageError):
 
 class ScenarioError(FaultsError):
     """Faults of the scenario or of the command line: file, line or key, and the way out."""
+
+
+class PluginError(ScenarioError):
+    """Failure of code of the user's own: what was called, and the file and line of the fault."""
 
 
 class DataError(FaultsError):

@@ -27,9 +27,11 @@ from fleetsim.errors import (
     DivergenceError,
     FaultsError,
     SimulationError,
+    TrackerError,
     TrainingError,
 )
 from fleetsim.host import crash_file
+from fleetsim.host.own_code import is_from_own_code, told
 from fleetsim.quoting import MAX_VALUE, quoted
 
 # Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
@@ -48,7 +50,6 @@ def main() -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if sys.stdout is not None:
             sys.stdout.flush()
-        sys.exit(code)
     except UsageFault as fault:
         # Where no verb is given, Typer has printed the help, and the fault says nothing.
         if str(fault):
@@ -61,6 +62,9 @@ def main() -> None:
     except MemoryError as fault:
         say(f"error: not enough memory: {fault}; lower fleet.size, the model or the data set")
         sys.exit(2)
+    except TrackerError as fault:
+        say(f"error: {fault}")
+        sys.exit(1)
     except TrainingError as fault:
         for line in str(fault).split("\n"):
             say(f"error: {line}")
@@ -75,13 +79,19 @@ def main() -> None:
             f" {_report_with(fault)}. What was recorded is in the run folder."
         )
         sys.exit(1)
-    except Exception as fault:  # the last handler: a bug is reported in one line, too
+    except (Exception, SystemExit) as fault:  # the last handler: a bug is told in one line, too
+        if is_from_own_code(fault):
+            say(f"error: code of your own fails: {told(fault)}")
+            sys.exit(2)
+        if isinstance(fault, SystemExit):
+            raise
         if _is_of_output(fault):
             say(f"error: the output cannot be written: {fault}; make room, or send it elsewhere")
         else:
             says = " ".join(f"{type(fault).__name__}: {fault}".split())[:_MOST_CHARACTERS]
             say(f"error: unexpected {says}; this is a bug of fleetsim, {_report_with(fault)}")
         sys.exit(1)
+    sys.exit(code)
 
 
 def _report_with(fault: Exception) -> str:

@@ -10,5 +10,6 @@
 - `termination`: SIGTERM as an exception.
 - `notebook`: notebook in which this process computes.
 - `plain_console`: console that prints control characters of any content as their codes.
+- `own_code`: calls of code of the user's own.
 - `crash_file`: file with the traceback of an unexpected exception.
 """

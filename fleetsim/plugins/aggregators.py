@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report, State
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import PluginError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
-from fleetsim.plugins.conformance.watched_calls import WatchedCalls
+from fleetsim.plugins.conformance.watched_calls import TwinCalls, WatchedCalls
 from fleetsim.plugins.plugin import PluginSettings
 from fleetsim.plugins.plugin_kind import PluginKind, kinds_of
 from fleetsim.quoting import quoted
@@ -35,7 +36,7 @@ class AggregatorPluginSettings(PluginSettings, AggregatorKind):
 
     def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
         """Return a new aggregator; `buffers` [P] are aggregated like parameters."""
-        return CheckedAggregator(self.part(), self.plugin.said)
+        return CheckedAggregator(self.part(), self.part(), self.plugin.said)
 
 
 class AggregatorPlugins(PluginKind):
@@ -70,11 +71,12 @@ class AggregatorPlugins(PluginKind):
 class CheckedAggregator:
     """Aggregator of the user's own whose arguments cannot be changed and whose answers are checked.
 
-    Its own exceptions pass.
+    The first model is asked of a second object, too.
     """
 
-    def __init__(self, own: Any, said: str) -> None:
+    def __init__(self, own: Any, second: Any, said: str) -> None:
         """Wrap an aggregator that satisfies `AggregatorPlugins`; `said` names it in messages."""
+        self._calls = TwinCalls(own, second, said)
         self._own = own
         self._said = said
         self._keeps_state = AggregatorPlugins.has(own, "state")
@@ -83,33 +85,44 @@ class CheckedAggregator:
         """Return the next model [P], a new array.
 
         Raises:
-            ScenarioError: the answer is no array of numbers of the model's shape.
+            PluginError: it fails, or its answer is no array of finite numbers of the model's shape.
         """
-        answer = self._own.aggregate(read_only(base), [_read_only_report(one) for one in reports])
+        answer = self._calls.ask(
+            "aggregate", read_only(base), [_read_only_report(one) for one in reports]
+        )
+        self._calls.leave_second()
         says = model_fault(answer, base)
         if says is not None:
-            raise ScenarioError(f"{self._said}: aggregate returned {says}")
-        with np.errstate(over="ignore"):  # what is not finite is refused by the server
-            return np.array(answer, dtype=np.float32)
+            raise PluginError(f"{self._said}: aggregate returned {says}")
+        with np.errstate(over="ignore"):  # refused below
+            model = np.array(answer, dtype=np.float32)
+        num_broken = model.size - int(np.count_nonzero(np.isfinite(model)))
+        if num_broken:
+            raise PluginError(
+                f"{self._said}: aggregate returned {num_broken} of {model.size} numbers that are"
+                " not finite as float32, from finite models; check its divisions, weights and steps"
+            )
+        return model
 
     def state(self) -> State:
         """Return its state, copied; empty if it keeps none.
 
         Raises:
-            ScenarioError: it is no mapping of arrays by name.
+            PluginError: it is no mapping of arrays by name.
         """
         if not self._keeps_state:
             return {}
-        state = self._own.state()
+        with own_code(f"{self._said}: state"):
+            state = self._own.state()
         says = state_fault(state)
         if says is not None:
-            raise ScenarioError(f"{self._said}: state returned {says}")
+            raise PluginError(f"{self._said}: state returned {says}")
         return {name: np.array(value) for name, value in state.items()}
 
     def restore(self, state: State) -> None:
         """Restore a result of `state`."""
         if self._keeps_state:
-            self._own.restore(state)
+            self._calls.ask("restore", state)
 
 
 def model_fault(answer: Any, base: Parameters) -> str | None:

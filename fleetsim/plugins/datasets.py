@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from fleetsim.contracts import DatasetSource
-from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning import global_generators
+from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
@@ -18,12 +19,15 @@ from fleetsim.learning.data.own.own_dataset import OwnDataset
 from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.plugins import identity
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
-from fleetsim.plugins.plugin import PluginSettings, told
+from fleetsim.plugins.plugin import PluginSettings
 from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
 _PURPOSE = "data/plug-in"
+_READ_TWICE_BYTE = 64 * 2**20
+"""Most bytes of data that every run reads twice, to see that they are the same; larger ones are
+compared when a run is resumed."""
 _HASH_LENGTH = 16
 _GIVEN = re.compile(rf".*:[0-9a-f]{{{_HASH_LENGTH}}}")
 """Word of data that were given from Python: a name and the beginning of their digest."""
@@ -46,9 +50,22 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
             ScenarioError: its code fails, or returns no data set.
             DataError: its data have a form that is not read, or hold something wrong.
         """
-        with global_generators.restored():
-            global_generators.seed(seed, _PURPOSE)
-            return loaded(self.part(), self.plugin.said, seed=seed, num_clients=num_clients)
+
+        def read() -> tuple[Any, Dataset]:
+            with global_generators.addressed(seed, _PURPOSE):
+                part = self.part()
+                return part, loaded(part, self.plugin.said, seed=seed, num_clients=num_clients)
+
+        part, found = read()
+        if _runs_code(part) and found.size_byte <= _READ_TWICE_BYTE:
+            again = read()[1]
+            if content_sha256(again) != content_sha256(found):
+                says = (
+                    "load gives other data the second time; it must use neither a clock, nor draws"
+                    " without a seed of its own"
+                )
+                raise refused(self.plugin.said, says)
+        return found
 
 
 class DatasetPlugins(PluginKind):
@@ -132,15 +149,11 @@ def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
         DataError: its data have a form that is not read, or hold something wrong.
     """
     found = part
-    if hasattr(part, "load") and not isinstance(part, OwnDataset):
+    if _runs_code(part):
         given = {"seed": seed, "num_clients": num_clients}
         asked = _asked(part.load) or ()
-        try:
+        with own_code(f"{said}: load"):
             found = part.load(**{name: given[name] for name in asked})
-        except ScenarioError:
-            raise
-        except Exception as fault:
-            raise refused(said, f"load fails: {told(fault)}") from fault
     if isinstance(found, Dataset):
         says = dataset_fault(found)
         if says is not None:
@@ -151,6 +164,11 @@ def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
     own = OwnDataset(found)
     own.said = said
     return own.load()
+
+
+def _runs_code(part: Any) -> bool:
+    """Return whether an object reads its data by a method of the user's own."""
+    return hasattr(part, "load") and not isinstance(part, OwnDataset)
 
 
 def _asked(load: Callable[..., Any]) -> list[str] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,10 +19,11 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import create_model
 
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.plugins import identity
 from fleetsim.plugins.kinds import KINDS, kind_named, kind_of
-from fleetsim.plugins.plugin import Plugin, PluginSettings, told, value_at
+from fleetsim.plugins.plugin import Plugin, PluginSettings, value_at
 from fleetsim.plugins.plugin_kind import PluginKind, refused
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
@@ -31,6 +33,10 @@ from fleetsim.settings import Settings
 
 PluginNames = str | Plugin | Sequence[str | Plugin] | None
 """Plug-ins as `MODULE:NAME` or `KIND=MODULE:NAME`, one or several, loaded or not."""
+
+
+_ENVIRONMENT: dict[str, dict[str, str]] = {}
+"""Environment variables that modules of plug-ins have set as they were imported, by module."""
 
 
 def load_plugins(named: PluginNames) -> tuple[Plugin, ...]:
@@ -164,7 +170,8 @@ def wrapped(
     own: type[Settings] | None = None,
 ) -> Plugin:
     """Return the plug-in of a class or function, with settings that know it."""
-    settings = _settings(kind, name, own)
+    with own_code(f"{said}: its Settings"):
+        settings = _settings(kind, name, own)
     plugin = Plugin(
         name,
         kind=kind,
@@ -200,15 +207,21 @@ def _imported(module_name: str, said: str) -> ModuleType:
     if here not in sys.path:
         # Last: no file in the current folder may hide an installed module.
         sys.path.append(here)
+    before = dict(os.environ)
     try:
-        return importlib.import_module(module_name)
-    except (Exception, SystemExit) as fault:
-        missing = fault.name if isinstance(fault, ModuleNotFoundError) else None
-        if missing is not None and f"{module_name}.".startswith(f"{missing}."):
-            says = f"there is no module {quoted(missing)}, neither in {here} nor installed"
-        else:
-            says = f"importing {module_name} fails: {told(fault)}"
-        raise refused(said, says) from fault
+        with own_code(f"{said}: importing {module_name}"):
+            module = importlib.import_module(module_name)
+    except PluginError as fault:
+        cause = fault.__cause__
+        missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
+        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
+            raise
+        says = f"there is no module {quoted(missing)}, neither in {here} nor installed"
+        raise refused(said, says) from cause
+    set_here = {key: value for key, value in os.environ.items() if before.get(key) != value}
+    # The end of a run restores the environment, and a module is imported once.
+    os.environ.update(_ENVIRONMENT.setdefault(module_name, set_here))
+    return module
 
 
 def _checked_settings(own: Any, kind: type[PluginKind], said: str) -> tuple[str, type[Settings]]:

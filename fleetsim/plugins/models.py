@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from fleetsim.contracts import Model, SampleForm
-from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
-from fleetsim.plugins.plugin import PluginSettings, told
-from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
+from fleetsim.plugins.plugin import PluginSettings
+from fleetsim.plugins.plugin_kind import PluginKind, kinds_of
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
@@ -59,14 +59,10 @@ class NetworkMaker:
             ScenarioError: it fails; the message begins with `said`.
         """
         named = {"samples": samples} if self._takes_samples else {}
-        try:
+        words = [*(["settings"] if self._given else []), *named]
+        call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
+        with own_code(f"{said}: {call}"):
             return self.call(*self._given, **named)
-        except ScenarioError:
-            raise
-        except Exception as fault:
-            words = [*(["settings"] if self._given else []), *named]
-            call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
-            raise refused(said, f"{call} fails: {told(fault)}") from fault
 
 
 def network_of(part: Any, samples: SampleForm, said: str) -> object:

@@ -12,8 +12,8 @@ from fleetsim.contracts import IntArray, Partition
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.learning.partition.split import PartitionSettings
-from fleetsim.plugins.conformance.watched_calls import WatchedCalls
-from fleetsim.plugins.plugin import PluginSettings, told
+from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
+from fleetsim.plugins.plugin import PluginSettings
 from fleetsim.plugins.plugin_kind import PluginKind, kinds_of, refused
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream
@@ -21,6 +21,10 @@ from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 
 _PURPOSE = "partition/plug-in"
+SPLITS_APART = (
+    "split gives two results with equal draws; it must use neither a clock, nor other generators,"
+    " nor what an earlier object has left"
+)
 
 
 class PartitionPluginSettings(PluginSettings, PartitionKind):
@@ -45,15 +49,21 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
             )
         given = labels.view()
         given.flags.writeable = False
-        try:
-            answer = part.split(given, num_clients, stream(seed, _PURPOSE))
-        except ScenarioError:
-            raise
-        except Exception as fault:
-            raise refused(said, f"split fails: {told(fault)}") from fault
+        calls = WatchedCalls(said)
+
+        def made_by(one: Any) -> Any:
+            return calls.watched(
+                "split", lambda: one.split(given, num_clients, stream(seed, _PURPOSE))
+            )
+
+        answer = made_by(part)
         says = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
         if says is not None:
             raise refused(said, f"split returned {says}")
+        if not same(
+            *([np.asarray(each) for each in made] for made in (answer, made_by(self.part())))
+        ):
+            raise refused(said, SPLITS_APART)
         return tuple(np.sort(np.asarray(each)).astype(np.int64) for each in answer)
 
 

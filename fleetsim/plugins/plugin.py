@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.plugins.plugin_kind import PluginKind, refused
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
@@ -43,15 +43,23 @@ class Plugin:
         Raises:
             ScenarioError: it cannot be made, or is not of its kind.
         """
-        try:
+        call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
+        with own_code(f"{self.said}: {call}"):
             made = self.make(settings)
-        except Exception as fault:
-            call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
-            raise refused(self.said, f"{call} fails: {told(fault)}") from fault
-        says = self.kind.fault(made)
+        with own_code(f"{self.said}: a look at its methods"):
+            says = self.kind.fault(made)
         if says is not None:
             raise refused(self.said, says)
         return made
+
+    def checked(self, document: Document) -> Settings:
+        """Return a document with the keys of its settings as settings.
+
+        Raises:
+            ScenarioError: a key is wrong, or lacks a value.
+        """
+        with own_code(f"{self.said}: its Settings"):
+            return faults.check(self.settings, document)
 
     def placed(self, document: Document) -> Document:
         """Return the document with this part in its place.
@@ -128,12 +136,3 @@ def _with(data: dict[str, Any], place: KeyPath, value: Any) -> dict[str, Any]:
     key, *below = place
     changed = _with(data[str(key)], tuple(below), value) if below else value
     return {**data, str(key): changed}
-
-
-def told(fault: BaseException) -> str:
-    """Return a fault of the plug-in's code on one line, with the place where it was raised."""
-    text = " ".join(f"{type(fault).__name__}: {fault}".split())
-    frames = traceback.extract_tb(fault.__traceback__)
-    if isinstance(fault, SyntaxError) or not frames:
-        return text  # a SyntaxError names its place
-    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from fleetsim.contracts import Selector
-from fleetsim.plugins.conformance.watched_calls import WatchedCalls
+from fleetsim.contracts import (
+    Cohort,
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
+    State,
+)
+from fleetsim.host.own_code import own_code
+from fleetsim.plugins.conformance.watched_calls import TwinCalls, WatchedCalls
 from fleetsim.plugins.plugin_kind import PluginKind
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
@@ -47,3 +57,70 @@ class SelectorPlugins(PluginKind):
         from fleetsim.plugins.conformance.selectors import check_selector  # noqa: PLC0415
 
         check_selector(make, calls)
+
+
+_NUM_TWICE = 2
+"""Rounds in which a second object is asked, too."""
+
+
+def guarded(own: Any, second: Any, said: str) -> Selector:
+    """Return a selector of the user's own as a run calls it; `second` is another object of it."""
+    # Messages of the engine name the class.
+    made: Selector = type(type(own).__name__, (GuardedSelector,), {})(own, second, said)
+    return made
+
+
+class GuardedSelector:
+    """Selector of the user's own whose faults are told, and which is asked twice at first."""
+
+    def __init__(self, own: Any, second: Any, said: str) -> None:
+        """Wrap an object that satisfies `SelectorPlugins`, and a second one of its class."""
+        self.needs_losses: bool = own.needs_losses
+        self.needs_probes: bool = own.needs_probes
+        self._own, self._said = own, said
+        self._calls = TwinCalls(own, second, said)
+        self._num_observed = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Call `setup`; it and the others raise PluginError if they fail."""
+        return self._ask("setup", fleet)
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Call `probe`."""
+        return self._ask("probe", view)
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Call `select`."""
+        return self._ask("select", view)
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Call `observe`."""
+        self._ask("observe", outcome)
+        self._num_observed += 1
+        if self._num_observed == _NUM_TWICE:
+            self._calls.leave_second()
+
+    def state(self) -> State:
+        """Call `state`."""
+        with own_code(f"{self._said}: state"):
+            found: State = self._own.state()
+        return found
+
+    def restore(self, state: State) -> None:
+        """Call `restore`."""
+        self._ask("restore", state)
+
+    def _ask(self, method: str, argument: Any) -> Any:
+        return self._calls.ask(method, argument)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return another attribute, such as `diagnostics`; calls of methods are guarded alike."""
+        found = getattr(self._own, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any) -> Any:
+            with own_code(f"{self._said}: {name}"):
+                return found(*arguments)
+
+        return call

@@ -9,7 +9,6 @@ from fleetsim.contracts import Tracker
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.plugin import Plugin
 from fleetsim.plugins.plugin_kind import PluginKind
-from fleetsim.schema import faults
 from fleetsim.schema.python_data import document_of
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
@@ -44,7 +43,7 @@ def trackers_among(plugins: Sequence[Plugin]) -> list[Tracker]:
         ScenarioError: one cannot be made, or is no tracker.
     """
     return [
-        own.build(faults.check(own.settings, document_of({"kind": own.word}, own.said)))
+        own.build(own.checked(document_of({"kind": own.word}, own.said)))
         for own in plugins
         if own.kind is TrackerPlugins
     ]

@@ -52,6 +52,9 @@ class PluginRecord(Settings):
     """SHA-256 of the file that defines it; null where there was none."""
     version: str | None
     """Version of its module or distribution; null if it has none, or if the run is older."""
+    gave_sha256: Hash | None = None
+    """SHA-256 of what it gave before the run: the split of a partition, the initial weights of a
+    model; null of other kinds, and if the run is older."""
     affects_results: bool = True
     """False: it watched the run, such as a tracker."""
 
@@ -324,6 +327,7 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
             f"{folder}: the content of {changed[0]} is not as it was when the run began; restore"
             " it, or run afresh"
         )
+    _require_same_gifts(folder, before.plugins, now.plugins)
     if before.selector_weights != now.selector_weights:
         raise ScenarioError(
             f"{folder}: the weight file of the selector is not as it was when the run began;"
@@ -371,6 +375,24 @@ def _require_same_plugins(
     if added:
         which = f"the plug-in {added[0]}" if then else "a plug-in"
         raise ScenarioError(f"{folder}: was run without {which}; leave it out, or run afresh")
+
+
+def _require_same_gifts(
+    folder: Path, before: Sequence[PluginRecord], now: Sequence[PluginRecord]
+) -> None:
+    """Check that plug-ins of a resumed run have given the same as when it began.
+
+    Raises:
+        ScenarioError: one has not.
+    """
+    gave = {(own.kind, own.name): own.gave_sha256 for own in now}
+    for old in before:
+        if old.gave_sha256 is not None and old.gave_sha256 != gave[old.kind, old.name]:
+            what = "splits the data otherwise" if old.kind == "partition" else "has other weights"
+            raise ScenarioError(
+                f"{folder}: {old.name} {what} than when the run began; what it reads or draws has"
+                " changed: restore it, or run afresh"
+            )
 
 
 def with_platform(

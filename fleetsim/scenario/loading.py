@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.plugins import Plugin, PluginNames, load_plugins
 from fleetsim.plugins.loading import refuse_missing, refuse_two
@@ -83,7 +85,8 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
     for plugin in own:
         document = plugin.placed(document)
     refuse_missing(document, own)
-    scenario = faults.check(class_with(own), _with_usual_kinds(document))
+    with _settings_of(own):
+        scenario = faults.check(class_with(own), _with_usual_kinds(document))
     files = HardwareFiles()
     found = contradictions(scenario)
     found += named_files.missing(scenario.fleet, document.folder, files)
@@ -101,18 +104,26 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
         raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
     require_memory(scenario, document)
     # With absolute paths the user's files are found from any folder.
-    data = named_files.with_absolute_paths(scenario.data(), document.folder)
+    with _settings_of(own):
+        data = named_files.with_absolute_paths(scenario.data(), document.folder)
     try:
         strict_yaml.dump(data)
     except ValueError as cause:
         raise ScenarioError(
             f"{document.source}: with its defaults it {cause}; name fewer clients or devices"
         ) from None
-    resolved = type(scenario).model_validate(data)
+    with _settings_of(own):
+        resolved = type(scenario).model_validate(data)
     resolved._files = files
     _set_selector_up(resolved, document)
     _look_for_inert_keys(resolved, document)
     return resolved
+
+
+def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
+    """Return a context for checks of settings, which may be those of the user's own."""
+    said = ", ".join(plugin.said for plugin in own if not plugin.replaces_any)
+    return own_code(f"{said}: its Settings") if said else nullcontext()
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:

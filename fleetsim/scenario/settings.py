@@ -31,6 +31,7 @@ from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugins import Plugin, given_plugin
 from fleetsim.plugins.extension import extended
+from fleetsim.plugins.selectors import guarded
 from fleetsim.record.manifest import scenario_hash
 from fleetsim.schema import overrides, strict_yaml
 from fleetsim.schema.effects import TRAINING, by_key
@@ -217,8 +218,8 @@ class Scenario(Settings):
         own = self.selector_plugin
         if own is None:
             return build_selector(self.server.selector)
-        selector: Selector = own.build(self.server.selector)
-        return selector
+        settings = self.server.selector
+        return guarded(own.build(settings), own.build(settings), own.said)
 
     @property
     def selector_plugin(self) -> Plugin | None:

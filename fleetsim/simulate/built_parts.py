@@ -16,6 +16,7 @@ from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.paired_users import paired_users
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
@@ -52,7 +53,7 @@ def build_own_training(
 
     Raises:
         ScenarioError: its part on the server reads updates that privacy would have to cover.
-        TrainingError: its part on the server fails, or sends more than it says.
+        PluginError: its part on the server fails, or sends more than it says.
     """
     algorithm = prepared.algorithm
     if algorithm is None:
@@ -63,7 +64,8 @@ def build_own_training(
             if getattr(server, key, None) is not None:
                 says = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
                 raise ScenarioError(f"server.{key}: {says}")
-        wire = algorithm.wire(prepared.cost.num_parameters)
+        with own_code(f"{type(algorithm).__name__}.wire"):
+            wire = algorithm.wire(prepared.cost.num_parameters)
     start = ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size)
     return wire, ClientMemory(algorithm, start, wire)
 

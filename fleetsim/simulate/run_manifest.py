@@ -13,6 +13,7 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask
+from fleetsim.plugins import Plugin
 from fleetsim.record.failures import Baseline
 from fleetsim.record.identity import WeightsRecord
 from fleetsim.record.manifest import (
@@ -73,6 +74,7 @@ def manifest_of(
                 name=own.name,
                 source_sha256=own.source_sha256,
                 version=own.version,
+                gave_sha256=_given_by(own, prepared),
                 affects_results=own.kind.key_path is not None,
             )
             for own in scenario.plugins
@@ -105,3 +107,10 @@ def manifest_of(
         warnings=tuple(scenario_warnings(scenario, train=trainer != UNTRAINED)),
         baseline=None if labels is None else Baseline.of(labels),
     )
+
+
+def _given_by(own: Plugin, prepared: PreparedTask) -> str | None:
+    """Return the SHA-256 of what a plug-in gave before the run; None: nothing that stays."""
+    if own.kind.name == "model":
+        return hashlib.sha256(prepared.parameters.tobytes()).hexdigest()
+    return prepared.split_sha256 if own.kind.name == "partition" else None

@@ -20,6 +20,7 @@ from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.fleet.population import build_fleet
 from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.own_code import kept_environment
 from fleetsim.host.termination import terminable
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
@@ -48,6 +49,7 @@ from fleetsim.trackers.following import Following
 
 @terminable()
 @one_blas_thread()
+@kept_environment()
 def run(
     scenario: Scenario,
     *,
@@ -93,7 +95,8 @@ def run(
         DataError: a file is missing or wrong, or the folder cannot be written.
         SimulationError: an invariant was broken; all that was recorded is in the folder.
         TrainingError: a training process failed or was killed; the run can be resumed.
-        TrackerError: a tracker failed; the run can be resumed.
+        PluginError: code of the user's own failed.
+        TrackerError: a tracker of fleetsim failed; the run can be resumed.
         KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """

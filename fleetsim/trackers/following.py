@@ -6,7 +6,6 @@ fails costs nothing: the run stops and is saved, and can be continued.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -20,7 +19,8 @@ from fleetsim.contracts import (
     TrackedRun,
     Tracker,
 )
-from fleetsim.errors import TrackerError
+from fleetsim.errors import FleetsimError, PluginError, TrackerError
+from fleetsim.host.own_code import own_code, told
 
 
 class Following:
@@ -36,7 +36,7 @@ class Following:
         """Tell the trackers that the run begins or continues.
 
         Raises:
-            TrackerError: one of them failed.
+            TrackerError, PluginError: one of them failed.
         """
         for tracker in self._trackers:
             _call(tracker, "begin", partial(tracker.begin, run))
@@ -54,7 +54,7 @@ class Following:
         """Pass on the state after a round, then tell the trackers of the round.
 
         Raises:
-            TrackerError: one of them failed.
+            TrackerError, PluginError: one of them failed.
         """
         self._recorder.checkpoint(state, changed)
         row, self._row = self._row, None
@@ -67,25 +67,29 @@ class Following:
         """Tell the trackers that the run is done.
 
         Raises:
-            TrackerError: one of them failed, after all have been told.
+            TrackerError, PluginError: one of them failed, after all have been told.
         """
-        failed = self._end_all(run)
-        if failed:
-            raise TrackerError(f"{failed[0]}; the run is complete in {run.folder}")
+        for fault in self._end_all(run):
+            raise type(fault)(f"{_reason(fault)}; the run is complete in {run.folder}")
 
     def cut_short(self, run: EndedRun, because: BaseException) -> None:
         """Tell the trackers that the run was interrupted or failed; their faults become notes."""
-        for says in self._end_all(run):
-            because.add_note(says)
+        for fault in self._end_all(run):
+            because.add_note(_reason(fault))
 
-    def _end_all(self, run: EndedRun) -> list[str]:
-        failed = []
+    def _end_all(self, run: EndedRun) -> list[TrackerError | PluginError]:
+        failed: list[TrackerError | PluginError] = []
         for tracker in self._trackers:
             try:
                 _call(tracker, "end", partial(tracker.end, run))
-            except TrackerError as fault:
-                failed.append(str(fault).partition("; the run")[0])
+            except (TrackerError, PluginError) as fault:
+                failed.append(fault)
         return failed
+
+
+def _reason(fault: Exception) -> str:
+    """Return the fault of a tracker without what follows for the run."""
+    return str(fault).partition("; the run")[0]
 
 
 def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
@@ -93,14 +97,16 @@ def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
 
     Raises:
         TrackerError: it failed.
+        PluginError: it failed, and is one of the user's own.
     """
+    is_own = not type(tracker).__module__.startswith("fleetsim.")
+    error = PluginError if is_own else TrackerError
+    what = f"tracker {type(tracker).__name__}.{method}"
     try:
-        call()
-    except Exception as fault:
-        frames = traceback.extract_tb(fault.__traceback__)
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        text = " ".join(f"{type(fault).__name__}: {fault}".split())
-        raise TrackerError(
-            f"tracker {type(tracker).__name__}.{method} failed: {text}{where}; the run is saved:"
-            " continue it, without this tracker if you like"
+        with own_code(what, error):
+            call()
+    except FleetsimError as fault:
+        says = str(fault) if fault.__cause__ is not None else f"{what} fails: {told(fault)}"
+        raise error(
+            f"{says}; the run is saved: continue it, without this tracker if you like"
         ) from fault

@@ -10,7 +10,7 @@ import pytest
 
 import fleetsim
 from fleetsim.contracts import ServerPart
-from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.plugins.client_trainings import ClientTrainingPlugins
 from fleetsim.scenario import load
 
@@ -173,7 +173,7 @@ def test_a_class_with_settings_is_a_kind(own):
     ],
 )
 def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):
-    with pytest.raises(TrainingError, match=says) as found:
+    with pytest.raises(PluginError, match=says) as found:
         run(own, local=getattr(own, name), out="run")
     assert "\n" not in str(found.value)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fleetsim
-from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.errors import PluginError, ScenarioError
 
 OWN = '''
 from typing import Annotated, Literal
@@ -153,7 +153,7 @@ def test_own_training_of_clients_gets_the_loss_in_training_and_evaluation(own):
 
 
 def test_a_loss_that_fails_in_a_run_ends_it_with_a_line_that_names_it(own):
-    with pytest.raises(TrainingError, match=r"mine:FailsLater: losses fails: Arith.*: four"):
+    with pytest.raises(PluginError, match=r"mine:FailsLater: losses fails: Arith.*: four"):
         run(loss=own.FailsLater, out="run", overrides={"task.local.batch_size": 4})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import fleetsim
 from fleetsim import simulate
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.plugins import given_plugin, load_plugin
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
@@ -550,7 +550,7 @@ def test_the_model_and_the_reports_cannot_be_changed_by_an_aggregator():
         base += 1
         return base
 
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(PluginError, match=r"aggregate fails: ValueError: .*read-only"):
         aggregator_of(greedy).aggregate(np.zeros(4, dtype=np.float32), [])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import fleetsim
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
-from fleetsim.errors import ScenarioError, TrackerError
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.record.run_folder import RunExistsError
 from fleetsim.trackers.metrics import metrics_of
 
@@ -107,8 +107,8 @@ def test_another_folder_or_scenario_is_another_run(tmp_path):
 @pytest.mark.parametrize("at", ["begin", 1, 3])
 def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_path, at):
     other = Notes()
-    says = rf"tracker Notes\.{at if at == 'begin' else 'round'} failed: ConnectionError: nobody"
-    with pytest.raises(TrackerError, match=says) as caught:
+    says = rf"tracker Notes\.{at if at == 'begin' else 'round'} fails: ConnectionError: nobody"
+    with pytest.raises(PluginError, match=says) as caught:
         made(tmp_path / "run", Notes(at), other)
     finished = made(tmp_path / "run", exist_ok=True)
 
@@ -121,7 +121,7 @@ def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_pa
 @pytest.mark.slow
 def test_a_tracker_that_fails_at_the_end_leaves_a_complete_run(tmp_path):
     other = Notes()
-    with pytest.raises(TrackerError, match=r"Notes\.end failed: .*the run is complete in"):
+    with pytest.raises(PluginError, match=r"Notes\.end fails: .*the run is complete in"):
         made(tmp_path / "run", Notes("end"), other)
 
     assert other.ended[0].status == "done"
@@ -135,7 +135,7 @@ def test_a_tracker_that_fails_when_a_run_is_interrupted_leaves_a_note(tmp_path):
     with pytest.raises(KeyboardInterrupt) as caught:
         made(tmp_path / "run", Notes("end"), on_progress=stop)
 
-    assert any("Notes.end failed" in note for note in caught.value.__notes__)
+    assert any("Notes.end fails" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.slow

@@ -25,7 +25,8 @@ from fleetsim.contracts import (
     Wire,
 )
 from fleetsim.engine.servers.state_parts import joined, part_of
-from fleetsim.errors import TrainingError
+from fleetsim.errors import PluginError
+from fleetsim.host.own_code import own_code
 
 _KEPT, _SERVER = "kept", "server"
 
@@ -42,7 +43,7 @@ class ClientMemory:
             wire: bytes of the arrays that travel.
 
         Raises:
-            TrainingError: the server sends more than that.
+            PluginError: the server sends more than that.
         """
         self._part = algorithm if isinstance(algorithm, ServerPart) else None
         self._name = type(algorithm).__name__
@@ -62,7 +63,7 @@ class ClientMemory:
         """Return the arrays that clients receive beside the model.
 
         Raises:
-            TrainingError: they are larger than was said.
+            PluginError: they are larger than was said.
         """
         if self._part is None:
             return {}
@@ -74,7 +75,7 @@ class ClientMemory:
         """Return why the server refuses arrays that a client sent; None if it takes them.
 
         Raises:
-            TrainingError: they are larger than was said.
+            PluginError: they are larger than was said.
         """
         self._check_bytes("ClientUpdate.sent", sent or {}, self._wire.upload_byte)
         for name, array in (sent or {}).items():
@@ -99,12 +100,12 @@ class ClientMemory:
         step = ServerStep(self._start, before, after, in_order)
         answer: Any = self._asked("server_step", self._part.server_step, self._server, step)
         if not (isinstance(answer, tuple) and len(answer) == 2):
-            raise TrainingError(
+            raise PluginError(
                 f"{self._name}.server_step must return (model, arrays), got {type(answer).__name__}"
             )
         model = np.asarray(answer[0], dtype=before.dtype)
         if model.shape != before.shape:
-            raise TrainingError(
+            raise PluginError(
                 f"{self._name}.server_step must return a model of shape {before.shape}, got"
                 f" {model.shape}"
             )
@@ -114,7 +115,7 @@ class ClientMemory:
         """Replace the arrays of the server, and of the clients whose results are aggregated.
 
         Raises:
-            TrainingError: a client's arrays differ in name, shape or type from those of others.
+            PluginError: a client's arrays differ in name, shape or type from those of others.
         """
         self._server = server
         for client, result in results:
@@ -122,7 +123,7 @@ class ClientMemory:
                 continue
             known = next(iter(self._kept.values()), result.state)
             if _form(known) != _form(result.state):
-                raise TrainingError(
+                raise PluginError(
                     f"{self._name}: client {client} keeps {_form(result.state)}, and others"
                     f" {_form(known)}; all clients must keep arrays of the same names and shapes"
                 )
@@ -153,13 +154,10 @@ class ClientMemory:
         """Return the answer of a method of the server's part.
 
         Raises:
-            TrainingError: it fails.
+            PluginError: it fails.
         """
-        try:
+        with own_code(f"{self._name}.{method}"):
             answer = function(*arguments)
-        except Exception as fault:
-            says = " ".join(f"{type(fault).__name__}: {fault}".split())
-            raise TrainingError(f"{self._name}.{method} fails: {says}") from fault
         return answer if method == "server_step" else self._arrays(method, answer)
 
     def _arrays(self, method: str, answer: Any) -> Arrays:
@@ -168,7 +166,7 @@ class ClientMemory:
             for name, array in answer.items()
         ):
             return answer
-        raise TrainingError(
+        raise PluginError(
             f"{self._name}.{method} must return a dict of arrays without objects, by name, got"
             f" {type(answer).__name__}"
         )
@@ -176,7 +174,7 @@ class ClientMemory:
     def _check_bytes(self, what: str, arrays: Arrays, most_byte: int) -> None:
         num_byte = sum(array.nbytes for array in arrays.values())
         if num_byte > most_byte:
-            raise TrainingError(
+            raise PluginError(
                 f"{self._name}: {what} has {num_byte} bytes, and wire says at most {most_byte};"
                 " tasks are timed by what wire says"
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from fleetsim.contracts import ClientTraining, ClientUpdate, JobResult, Parameters
-from fleetsim.errors import TrainingError
+from fleetsim.errors import PluginError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import flatten, load_flat
@@ -32,20 +32,16 @@ def run_algorithm(
         generator: random numbers of the task.
 
     Raises:
-        TrainingError: the training fails, or returns something else than it must.
+        PluginError: the training fails, or returns something else than it must.
     """
     load_flat(model, base)
     model.train()
     name = f"{type(algorithm).__name__}.train_client"
-    where = f"{name} of client {data.client}"
-    try:
-        with dropping_out(model, generator):
-            update: Any = algorithm.train_client(model, data, generator, data.settings)
-    except Exception as fault:
-        raise TrainingError(f"{where} fails: {_told(fault)}") from fault
+    with own_code(f"{name} of client {data.client}"), dropping_out(model, generator):
+        update: Any = algorithm.train_client(model, data, generator, data.settings)
     says = _wrong_with(update)
     if says is not None:
-        raise TrainingError(f"{name} must return a ClientUpdate {says}")
+        raise PluginError(f"{name} must return a ClientUpdate {says}")
     return JobResult(
         num_samples=len(data.labels),
         loss=float(update.loss),
@@ -83,10 +79,3 @@ def _wrong_arrays(arrays: Any) -> str | None:
         if not isinstance(key, str) or not is_numbers:
             return f"{type(array).__name__} as {key!r}"
     return None
-
-
-def _told(fault: Exception) -> str:
-    """Return a fault on one line, with the place where it was raised."""
-    text = " ".join(f"{type(fault).__name__}: {fault}".split())
-    frame = traceback.extract_tb(fault.__traceback__)[-1]
-    return f"{text} ({frame.filename}, line {frame.lineno})"

@@ -6,6 +6,7 @@ The server keeps the test part; the training part is assigned to clients
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,12 @@ class Dataset:
         """Shape of one input: (C, H, W), (D,) or (t,)."""
         inputs = self.train_inputs if self.accessed is None else self.accessed
         return inputs.shape[1:]
+
+    @property
+    def size_byte(self) -> int:
+        """Bytes of the inputs as they are used."""
+        num = len(self.train_labels) + len(self.test_labels)
+        return num * math.prod(self.sample_shape) * self.test_inputs.itemsize
 
 
 def image_dataset(

@@ -32,6 +32,7 @@ class AccessKernel(Kernel):
         local_settings: LocalSettings,
         seed: int,
         torch_device: str = "cpu",
+        **options: Any,
     ) -> None:
         """Build it; arguments and errors are those of `Kernel`."""
         assert data.accessed is not None  # or another kernel had been chosen
@@ -43,6 +44,7 @@ class AccessKernel(Kernel):
             local_settings=local_settings,
             seed=seed,
             torch_device=torch_device,
+            **options,
         )
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:

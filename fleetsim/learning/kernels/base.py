@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.global_generators import addressed
@@ -101,6 +102,7 @@ class Kernel:
         seed: int,
         torch_device: str = "cpu",
         seeds_draws: bool = False,
+        own: str | None = None,
     ) -> None:
         """Build it.
 
@@ -112,12 +114,14 @@ class Kernel:
             torch_device: "cpu" or "cuda".
             seeds_draws: if true, global random generators are set to the address of every job and
                 restored after it, for networks that draw from them.
+            own: name in messages of the user's code that is called; None: there is none.
 
         Raises:
             ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws
+        self._own_name = own
         configure_torch()
         self._module = module.to(self._device)
         self._uses_onednn = False
@@ -157,11 +161,19 @@ class Kernel:
         return found + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of the jobs of one chunk, in their order."""
-        with onednn(is_allowed=self._uses_onednn):
+        """Return the results of the jobs of one chunk, in their order.
+
+        Raises:
+            PluginError: the user's code fails.
+        """
+        with onednn(is_allowed=self._uses_onednn), self._calling("training"):
             if jobs[0].work.kind is WorkKind.TRAIN:
                 return self._train(jobs)
             return [self._run(job) for job in jobs]
+
+    def _calling(self, what: str) -> AbstractContextManager[None]:
+        """Return a context for calls of the user's code, if there is any."""
+        return nullcontext() if self._own_name is None else own_code(f"{self._own_name}: {what}")
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
         """Return a context in which global generators are at an address, if they are to be set."""
@@ -196,7 +208,11 @@ class Kernel:
         parts = zip(torch.split(inputs, size), torch.split(labels, size), strict=True)
         losses, hits = [], []
         for index, part in enumerate(parts):
-            with onednn(is_allowed=self._uses_onednn), self._draws("server", first + index * size):
+            with (
+                onednn(is_allowed=self._uses_onednn),
+                self._calling("evaluation"),
+                self._draws("server", first + index * size),
+            ):
                 some = local_sgd.losses_and_hits(
                     self._module, parameters, *part, own_loss=self._own_loss
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
-from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.host.own_code import own_faults
 from fleetsim.learning.local.sample_losses import LossFunction
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 
@@ -51,18 +51,13 @@ class CheckedLoss:
         """Return the loss of each sample [n].
 
         Raises:
-            TrainingError: it fails, or returns no loss of each sample.
+            PluginError: it fails, or returns no loss of each sample.
         """
-        try:
+        with own_faults(f"{self._said}: losses"):
             found = self.call(outputs, labels)
-        except Exception as fault:
-            frame = traceback.extract_tb(fault.__traceback__)[-1]
-            says = " ".join(f"{type(fault).__name__}: {fault}".split())
-            place = f"{frame.filename}, line {frame.lineno}"
-            raise TrainingError(f"{self._said}: losses fails: {says} ({place})") from fault
         wrong = answer_fault(found, len(labels))
         if wrong is not None:
-            raise TrainingError(f"{self._said}: losses {wrong}")
+            raise PluginError(f"{self._said}: losses {wrong}")
         return found
 
 

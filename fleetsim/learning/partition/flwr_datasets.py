@@ -17,8 +17,8 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning import global_generators
-from fleetsim.learning.data.own.user_code import told
 from fleetsim.learning.partition.partition_kind import PartitionKind
 
 _MOST = 1_000_000_000_000
@@ -92,16 +92,12 @@ class FlwrDatasetsSettings(PartitionKind):
         parts = []
         with global_generators.restored():
             global_generators.seed(seed, _PURPOSE)
-            try:
+            with own_code(f"task.partition.partitioner: {self.partitioner}", ScenarioError):
                 partitioner.dataset = library.table.from_dict(columns)
                 num = partitioner.num_partitions
                 for client in range(min(num, num_clients)):
                     rows = partitioner.load_partition(client)[:]["row"]
                     parts.append(np.sort(np.asarray(rows, dtype=np.int64)))
-            except Exception as fault:
-                raise ScenarioError(
-                    f"task.partition.partitioner: {self.partitioner} fails: {told(fault)}"
-                ) from fault
         if num < num_clients:
             raise ScenarioError(
                 f"fleet.size: {num_clients} clients, but {self.partitioner} makes {num} partitions;"
@@ -140,12 +136,8 @@ class FlwrDatasetsSettings(PartitionKind):
         }
         arguments = {name: value for name, value in filled.items() if name in takes}
         arguments |= {name: _plain(value) for name, value in self.arguments.items()}
-        try:
+        with own_code(f"task.partition.arguments: {self.partitioner}", ScenarioError):
             return found(**arguments)
-        except Exception as fault:
-            raise ScenarioError(
-                f"task.partition.arguments: {self.partitioner} fails: {told(fault)}"
-            ) from fault
 
 
 def _library() -> _Library:

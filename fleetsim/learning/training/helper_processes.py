@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
 from typing import Any
 
-from fleetsim.errors import TrainingError
+from fleetsim.errors import FleetsimError, PluginError, TrainingError
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.training.ipc import packed, receive, send, unpacked
@@ -134,12 +134,13 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
             verb, calls = receive(end)
         except (EOFError, ConnectionError):
             return
-        answer: tuple[str | None, Any]  # fault, and the results or whether it is one line
+        # A fault and whether it is one of the user's code; or None and the results.
+        answer: tuple[str | None, Any]
         try:
             results = answered(kernel, verb, [unpacked(call) for call in calls])
             answer = (None, [packed(result) for result in results])
-        except TrainingError as fault:
-            answer = (str(fault), True)
+        except FleetsimError as fault:
+            answer = (str(fault), isinstance(fault, PluginError))
         except Exception:  # any fault: the process that sent the call raises it
             answer = (traceback.format_exc(), None)
         try:
@@ -165,13 +166,14 @@ def _reply(helper: Helper) -> list[Any]:
 
     Raises:
         TrainingError: the helper failed or died.
+        PluginError: code of the user's own failed there.
     """
     try:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
         raise _dead(helper) from None
-    if fault is not None and answer:
-        raise TrainingError(fault)
+    if fault is not None and answer is not None:
+        raise (PluginError if answer else TrainingError)(fault)
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
     return [unpacked(result) for result in answer]

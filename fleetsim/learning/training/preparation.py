@@ -92,7 +92,9 @@ def prepare_task(
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
         if isinstance(task.model, OwnModelKind):
-            options["seeds_draws"] = True
+            options |= {"seeds_draws": True, "own": task.model.said}
+        elif task.local.has_own_loss:
+            options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
@@ -120,6 +122,7 @@ def prepare_task(
         label_coverage=samples.label_coverage,
         owners=samples.owners,
         data_sha256=samples.data_sha256,
+        split_sha256=samples.split_sha256,
         algorithm=algorithm,
     )
 
@@ -156,6 +159,7 @@ def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -
         label_coverage=samples.label_coverage,
         owners=samples.owners,
         data_sha256=samples.data_sha256,
+        split_sha256=samples.split_sha256,
         algorithm=algorithm,
         paper=model,
     )

@@ -75,6 +75,8 @@ class PreparedTask:
     """Name of the natural client that each client is [N]; None: a partition without them."""
     data_sha256: str | None = None
     """SHA-256 of the content of the user's own data set; None: it is none."""
+    split_sha256: str | None = None
+    """SHA-256 of the rows of the server and of every client; None: a blank data set."""
     algorithm: ClientTraining | None = None
     """Own training of the clients; None: the built-in one."""
     paper: CostSettings | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +37,7 @@ class TaskSamples:
     data: TrainerData | None = None
     owners: tuple[str, ...] | None = None
     data_sha256: str | None = None
+    split_sha256: str | None = None
 
     @property
     def form(self) -> SampleForm:
@@ -117,6 +120,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
         is_sequence=is_sequence,
         label_coverage=coverage,
         owners=of_clients.owners,
+        split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
         data_sha256=content_sha256(dataset) if _is_own(request.task) else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
@@ -129,3 +133,11 @@ def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
             accessed=dataset.accessed,
         ),
     )
+
+
+def _sha256(rows: Sequence[IntArray]) -> str:
+    """Return the SHA-256 of several lists of rows."""
+    digest = hashlib.sha256(np.array([own.size for own in rows], dtype=np.int64).tobytes())
+    for own in rows:
+        digest.update(own.astype(np.int64).tobytes())
+    return digest.hexdigest()

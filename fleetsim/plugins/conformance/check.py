@@ -13,7 +13,7 @@ from fleetsim.plugins.kinds import kind_named, kind_of
 from fleetsim.plugins.loading import load_plugin, of_class_or_function, wrapped
 from fleetsim.plugins.plugin import Plugin
 from fleetsim.plugins.plugin_kind import PluginKind, refused
-from fleetsim.schema import faults, overrides
+from fleetsim.schema import overrides
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 
 
@@ -81,4 +81,4 @@ def _settings(plugin: Plugin, given: Overrides | Mapping[str, Any]) -> Any:
     """
     changes = changes_of(given, {}, keys=(), call=check_plugin)
     document = overrides.apply(document_of({"kind": plugin.word}, plugin.said), changes)
-    return faults.check(plugin.settings, document)
+    return plugin.checked(document)

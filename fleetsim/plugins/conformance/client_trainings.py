@@ -22,7 +22,7 @@ from fleetsim.contracts import (
     ServerStep,
     Wire,
 )
-from fleetsim.errors import TrainingError
+from fleetsim.errors import PluginError
 from fleetsim.learning.aggregation.weighted_mean import weighted_mean
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.run_algorithm import run_algorithm
@@ -149,19 +149,16 @@ def _train(
     before = copy.deepcopy(given())
     generator = rng.stream(1, "plug-in check/task", client, round_)
 
-    def train() -> JobResult | TrainingError:
-        try:
-            return run_algorithm(own, model, base, data, generator)
-        except TrainingError as fault:
-            return fault
-
-    found = calls.watched("train_client", train)
-    if isinstance(found, TrainingError):
-        raise calls.refused(str(found).removeprefix(f"{type(own).__name__}."))
+    try:
+        result: JobResult = calls.watched(
+            "train_client", lambda: run_algorithm(own, model, base, data, generator)
+        )
+    except PluginError as fault:
+        says = str(fault).removeprefix(f"{calls.said}: ")
+        raise calls.refused(says.removeprefix(f"{type(own).__name__}.")) from fault
     for name, value in given().items():
         if not same(value, before[name]):
             raise calls.refused(f"train_client changes {name}; work on a copy")
-    result: JobResult = found
     return result
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls, same
-from fleetsim.plugins.partitions import split_fault
+from fleetsim.plugins.partitions import SPLITS_APART, split_fault
 
 _CASES = ((240, 8), (500, 3), (90, 1))
 """Numbers of samples and of clients."""
@@ -41,7 +41,4 @@ def check_partition(make: Callable[[], Any], calls: WatchedCalls) -> None:
                 raise calls.refused(f"split returned {says} (of {of})")
             answers.append([np.asarray(each) for each in answer])
         if not same(*answers):
-            raise calls.refused(
-                "split gives two results with equal draws; it must use neither a clock, nor other"
-                " generators, nor what an earlier object has left"
-            )
+            raise calls.refused(SPLITS_APART)

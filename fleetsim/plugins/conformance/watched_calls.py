@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.global_generators import Watch
-from fleetsim.plugins.plugin import told
 from fleetsim.plugins.plugin_kind import refused
 
 
@@ -58,14 +59,11 @@ class WatchedCalls:
         Raises:
             ScenarioError: it failed, or drew from or seeded a global generator.
         """
-        watch = Watch()
-        try:
+        watch, num_modules = Watch(), len(sys.modules)
+        with own_code(f"{self.said}: {name}"):
             answer = function()
-        except ScenarioError:
-            raise
-        except Exception as fault:
-            raise self.refused(f"{name} fails: {told(fault)}") from fault
-        for library in watch.drawn():
+        # A library that is imported on the way may draw, too.
+        for library in watch.drawn() if len(sys.modules) == num_modules else ():
             raise self.refused(
                 f"{name} draws from or seeds the global generator of {library}; draw from"
                 " fleetsim.rng.stream or from the generator that it gets"
@@ -75,6 +73,45 @@ class WatchedCalls:
     def refused(self, says: str) -> ScenarioError:
         """Return the error about this plug-in."""
         return refused(self.said, says)
+
+
+class TwinCalls:
+    """Calls of an object of a plug-in in a run, watched, and at first made of a second one, too.
+
+    So the cheapest part of the rehearsal takes place in every run: unseeded draws, and what objects
+    of the class share, make two answers of one question.
+    """
+
+    def __init__(self, own: Any, second: Any, said: str) -> None:
+        """Ask `own` and, until `leave_second`, `second`; `said` names the plug-in.
+
+        There is no second one of an object that is used itself.
+        """
+        self._own = own
+        self._second = None if second is own else second
+        self._calls = WatchedCalls(said)
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Return the answer of a method.
+
+        Raises:
+            ScenarioError: it failed, used a global generator, or the second object answers
+                otherwise.
+        """
+        answer = self._calls.watched(method, lambda: getattr(self._own, method)(*arguments))
+        if self._second is not None:
+            second = self._second
+            again = self._calls.watched(method, lambda: getattr(second, method)(*arguments))
+            if not same(answer, again):
+                raise self._calls.refused(
+                    f"{method} of two objects gives two answers to one question; it must use"
+                    " neither a clock, nor unseeded draws, nor what objects share"
+                )
+        return answer
+
+    def leave_second(self) -> None:
+        """Ask the first object alone from now on."""
+        self._second = None
 
 
 def same(one: Any, two: Any) -> bool:

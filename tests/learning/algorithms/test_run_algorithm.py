@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fleetsim.contracts import ClientUpdate, Job, Work, WorkKind
-from fleetsim.errors import TrainingError
+from fleetsim.errors import PluginError
 from fleetsim.learning.algorithms.client_data import LossTally
 from fleetsim.learning.algorithms.trained_weights import trained
 from fleetsim.learning.kernels.base import Kernel
@@ -114,7 +114,7 @@ def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
 def test_a_wrong_answer_is_one_line(answer: Any, says: str) -> None:
     wrong = SimpleNamespace(train_client=lambda *_: answer)
 
-    with pytest.raises(TrainingError, match=says) as found:
+    with pytest.raises(PluginError, match=says) as found:
         task(wrong, start=1.0, sample=3.0)
     assert "\n" not in str(found.value)
 
@@ -128,9 +128,7 @@ def test_a_training_that_fails_is_one_line_with_its_place(workers: int) -> None:
     fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
     pool = Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Fails()), workers)
 
-    with pytest.raises(
-        TrainingError, match=r"Fails.train_client of client \d fails: Zero"
-    ) as found:
+    with pytest.raises(PluginError, match=r"Fails.train_client of client \d fails: Zero") as found:
         pool.compute(fleet.jobs())
     assert "\n" not in str(found.value)
     assert "test_run_algorithm.py, line" in str(found.value)
@@ -143,5 +141,5 @@ def test_mixed_samples_have_no_single_labels() -> None:
 
     mixed = LOCAL.model_copy(update={"augmentation": AugmentationSettings(mixup_alpha=0.2)})
 
-    with pytest.raises(TrainingError, match="two sets of labels; use steps"):
+    with pytest.raises(PluginError, match="two sets of labels; use steps"):
         task(Batches(), start=1.0, sample=3.0, settings=mixed)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim import rng
-from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.focal_loss import FocalLoss
 from fleetsim.learning.local.loss_settings import FocalSettings
@@ -103,7 +103,7 @@ def test_memory_of_a_step_has_what_the_loss_keeps() -> None:
 )
 def test_a_wrong_answer_ends_the_run_with_a_line(call: Any, says: str) -> None:
     own = CheckedLoss(call, "loss mine:f")
-    with pytest.raises(TrainingError, match=f"^loss mine:f: losses {says}"):
+    with pytest.raises(PluginError, match=f"^loss mine:f: losses {says}"):
         own.losses(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64))
 
 

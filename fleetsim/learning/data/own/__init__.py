@@ -8,7 +8,6 @@
 - `values`: numbers, arrays, tensors, lists and pictures as arrays.
 - `reading`: a part read once into arrays, or once to learn its labels.
 - `accessed_inputs`: samples that are made anew at each access.
-- `user_code`: faults of the user's code as one line.
 - `checked_part`: arrays of one part, checked.
 - `checked_dataset`: data set that the user's code made itself, checked.
 - `assembly`: data set from its parts: test part, classes, numbers, clients.

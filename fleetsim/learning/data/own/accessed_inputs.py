@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.data.own.checked_part import Array
 from fleetsim.learning.data.own.rows import Source
@@ -71,7 +72,7 @@ class AccessedInputs:
             DataError: a sample has another form or label than it had first.
         """
         found = np.empty((len(rows), *self.like.shape[1:]), self.dtype)
-        with global_generators.restored():
+        with own_code(f"{self.source.place}: reading it", DataError), global_generators.restored():
             for place, (row, visit) in enumerate(zip(rows.tolist(), visits, strict=True)):
                 item = int(self.items[row])
                 global_generators.seed(seed, "data/access", *address, item, visit)

@@ -17,7 +17,7 @@ import numpy as np
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.csv_rows import SEPARATORS, head_of, separators_of
-from fleetsim.learning.data.own.user_code import calling
+from fleetsim.host.own_code import own_code
 
 _BATCH = 1000
 """Rows at a time: pictures of a whole set would take memory twice."""
@@ -40,7 +40,7 @@ def from_files(path: Path, place: str) -> Any:
     """
     library = _library(place)
     if paths.is_folder(path):
-        with calling(place, f"reading {path}"), _quiet(library):
+        with own_code(f"{place}: reading {path}", DataError), _quiet(library):
             return library.load_from_disk(str(path))
     reader = _READERS.get(path.suffix)
     if reader is None:
@@ -51,7 +51,7 @@ def from_files(path: Path, place: str) -> Any:
     if not paths.is_file(path):
         raise DataError(f"{place}: there is no file {path}; correct the path")
     options = _of_csv(path, place) if path.suffix == ".csv" else {}
-    with calling(place, f"reading {path}"), _quiet(library):
+    with own_code(f"{place}: reading {path}", DataError), _quiet(library):
         return getattr(library.Dataset, reader)(str(path), **options)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.own_code import own_code
 from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.own import rows
@@ -76,7 +77,8 @@ class OwnDataset:
 
     def _content(self) -> tuple[Dataset, str]:
         if self._loaded is None:
-            read = self._read()
+            with own_code(f"{self.said}: reading it", DataError):
+                read = self._read()
             self._loaded = read, content_sha256(read)
         return self._loaded
 

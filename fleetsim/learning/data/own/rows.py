@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fleetsim.errors import DataError
+from fleetsim.host.own_code import own_faults
 from fleetsim.learning.data.own import tables
 from fleetsim.learning.data.own.fields import Columns, Fields, Key, Row, named
-from fleetsim.learning.data.own.user_code import calling
 from fleetsim.quoting import quoted
 
 FORMS = (
@@ -131,13 +131,13 @@ class _ItemSource:
     place: str
 
     def __len__(self) -> int:
-        with calling(self.place, "len()"):
+        with own_faults(f"{self.place}: len()", DataError):
             return len(self.items)
 
     def row(self, index: int) -> Row:
-        with calling(self.place, f"item {index}"):
-            item = self.items[index]
-        return row_of(item, self.fields, f"{self.place}: item {index}")
+        with own_faults(f"{self.place}: item {index}", DataError):
+            # A mapping may read what it holds only now.
+            return row_of(self.items[index], self.fields, f"{self.place}: item {index}")
 
     def columns(self) -> Columns | None:
         return None
@@ -194,7 +194,7 @@ class Transformed:
     def row(self, index: int) -> Row:
         """Return one row."""
         row = self.source.row(index)
-        with calling(self.place, f"transform of item {index}"):
+        with own_faults(f"{self.place}: transform of item {index}", DataError):
             return row._replace(sample=self.transform(row.sample))
 
     def columns(self) -> Columns | None:

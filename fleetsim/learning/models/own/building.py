@@ -13,6 +13,7 @@ from torch import nn
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.own import module_checks
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.own_model import OwnModelKind
@@ -36,14 +37,10 @@ def build_own(settings: OwnModelKind, samples: SampleForm, *, seed: int) -> nn.M
         ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
     """
     try:
-        with addressed(seed, "model"):
-            module = settings.build(samples).to("cpu")
-            if any(nn.parameter.is_lazy(value) for value in module.parameters()):
-                # Lazy layers take their sizes from the samples of a first pass.
-                with torch.no_grad(), from_code_of("its first forward pass, for its lazy layers,"):
-                    module.eval()(zero_batch(samples, 2))
-        module.train()
+        module = _initial(settings, samples, seed)
         module_checks.check_weights(module)
+        # Built twice in every run, so that a generator without a seed is noticed.
+        _require_same(module, _initial(settings, samples, seed))
         for layer in module.modules():
             if isinstance(layer, _BATCH_NORMS):
                 layer.num_batches_tracked = None
@@ -51,3 +48,32 @@ def build_own(settings: OwnModelKind, samples: SampleForm, *, seed: int) -> nn.M
     except ModelFaultError as fault:
         raise ScenarioError(f"{settings.said}: {fault}") from fault
     return module
+
+
+def _require_same(one: nn.Module, two: nn.Module) -> None:
+    """Check that two networks have the same weights.
+
+    Raises:
+        ModelFaultError: they have not.
+    """
+    if flatten(one).tobytes() != flatten(two).tobytes():
+        raise ModelFaultError(
+            "it is built with other weights the second time; draw them from torch's, numpy's or"
+            " random's global generators, which fleetsim seeds, or with a seed of their own"
+        )
+
+
+def _initial(settings: OwnModelKind, samples: SampleForm, seed: int) -> nn.Module:
+    """Return the network with its initial weights on the CPU, not checked.
+
+    Raises:
+        ScenarioError: it cannot be made.
+        ModelFaultError: its first pass fails.
+    """
+    with addressed(seed, "model"):
+        module = settings.build(samples).to("cpu")
+        if any(nn.parameter.is_lazy(value) for value in module.parameters()):
+            # Lazy layers take their sizes from the samples of a first pass.
+            with torch.no_grad(), from_code_of("its first forward pass, for its lazy layers,"):
+                module.eval()(zero_batch(samples, 2))
+    return module.train()

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import JobResult, SampleForm
+from fleetsim.errors import PluginError
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
@@ -70,7 +71,7 @@ def proof_of(
             proof = _compared(trainer, trial, rate, loss)
             if proof.fault is None:
                 break
-    except ModelFaultError as fault:
+    except (ModelFaultError, PluginError) as fault:
         return Proof(trainer, None, str(fault))
     return proof
 

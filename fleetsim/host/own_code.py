@@ -1,0 +1,215 @@
+"""Calls of code of the user's own: faults in one line, and a process that is as it was before.
+
+A fault of such code is none of fleetsim's. Every exception but KeyboardInterrupt, SystemExit
+included, becomes an error with the file and line of the user's code. After each call the following
+are as they were before it:
+
+- the current folder, by which relative paths are found;
+- handlers of signals, and timers that send one;
+- `sys.stdin`, `sys.stdout` and `sys.stderr`;
+- NumPy's treatment of overflow, division by zero and the like.
+
+A process that the code forks ends with the call: it must not go on with the run beside the first.
+Changes of the environment last until the end of the run (`kept_environment`): libraries read some
+variables long after they were set.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from fleetsim.errors import FleetsimError, PluginError
+
+_PACKAGE = str(Path(__file__).parents[1])
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
+_INSTALLED = ("site-packages", "dist-packages")
+_MADE_UP = ("<frozen ", "<__array_function__")
+"""Names of files that do not exist, of Python's and NumPy's own code."""
+_STREAMS = ("stdin", "stdout", "stderr")
+_SIGNALS = tuple(
+    getattr(signal, f"SIG{name}")
+    for name in ["ALRM", "CHLD", "HUP", "INT", "PIPE", "PROF", "TERM", "USR1", "USR2", "VTALRM"]
+    if hasattr(signal, f"SIG{name}")  # fewer on Windows
+)
+_TIMERS = tuple(
+    getattr(signal, name)
+    for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
+    if hasattr(signal, name)  # not on Windows
+)
+
+
+@contextmanager
+def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
+    """Call code of the user's own in the block; see the module.
+
+    Args:
+        what: name of the plug-in and what is called, for messages: `--plugin mine:Mine: select`.
+        error: exception of the message. Those of fleetsim, and those of its class, pass.
+
+    Raises:
+        PluginError: the code raised, or closed a standard stream; or `error` instead.
+    """
+    before = _Surroundings.now()
+    try:
+        with own_faults(what, error):
+            yield
+    except KeyboardInterrupt:
+        before.restore(what, error, with_signals=False)  # SIGTERM is ignored until all is saved
+        raise
+    except BaseException:
+        before.restore(what, error)
+        raise
+    else:
+        before.restore(what, error)
+
+
+@contextmanager
+def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
+    """Turn faults of the user's code in the block into errors, as `own_code` does, and no more.
+
+    For calls in every step of a training, all of which are within an `own_code`.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, FleetsimError):
+        raise
+    except BaseException as fault:
+        if isinstance(error, type) and isinstance(fault, error):
+            raise
+        raise error(f"{what} fails: {told(fault)}") from fault
+
+
+@contextmanager
+def kept_environment() -> Iterator[None]:
+    """Restore the environment variables at the end of the block."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        for name, value in before.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
+
+
+def told(fault: BaseException) -> str:
+    """Return a fault on one line, with the place of the user's code that it came from."""
+    try:
+        says = str(fault)
+    except Exception:  # its own method may fail, too
+        says = ""
+    text = " ".join(f"{type(fault).__name__}: {says}".split()).removesuffix(":")
+    if isinstance(fault, SyntaxError) and fault.filename is not None:
+        return text  # names its place
+    return text + "".join(f" ({file}, line {line})" for file, line in _place(fault))
+
+
+def is_from_own_code(fault: BaseException) -> bool:
+    """Return whether code of the user's own was running when an exception was raised."""
+    return any(not _is_foreign(file) for file, _ in _frames(fault))
+
+
+def _place(fault: BaseException) -> list[tuple[str, int]]:
+    """Return the innermost place that is neither of fleetsim nor of a library.
+
+    Without one it is the outermost that is not of fleetsim: a plug-in may be installed.
+    """
+    frames = _frames(fault)
+    own = [frame for frame in frames if not _is_foreign(frame[0])]
+    outside = [frame for frame in frames if not frame[0].startswith(_PACKAGE)]
+    return own[-1:] or outside[:1] or frames[-1:]
+
+
+def _frames(fault: BaseException) -> list[tuple[str, int]]:
+    """Return file and line of every call, the outermost first; their source is not read."""
+    found, here = [], fault.__traceback__
+    while here is not None:
+        found.append((here.tb_frame.f_code.co_filename, here.tb_lineno))
+        here = here.tb_next
+    return found
+
+
+def _is_foreign(file: str) -> bool:
+    """Return whether a file is of fleetsim, of Python or of an installed package."""
+    return file.startswith((_PACKAGE, _STANDARD_LIBRARY, *_MADE_UP)) or any(
+        name in file for name in _INSTALLED
+    )
+
+
+Handler = Callable[[int, FrameType | None], Any] | int | None
+
+
+class _Surroundings(NamedTuple):
+    """What a call may not change for good."""
+
+    process: int
+    folder: str | None
+    """Current folder; None: it has been removed."""
+    handlers: dict[signal.Signals, Handler]
+    """Empty outside of the main thread, which alone may set them."""
+    timers: dict[int, tuple[float, float]]
+    streams: dict[str, Any]
+    float_faults: dict[str, Any] | None
+    """NumPy's treatment of them; None: it is not imported."""
+
+    @classmethod
+    def now(cls) -> _Surroundings:
+        is_main = threading.current_thread() is threading.main_thread()
+        numpy = sys.modules.get("numpy")
+        return cls(
+            process=os.getpid(),
+            folder=_current_folder(),
+            handlers={number: signal.getsignal(number) for number in _SIGNALS} if is_main else {},
+            timers={timer: signal.getitimer(timer) for timer in _TIMERS},
+            streams={name: getattr(sys, name) for name in _STREAMS},
+            float_faults=numpy.geterr() if hasattr(numpy, "geterr") else None,
+        )
+
+    def restore(
+        self, what: str, error: Callable[[str], Exception], *, with_signals: bool = True
+    ) -> None:
+        """Restore everything; a forked process ends here.
+
+        Raises:
+            PluginError: the current folder is gone, or a standard stream is closed; or `error`.
+        """
+        if os.getpid() != self.process:
+            os._exit(0)
+        now = _Surroundings.now()
+        if with_signals:
+            for timer, before in self.timers.items():
+                if before[0] == 0.0 and now.timers[timer][0] != 0.0:
+                    signal.setitimer(timer, 0.0)
+            for number, handler in self.handlers.items():
+                if now.handlers[number] is not handler and handler is not None:
+                    signal.signal(number, handler)
+        if self.float_faults is not None and now.float_faults != self.float_faults:
+            sys.modules["numpy"].seterr(**self.float_faults)
+        for name, stream in self.streams.items():
+            setattr(sys, name, stream)
+        if self.folder is not None and now.folder != self.folder:
+            try:
+                os.chdir(self.folder)
+            except OSError as fault:
+                says = f"leaves the folder {self.folder}, which is no longer there"
+                raise error(f"{what} {says} ({fault.strerror}); let it stay") from fault
+        for name, stream in self.streams.items():
+            if name != "stdin" and getattr(stream, "closed", False):
+                setattr(sys, name, getattr(sys, f"__{name}__"))
+                raise error(f"{what} closes sys.{name}, which is not its own; leave it open")
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a path object takes longer
+    except FileNotFoundError:
+        return None
