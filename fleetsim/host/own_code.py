@@ -171,7 +171,7 @@ class _Surroundings(NamedTuple):
             handlers={number: signal.getsignal(number) for number in _SIGNALS} if is_main else {},
             timers={timer: signal.getitimer(timer) for timer in _TIMERS},
             streams={name: getattr(sys, name) for name in _STREAMS},
-            float_faults=numpy.geterr() if hasattr(numpy, "geterr") else None,
+            float_faults=None if numpy is None else dict(numpy.geterr()),
         )
 
     def restore(

@@ -38,7 +38,12 @@ from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.stateless import Stateless
-from fleetsim.learning.aggregation.weighted_mean import are_shares, check_finite
+from fleetsim.learning.aggregation.weighted_mean import (
+    LEAST_SUM,
+    are_shares,
+    check_finite,
+    check_weights,
+)
 from fleetsim.schema.effects import BUFFERED, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction
 from fleetsim.settings import Settings
@@ -172,6 +177,7 @@ class FedBuff(Stateless):
         Raises:
             ValueError: there is no update, an update is not finite or has no base, or some weights
                 are shares and others are not.
+            ScenarioError: the selector's weights are too large or too small to be summed.
         """
         updates = _updates(reports)
         own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
@@ -179,13 +185,16 @@ class FedBuff(Stateless):
             v * _weight(self._settings.staleness, report)
             for v, (report, _, _) in zip(own, updates, strict=True)
         ]
+        check_weights(own, reports)
         change = np.zeros(base.shape, dtype=np.float64)
         for weight, (_, vector, started_from) in zip(weights, updates, strict=True):
             change += weight * (vector - started_from)
         divisor = 1.0 if are_shares(reports) else sum(own)
         step = self._settings.server_learning_rate / divisor
-        model: Parameters = (base + step * change).astype(np.float32)
-        if self._buffers is not None and self._buffers.any():
+        with np.errstate(over="ignore"):  # the server refuses what is not finite
+            model: Parameters = (base + step * change).astype(np.float32)
+        # Updates so stale that their weights are 0 move nothing.
+        if self._buffers is not None and self._buffers.any() and sum(weights) >= LEAST_SUM:
             sent = [vector[self._buffers] for _, vector, _ in updates]
             model[self._buffers] = np.average(sent, axis=0, weights=weights)
         return model

@@ -33,7 +33,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.robust_updates import Updates
 from fleetsim.learning.aggregation.stateless import Stateless
-from fleetsim.learning.aggregation.weighted_mean import ClientWeights, weight_of
+from fleetsim.learning.aggregation.weighted_mean import ClientWeights, check_weights, weight_of
 from fleetsim.schema.ranges import Gain
 
 
@@ -70,7 +70,7 @@ class GeometricMedian(Stateless):
         Raises:
             ValueError: there is no update or none has a weight, or one has another shape or is not
                 finite.
-            ScenarioError: the selector gave shares.
+            ScenarioError: the selector gave shares, or weights that cannot be summed.
         """
         updates = Updates.of(base, reports, self._buffers)
         for report in updates.reports:
@@ -84,10 +84,7 @@ class GeometricMedian(Stateless):
             [weight_of(report, self._settings.weights) for report in updates.reports],
             dtype=np.float64,
         )
-        if not weights.any():
-            raise ValueError(
-                f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
-            )
+        check_weights(weights.tolist(), reports)
         weights /= weights.sum()
         middle = _mean(updates, weights)
         for _ in range(self._settings.iterations):

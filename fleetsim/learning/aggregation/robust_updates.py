@@ -21,7 +21,7 @@ from operator import attrgetter
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import DivergenceError, ScenarioError
 from fleetsim.learning.aggregation.weighted_mean import check_finite
 from fleetsim.quoting import quoted
 
@@ -85,12 +85,12 @@ class Updates:
         """Return the model [P] of a rule's result [P]: w plus the result, in buffers the result.
 
         Raises:
-            ValueError: a weight leaves the range of float32.
+            DivergenceError: a weight leaves the range of float32.
         """
         with np.errstate(over="ignore"):  # refused below
             made: Parameters = np.where(self.buffers, step, self.base + step).astype(np.float32)
         if not np.isfinite(made).all():
-            raise ValueError("the aggregated model leaves the range of float32 weights")
+            raise DivergenceError("the aggregated model leaves the range of float32 weights")
         return made
 
     def _values(self, part: slice) -> FloatArray:

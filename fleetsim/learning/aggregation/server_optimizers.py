@@ -33,6 +33,7 @@ from annotated_types import Ge, Lt
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, mean_change, weighted_mean
 from fleetsim.schema.ranges import LearningRate, StepFactor
@@ -168,17 +169,18 @@ class ServerOptimizer:
         """Return the next model [P], a new array.
 
         Raises:
-            ValueError: as of `mean_change`, or the step leaves the range of float32; the optimizer
-                state is then unchanged.
+            ValueError: as of `mean_change`.
+            DivergenceError: the step leaves the range of float32; the optimizer state is then
+                unchanged.
         """
         weights = self._settings.weights
         step, state = self._settings.step(mean_change(base, reports, weights), self._state)
         with np.errstate(over="ignore"):  # refused below
             moved: Parameters = (base + step).astype(np.float32)
         if not np.isfinite(moved).all():
-            raise ValueError(
+            raise DivergenceError(
                 "the server's step leaves the range of float32 weights: its learning rate is too"
-                " high"
+                " high; lower server.aggregator.learning_rate"
             )
         if self._buffers is not None:
             mean = weighted_mean(moved, reports, weights, takes_shares=False)

@@ -25,11 +25,18 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fleetsim.contracts import FloatArray, Parameters, Report
+from fleetsim.errors import ScenarioError
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
 _BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
+
+
+LEAST_SUM, _LARGEST_SUM = 1e-200, 1e200
+"""Range of the sum of weights: products with float32 numbers, 1e-45 to 1e39, are float64."""
+_SUM_OF_SHARES = (1e-6, 1e6)
+"""Range of the sum of shares, which scale the model itself."""
 
 
 class _Term(NamedTuple):
@@ -63,6 +70,7 @@ def weighted_mean(
     Raises:
         ValueError: nothing was delivered, no client has a sample, some weights are shares and
             others are not, or a vector has another shape than the global model or is not finite.
+        ScenarioError: the selector's weights are too large or too small to be summed.
     """
     terms = _terms(base, reports, weights)
     shares = are_shares(reports)
@@ -120,10 +128,7 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
             )
         start = base if report.base is None else report.base
         terms.append(_Term(report.client, weight_of(report, weights), vector, start))
-    if not any(term.weight for term in terms):
-        raise ValueError(
-            f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
-        )
+    check_weights([term.weight for term in terms], reports)
     return terms
 
 
@@ -149,6 +154,29 @@ def _mean(
     if not is_sum:
         total /= weights.sum()
     return total
+
+
+def check_weights(weights: Sequence[float], reports: Sequence[Report]) -> None:
+    """Check that weights of updates can be multiplied and summed without leaving float64.
+
+    Raises:
+        ValueError: no update has a weight.
+        ScenarioError: the weights of a selector leave the range of float64 in such a product.
+    """
+    with np.errstate(over="ignore"):  # refused below
+        total = float(np.sum(np.array(weights, dtype=np.float64)))
+    if total == 0.0:
+        raise ValueError(
+            f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
+        )
+    shares = any(report.is_share for report in reports)
+    least, largest = _SUM_OF_SHARES if shares else (LEAST_SUM, _LARGEST_SUM)
+    if not least <= total <= largest:
+        noun = "shares" if shares else "weights"
+        raise ScenarioError(
+            f"server.selector: the {noun} of {len(weights)} updates that are aggregated have the"
+            f" sum {total:g}, outside of {least:g} to {largest:g}; let the selector scale them"
+        )
 
 
 def check_finite(client: int, vector: Parameters) -> None:

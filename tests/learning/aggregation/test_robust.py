@@ -9,7 +9,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters, Report
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import DivergenceError, ScenarioError
 from fleetsim.learning.aggregation import krum
 from fleetsim.learning.aggregation.coordinate_statistics import MedianSettings, TrimmedMeanSettings
 from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
@@ -236,5 +236,5 @@ def test_an_overflow_of_float32_is_an_error(settings: AggregatorSettings) -> Non
     large = float(np.float32(3e38))
     reports = [report(client, [large], base=vector(-large)) for client in range(3)]
 
-    with pytest.raises(ValueError, match="leaves the range of float32"):
+    with pytest.raises(DivergenceError, match="leaves the range of float32"):
         settings.build().aggregate(vector(0.0), reports)

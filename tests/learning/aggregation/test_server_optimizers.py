@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Parameters, Report
+from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import (
     FedAdagradSettings,
@@ -183,7 +184,7 @@ def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSett
     eager = settings.model_copy(update={"learning_rate": 1e39})  # not validated
     aggregator = eager.build()
 
-    with pytest.raises(ValueError, match="leaves the range of float32"):
+    with pytest.raises(DivergenceError, match="leaves the range of float32"):
         aggregator.aggregate(vector(0.0), sent((1, [3e38])))
     assert aggregator.state() == {}
 
