@@ -32,6 +32,7 @@ class FigureFormat(StrEnum):
 
 
 _MAX_JOBS = 1024
+_MAX_TIMEOUT_S = 1e9
 _FAILED = 1
 
 StudyArgument = Annotated[
@@ -78,6 +79,15 @@ def run(
         ),
     ] = None,
     plugin: PluginOption = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="End a run that takes longer, of host time; it has failed, and the others go on.",
+            min=1.0,
+            max=_MAX_TIMEOUT_S,
+        ),
+    ] = None,
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,
@@ -108,6 +118,7 @@ def run(
                 backend,
                 watcher,
                 on_finished=_write_report if run_reports else lambda run: None,
+                timeout_s=timeout,
             )
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", *sys.argv[1:]])

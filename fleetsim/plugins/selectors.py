@@ -83,15 +83,18 @@ class GuardedSelector:
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Call `setup`; it and the others raise PluginError if they fail."""
-        return self._ask("setup", fleet)
+        asked: Sequence[ProbeRequest] = self._ask("setup", fleet)
+        return asked
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Call `probe`."""
-        return self._ask("probe", view)
+        asked: Sequence[ProbeRequest] = self._ask("probe", view)
+        return asked
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Call `select`."""
-        return self._ask("select", view)
+        chosen: IntArray | Cohort = self._ask("select", view)
+        return chosen
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Call `observe`."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from fleetsim.contracts import Progress
 from fleetsim.host.spawning import FreshContext
 from fleetsim.progress import fraction_done
+from fleetsim.record import atomic_files
 from fleetsim.scenario import Scenario
 from fleetsim.studies.run_order import RunOrder, carry_out, carry_out_and_return
 
@@ -86,6 +88,12 @@ class Backend(Protocol):
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
         """Begin a run; the result is its files, or None if they are in the folder."""
 
+    def has_begun(self, future: Future[Files | None]) -> bool:
+        """Return whether a run is being carried out, and does not wait for a place."""
+
+    def give_up(self, future: Future[Files | None]) -> None:
+        """End a run that takes too long, as well as the place allows; its future is left."""
+
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
 
@@ -94,7 +102,10 @@ class Backend(Protocol):
 
 
 class LocalProcesses:
-    """Processes of this machine, one run each, every one with one thread.
+    """Processes of this machine, one run at a time each, every one with one thread.
+
+    A process that has called code of the user's own carries out no other run: nothing that the
+    code leaves behind reaches another.
 
     Every process is an executor of its own with pipes of its own: if the system kills one, no other
     run is lost or waits for a lock that the dead process holds.
@@ -119,7 +130,7 @@ class LocalProcesses:
         """Return the processes of ended runs to the idle ones; a dead one is given up."""
         for future in [future for future in self._busy if future.done()]:
             child = self._busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool):
+            if isinstance(future.exception(), BrokenProcessPool) or child.has_own_code:
                 child.leave()
             else:
                 self._idle.append(child)
@@ -136,6 +147,16 @@ class LocalProcesses:
             future = child.submit(order, folder)
         self._busy[future] = child
         return future
+
+    def has_begun(self, future: Future[Files | None]) -> bool:
+        """Return whether the process of a run has started."""
+        return future not in self._busy or self._busy[future].number is not None
+
+    def give_up(self, future: Future[Files | None]) -> None:
+        """Kill the process of a run, and those that it has started."""
+        child = self._busy.pop(future, None)
+        if child is not None:
+            child.kill()
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
@@ -155,7 +176,8 @@ class LocalProcesses:
             while wait(self._busy, timeout=_LOOK_PERIOD_S).not_done:
                 # A full pipe would block a process before the end of its round.
                 self.progress()
-            for child in children:
+            self._collect()
+            for child in self._idle:
                 child.pool.shutdown(wait=True)
         finally:
             for child in children:
@@ -166,6 +188,10 @@ class _Child:
     """Process that makes runs, with a pipe from it and one to it."""
 
     def __init__(self, context: SpawnContext) -> None:
+        self.number: int | None = None
+        """Number of the process, once it has started."""
+        self.has_own_code = False
+        """True if it calls or has called code of the user's own."""
         self._told, told = context.Pipe(duplex=False)
         asked, self._asked = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(
@@ -178,15 +204,20 @@ class _Child:
         Raises:
             BrokenProcessPool: the process is dead.
         """
+        self.has_own_code = self.has_own_code or bool(order.plugins)
         with _without_ctrl_c():
             return self.pool.submit(_into_folder, order, folder)
 
     def told(self) -> list[RunProgress]:
         """Return what the process has told since the last call."""
-        found = []
+        found: list[RunProgress] = []
         # Messages are shorter than a pipe's atomic write, so a kill leaves no part of one.
         while self._told.poll():
-            found.append(self._told.recv())
+            message = self._told.recv()
+            if isinstance(message, int):
+                self.number = message
+            else:
+                found.append(message)
         return found
 
     def ask_to_end(self) -> None:
@@ -196,6 +227,13 @@ class _Child:
         except OSError:
             # It is dead already.
             return
+
+    def kill(self) -> None:
+        """End the process whatever it does, and those that it has started."""
+        with suppress(ProcessLookupError):
+            if self.number is not None:
+                _kill_group(self.number)
+        self.leave()
 
     def leave(self) -> None:
         """Give the process up: if it is alive, it exits at once."""
@@ -238,6 +276,9 @@ def _begin(told: Connection, asked: Connection) -> None:
     """Initialise a process that makes runs."""
     # Ctrl-C reaches all processes of a terminal; the first one tells the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)  # what it starts ends with it
+    told.send(os.getpid())
     ends = threading.Event()
     _PROCESS[:] = [_Process(told, ends)]
     threading.Thread(target=_listen, args=(asked, ends), daemon=True).start()
@@ -250,7 +291,20 @@ def _listen(asked: Connection, ends: threading.Event) -> None:
             ends.set()
     except (EOFError, OSError):
         # At once: a run survives a kill at any moment.
+        _kill_group(os.getpid())
         os._exit(1)
+
+
+def _kill_group(process: int) -> None:
+    """Kill a process that makes runs, and those that it has started.
+
+    Raises:
+        ProcessLookupError: it is gone.
+    """
+    if hasattr(os, "killpg"):
+        os.killpg(process, signal.SIGKILL)
+    else:
+        os.kill(process, signal.SIGTERM)  # Windows ends it by this
 
 
 def _into_folder(order: RunOrder, folder: Path) -> None:
@@ -264,10 +318,42 @@ def _into_folder(order: RunOrder, folder: Path) -> None:
         tell(scenario, progress)
 
     try:
-        carry_out(order, folder, on_progress=watch)
+        with _output_in(output_of(folder)) if order.plugins else nullcontext():
+            carry_out(order, folder, on_progress=watch)
     except KeyboardInterrupt:
         # The executor takes results alone; the run has saved what it has.
         return
+
+
+def output_of(folder: Path) -> Path:
+    """Return the file with what code of the user's own prints in a run; there is none without."""
+    return folder.parent.with_name("study-output") / f"{folder.name}.txt"
+
+
+@contextmanager
+def _output_in(path: Path) -> Iterator[None]:
+    """Write what this process prints within the block to a file, which replaces an earlier one."""
+    atomic_files.make_folder(path.parent, way_out="choose another place with --home")
+    streams = (sys.stdout, sys.stderr)
+    with atomic_files.one_line_error(path, "cannot be written", "choose another --home"):
+        path.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        target = os.open(path, flags, 0o666)
+    kept = [os.dup(number) for number in (1, 2)]
+    try:
+        for number in (1, 2):
+            os.dup2(target, number)
+        yield
+    finally:
+        for stream in streams:
+            if stream is not None:
+                stream.flush()
+        for number, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, number)
+            os.close(before)
+        os.close(target)
+        if path.stat().st_size == 0:
+            path.unlink()
 
 
 class RemoteTasks:
@@ -285,6 +371,14 @@ class RemoteTasks:
         future: Future[Any] = self._executor.submit(carry_out_and_return, order)
         self._futures.append(future)
         return future
+
+    def has_begun(self, future: Future[Files | None]) -> bool:
+        """Return whether the executor says so."""
+        return future.running()
+
+    def give_up(self, future: Future[Files | None]) -> None:
+        """Cancel a run; an executor cannot end one that has begun, which keeps its place."""
+        future.cancel()
 
     def progress(self) -> list[RunProgress]:
         """Return nothing: an executor tells no progress of its tasks."""

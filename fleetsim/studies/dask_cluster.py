@@ -19,6 +19,7 @@ import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
@@ -57,6 +58,8 @@ class DaskCluster:
         self._executor = client.get_executor(pure=False)
         self._busy: dict[Future[Files | None], str] = {}
         """Keys of the runs under way."""
+        self._begun: dict[str, str] = {}
+        """Workers of the runs that have begun, by key."""
         self._workers: set[str] = set()
         """Workers whose versions are known to fit."""
         self._num_workers = self._num_looks = 0
@@ -79,6 +82,20 @@ class DaskCluster:
         self._busy[future] = order.key
         return future
 
+    def has_begun(self, future: Future[Files | None]) -> bool:
+        """Return whether a worker has told that it carries a run out."""
+        return self._busy.get(future) in self._begun
+
+    def give_up(self, future: Future[Files | None]) -> None:
+        """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one."""
+        key = self._busy.pop(future, "")
+        future.cancel()
+        worker = self._begun.pop(key, None)
+        if worker is not None:
+            # Threads cannot be interrupted, and the next run would wait for this one.
+            with suppress(ValueError):  # there is no nanny
+                self._client.restart_workers([worker], raise_for_error=False)
+
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call.
 
@@ -90,7 +107,10 @@ class DaskCluster:
         self._num_looks += 1
         if self._num_looks % _LOOK_CALLS == 0:
             self.look_at_workers()
-        found = [RunProgress(*self._told.get()) for _ in range(self._told.qsize())]
+        messages = [self._told.get() for _ in range(self._told.qsize())]
+        # That a run has begun, or its progress.
+        self._begun |= dict(filter(_is_begin, messages))
+        found = [RunProgress(*message) for message in messages if not _is_begin(message)]
         keys = set(self._busy.values())
         return [told for told in found if told.key in keys]
 
@@ -157,6 +177,11 @@ class DaskCluster:
         """Cancel the runs that are not complete, and leave the cluster as it was."""
         self._executor.shutdown(wait=False)
         self._client.close()
+
+
+def _is_begin(message: Sequence[Any]) -> bool:
+    """Return whether a message is that a run has begun: its key and its worker."""
+    return len(message) == 2
 
 
 def connect(address: str) -> DaskCluster:
@@ -281,6 +306,7 @@ def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) 
     if says is not None:
         raise DataError(f"worker {worker.address} {says}")
     key = worker.get_current_task()
+    worker.log_event(topic, [order.key, worker.address])
     tell = Teller(order.key, lambda told: worker.log_event(topic, list(told)))
 
     def watch(scenario: Scenario, progress: Progress) -> None:

@@ -20,7 +20,7 @@ from fleetsim.quoting import one_line
 from fleetsim.record.run_folder import RunIsBusyError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.advice import for_study
-from fleetsim.studies.backends import Backend, Files, RunProgress
+from fleetsim.studies.backends import Backend, Files, RunProgress, output_of
 from fleetsim.studies.run_order import order_of, receive
 from fleetsim.studies.run_store import RunStore, SetAside
 from fleetsim.studies.study import PlannedRun, Study
@@ -81,12 +81,15 @@ def execute(
     watcher: Watcher,
     *,
     on_finished: Callable[[Run], None] = lambda run: None,
+    timeout_s: float | None = None,
 ) -> Execution:
     """Carry out the runs of a study that are not complete.
 
     A run that fails is repeated once, after all others have begun. Its second failure is on record
-    in the study's folder, and the other runs go on. The folder of a damaged run is renamed, and the
-    run carried out again. Another process may execute another study with the same runs.
+    in the study's folder, and the other runs go on. A run that takes longer than `timeout_s`
+    of host time in one attempt is ended, and has failed; what it has saved is kept. The folder of a
+    damaged run is renamed, and the run carried out again. Another process may execute another study
+    with the same runs.
 
     Raises:
         DataError: another process executes the study, its folder cannot be written, or a cluster
@@ -109,7 +112,7 @@ def execute(
                 watcher.set_aside(runs[key], found)
             for key, reason in failures.items():
                 watcher.failed(runs[key], reason, is_final=True)
-            under_way = _UnderWay(store, backend, watcher, failures, on_finished)
+            under_way = _UnderWay(store, backend, watcher, failures, on_finished, timeout_s)
             under_way.carry_out([planned for planned in missing if planned.key not in failures])
         except KeyboardInterrupt:
             if backend.shares_disk:
@@ -157,6 +160,7 @@ class _UnderWay:
         watcher: Watcher,
         failures: dict[str, str],
         on_finished: Callable[[Run], None],
+        timeout_s: float | None,
     ) -> None:
         self._store, self._backend, self._watcher = store, backend, watcher
         self._failures, self._on_finished = failures, on_finished
@@ -164,6 +168,12 @@ class _UnderWay:
         self._running: dict[Future[Files | None], PlannedRun] = {}
         self._elsewhere: list[PlannedRun] = []
         self._attempts: Counter[str] = Counter()
+        self._timeout_s = timeout_s
+        self._begun_s: dict[Future[Files | None], float] = {}
+        """Host time at which a run under way was first seen to have begun."""
+        self._last_s = time.monotonic()
+        """Host time at which a run last began or ended."""
+        self._has_given_up = False
         self.num_taken = 0
 
     def carry_out(self, missing: Sequence[PlannedRun]) -> None:
@@ -181,6 +191,8 @@ class _UnderWay:
             self._watcher.progress(self._backend.progress())
             for future in ended:
                 self._end(future)
+            if self._timeout_s is not None:
+                self._end_overdue(self._timeout_s)
             left = [planned for planned in self._elsewhere if not self._store.is_busy(planned)]
             self._elsewhere = [planned for planned in self._elsewhere if planned not in left]
             self._waiting.extendleft(left)
@@ -196,6 +208,34 @@ class _UnderWay:
             self._watcher.started(planned)
             self._running[_submitted(planned, self._store, self._backend)] = planned
 
+    def _end_overdue(self, timeout_s: float) -> None:
+        """Give up the runs that take too long, and those for which no place is left."""
+        now_s = time.monotonic()
+        for future, planned in list(self._running.items()):
+            if future.done():
+                continue
+            if future not in self._begun_s and self._backend.has_begun(future):
+                self._begun_s[future] = self._last_s = now_s
+            begun_s = self._begun_s.get(future)
+            if begun_s is not None and now_s - begun_s > timeout_s:
+                reason = f"took longer than --timeout {timeout_s:g} s, and was ended"
+                self._has_given_up = True
+            elif begun_s is None and self._has_given_up and now_s - self._last_s > timeout_s:
+                reason = "did not begin: its executor still has the runs that took too long"
+            else:
+                continue
+            self._backend.give_up(future)
+            del self._running[future]
+            self._fail(planned, reason)
+
+    def _fail(self, planned: PlannedRun, reason: str) -> None:
+        """Put a failure on record."""
+        path = output_of(self._store.folder(planned))
+        if path.is_file() and path.stat().st_size:
+            reason = f"{reason}; what it printed is in {path}"
+        self._watcher.failed(planned, reason, is_final=True)
+        self._failures[planned.key] = reason
+
     def _leave(self, planned: PlannedRun) -> None:
         """Leave a run to the process that writes it."""
         self._elsewhere.append(planned)
@@ -203,6 +243,7 @@ class _UnderWay:
 
     def _end(self, future: Future[Files | None]) -> None:
         planned = self._running.pop(future)
+        self._last_s = time.monotonic()
         try:
             reason = _failure(future, planned, self._store)
         except RunIsBusyError:
@@ -213,11 +254,10 @@ class _UnderWay:
         if reason is None:
             self._finish(planned)
             return
-        is_final = self._attempts[planned.key] >= MOST_ATTEMPTS
-        self._watcher.failed(planned, reason, is_final=is_final)
-        if is_final:
-            self._failures[planned.key] = reason
+        if self._attempts[planned.key] >= MOST_ATTEMPTS:
+            self._fail(planned, reason)
         else:
+            self._watcher.failed(planned, reason, is_final=False)
             self._waiting.append(planned)
 
     def _finish(self, planned: PlannedRun) -> None:
@@ -251,15 +291,18 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
         if store.status(planned) == "done":
             return None
     except BrokenProcessPool:
+        own = " or was ended by its plug-in" if planned.scenario.plugins else ""
         return (
-            "its process was killed, as the system does when memory is short; run fewer at a time"
-            " with --jobs, or lower the fleet, the model or the data set"
+            f"its process was killed, as the system does when memory is short{own}; run fewer at a"
+            " time with --jobs, or lower the fleet, the model or the data set"
         )
     except RunIsBusyError:
         raise
     except CancelledError:
         return "its executor has cancelled it"
-    except Exception as fault:  # whatever a run raised is its reason; the others go on
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # whatever a run raised is its reason; the others go on
         name = "" if isinstance(fault, FleetsimError) else f"{type(fault).__name__}: "
         return for_study(one_line(f"{name}{fault}"))
     return "its process was ended before the run was complete"

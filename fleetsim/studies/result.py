@@ -209,6 +209,7 @@ def study(
     home: str | Path = HOME,
     jobs: int | None = None,
     executor: Executor | None = None,
+    timeout_s: float | None = None,
     progress: bool | None = None,
     watcher: Watcher | None = None,
     on_line: Callable[[str], None] | None = None,
@@ -225,6 +226,8 @@ def study(
         jobs: runs at a time on this machine, one process each; None: as many as cores.
         executor: any executor that carries out the runs instead, such as that of a Dask cluster; it
             shares nothing with this process.
+        timeout_s: host time in which an attempt at a run must end; otherwise it has failed, and the
+            others go on. An executor's worker is not freed from such a run. None: no limit.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless `watcher` or `on_line` is given.
         watcher: display of the progress.
@@ -252,5 +255,5 @@ def study(
         interruptible("complete runs are kept; call it again for the others"),
         watch_from_python(is_forced=progress is True, is_shown=is_shown) as display,
     ):
-        execute(loaded, store, backend, watcher or display)
+        execute(loaded, store, backend, watcher or display, timeout_s=timeout_s)
     return StudyResult(loaded, Path(home))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.own_code import kept_environment
 from fleetsim.plugins import Plugin, load_plugins
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
@@ -113,7 +114,11 @@ def carry_out(
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
 
-    with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
+    with (
+        _ONE_AT_A_TIME,
+        kept_environment(),
+        tempfile.TemporaryDirectory(prefix="fleetsim-") as home,
+    ):
         scenario = _scenario(order, Path(home))
         atomic_files.make_folder(folder.parent, way_out="choose another place with --home")
 
