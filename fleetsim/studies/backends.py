@@ -278,6 +278,9 @@ def _begin(told: Connection, asked: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)  # what it starts ends with it
+    # Loads torch, which takes longer on some machines than a run may.
+    import fleetsim.simulate  # noqa: F401, PLC0415
+
     told.send(os.getpid())
     ends = threading.Event()
     _PROCESS[:] = [_Process(told, ends)]
