@@ -43,7 +43,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fleetsim.host import numerics
+from fleetsim.host import numerics, turns
 
 if TYPE_CHECKING:
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
@@ -97,7 +97,9 @@ if not TYPE_CHECKING:  # or type checkers would take any name for one of this mo
         """Import a public name when it is first used."""
         if name not in _HOMES:
             raise AttributeError(f"module 'fleetsim' has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        # Imported libraries draw random numbers and set variables of theirs.
+        with turns.unmoved():
+            return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.host.notebook import interruptible
+from fleetsim.host.turns import Environment, as_the_caller, turn
+from fleetsim.learning.global_generators import GlobalGenerators
+from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.plugins import PluginNames, given_plugin, load_plugins
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
 
 
+@turn(Environment, GlobalGenerators, TorchSettings)
 def run(
     scenario: str | Path | Mapping[str, Any] | Scenario,
     overrides: Overrides = (),
@@ -113,6 +117,10 @@ def run(
         TypeError: a keyword is no argument and names no key of a scenario.
     """
     changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=run)
+    if on_progress is not None:
+        on_progress = as_the_caller()(on_progress)
+    if on_note is not None:
+        on_note = as_the_caller()(on_note)
     given = {
         "selector": selector,
         "aggregator": aggregator,

@@ -27,10 +27,12 @@ from fleetsim.flower.client_nodes import ClientNodes, errors_of_app
 from fleetsim.flower.grid import flower_grid
 from fleetsim.flower.message_server import MessageServer, RunStopped
 from fleetsim.flower.server_app import on_virtual_clock
-from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
-from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch, resolve
+from fleetsim.host.turns import turn
+from fleetsim.learning.global_generators import GlobalGenerators, addressed
+from fleetsim.learning.kernels.cpu.numerical_platform import resolve
+from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.record.checkpoint import FOLDER
 from fleetsim.record.identity import FlowerRecord, RunIdentity
 from fleetsim.record.manifest import (
@@ -57,7 +59,7 @@ WITHOUT_EFFECT = (
 
 
 @terminable()
-@one_blas_thread()
+@turn(GlobalGenerators, TorchSettings, OneBlasThread)
 def run(
     app_folder: str | Path,
     scenario: Scenario,
@@ -95,7 +97,6 @@ def run(
             "server.interruption.kind = 'partial': a Flower app hands in whole replies alone; use"
             " lose or resume"
         )
-    configure_torch()
     versions.set_task_identity()
     logging.getLogger("flwr").setLevel(logging.INFO if shows_log else logging.WARNING)
     size = scenario.fleet.size

@@ -6,6 +6,7 @@
 - `unpacking`: limit of the size of unpacked files.
 - `memory`: memory that this process may use.
 - `numerics`: numerical modes: fastest, or equal on all processors.
+- `turns`: turns of runs in the threads of one process.
 - `spawning`: processes that do not import the program that started them.
 - `termination`: SIGTERM as an exception.
 - `notebook`: notebook in which this process computes.

@@ -117,14 +117,34 @@ def require_settled() -> None:
         )
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Limit the loaded BLAS libraries to one thread within the block.
+class OneBlasThread:
+    """Limit of the loaded BLAS libraries to one thread, see `fleetsim.host.turns`.
 
     On several threads OpenBLAS sums in another order. The number of cores would then change the
     last bits of dot products of more than 10,000 numbers and of matrix products.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - light commands need none
 
-    with threadpool_limits(limits=1, user_api="blas"):
+    def __init__(self) -> None:
+        """Find the loaded libraries."""
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - light commands need none
+
+        self._libraries = ThreadpoolController()
+
+    def take(self) -> None:
+        """Set the limit."""
+        self._limit = self._libraries.limit(limits=1, user_api="blas")
+
+    def give_back(self) -> None:
+        """Set the number of threads that was set before."""
+        self._limit.restore_original_limits()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit the loaded BLAS libraries to one thread within the block."""
+    limit = OneBlasThread()
+    limit.take()
+    try:
         yield
+    finally:
+        limit.give_back()

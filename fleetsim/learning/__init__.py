@@ -1,6 +1,7 @@
 """Learning task of a scenario: data, partition, model, local training and aggregation.
 
 - `global_generators`: global random generators around code of the user's own.
+- `torch_settings`: torch's settings of a run, and the caller's around it.
 - `data`: data sets.
 - `partition`: assignment of training samples to clients.
 - `models`: networks, flat vector of their weights, and cost.

@@ -50,6 +50,20 @@ class Watch:
         return list(dict.fromkeys(name.partition(" ")[0] for name in moved))
 
 
+class GlobalGenerators:
+    """The caller's states of the global generators, which a run leaves; see `host.turns`."""
+
+    def take(self) -> None:
+        """Note the present states; of CUDA's generators if CUDA is used."""
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        self._before = _states(on_cuda=cuda is not None and cuda.is_initialized())
+
+    def give_back(self) -> None:
+        """Set the noted states."""
+        _restore(self._before)
+
+
 @contextmanager
 def restored(*, on_cuda: bool = False) -> Iterator[None]:
     """Restore the global generators at the end of the block; `on_cuda` CUDA's, too."""
@@ -57,13 +71,7 @@ def restored(*, on_cuda: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(before["random"])
-        np.random.set_state(before["numpy"])  # noqa: NPY002
-        torch = sys.modules.get("torch")
-        if torch is not None and "torch" in before:
-            torch.default_generator.set_state(before["torch"])
-        if torch is not None and on_cuda:
-            torch.cuda.set_rng_state_all(before["torch on cuda"])
+        _restore(before)
 
 
 def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
@@ -121,6 +129,17 @@ def _states(*, on_cuda: bool) -> dict[str, Any]:
     states["numpy"] = np.random.get_state()  # noqa: NPY002
     states["random"] = random.getstate()
     return states
+
+
+def _restore(states: dict[str, Any]) -> None:
+    """Set the states of global generators by name."""
+    random.setstate(states["random"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is not None and "torch" in states:
+        torch.default_generator.set_state(states["torch"])
+    if torch is not None and "torch on cuda" in states:
+        torch.cuda.set_rng_state_all(states["torch on cuda"])
 
 
 def _is_same(one: Any, two: Any) -> bool:

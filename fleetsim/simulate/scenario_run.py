@@ -19,12 +19,15 @@ from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.fleet.population import build_fleet
-from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.own_code import kept_environment
 from fleetsim.host.termination import terminable
+from fleetsim.host.turns import turn
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.global_generators import GlobalGenerators
+from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.plugins.trackers import trackers_among
 from fleetsim.record.manifest import PlatformRecord
@@ -48,7 +51,7 @@ from fleetsim.trackers.following import Following
 
 
 @terminable()
-@one_blas_thread()
+@turn(GlobalGenerators, TorchSettings, OneBlasThread)
 @kept_environment()
 def run(
     scenario: Scenario,

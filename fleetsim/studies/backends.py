@@ -7,6 +7,7 @@ only orders and finished tables travel.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from fleetsim.contracts import Progress
+from fleetsim.errors import ScenarioError
 from fleetsim.host.spawning import FreshContext
 from fleetsim.progress import fraction_done
 from fleetsim.record import atomic_files
@@ -114,6 +116,11 @@ class LocalProcesses:
     shares_disk = True
 
     def __init__(self, jobs: int) -> None:
+        if multiprocessing.current_process().daemon:
+            raise ScenarioError(
+                "this process is a daemon, as those of multiprocessing.Pool are, and may not start"
+                " the processes of a study; use concurrent.futures.ProcessPoolExecutor"
+            )
         # Spawned, not forked: torch has threads.
         self._context = FreshContext()
         self._jobs = jobs

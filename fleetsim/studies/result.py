@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
 from fleetsim.host.notebook import interruptible
+from fleetsim.host.turns import Environment, turn
+from fleetsim.learning.global_generators import GlobalGenerators
+from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.plugins import PluginNames
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
@@ -241,7 +244,9 @@ def study(
         TypeError: a keyword is no argument and names no key of a study file.
     """
     changes = changes_of(overrides_, keys, keys=StudySettings.model_fields, call=study)
-    loaded = load_study(path, changes, plugin=plugin)
+    # Not for the runs: an executor of threads makes them in turns of their own.
+    with turn(Environment, GlobalGenerators, TorchSettings):
+        loaded = load_study(path, changes, plugin=plugin)
     backend: Backend
     if executor is None:
         backend = LocalProcesses(jobs or os.cpu_count() or 1)

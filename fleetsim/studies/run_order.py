@@ -10,7 +10,6 @@ import hashlib
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from pathlib import Path
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.own_code import kept_environment
+from fleetsim.host.turns import turn
 from fleetsim.plugins import Plugin, load_plugins
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
@@ -38,8 +38,6 @@ from fleetsim.studies.study import PlannedRun, require_planned
 
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
 """Files of a finished run that come back; the manifest, which declares it done, is the last."""
-_ONE_AT_A_TIME = threading.Lock()
-"""Held by a run, because torch's settings and imported plug-ins belong to the whole process."""
 _PLACED: dict[str, str] = {}
 """Folders of the plug-ins that have travelled to this process, by module."""
 
@@ -114,8 +112,9 @@ def carry_out(
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
 
+    # Imported plug-ins belong to the whole process, too.
     with (
-        _ONE_AT_A_TIME,
+        turn(),
         kept_environment(),
         tempfile.TemporaryDirectory(prefix="fleetsim-") as home,
     ):

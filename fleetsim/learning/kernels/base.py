@@ -27,11 +27,11 @@ from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.batches import Length, StackJob
 from fleetsim.learning.kernels.cpu.gemm import onednn
-from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.quoting import quoted
 
 ServerSet = Literal["test", "validation"]

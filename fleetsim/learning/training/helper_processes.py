@@ -22,7 +22,7 @@ from typing import Any
 
 from fleetsim.errors import FleetsimError, PluginError, TrainingError
 from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
+from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.learning.training.ipc import packed, receive, send, unpacked
 
 

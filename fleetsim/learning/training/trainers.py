@@ -7,6 +7,7 @@ process, a `Pool` assigns them to processes.
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,10 +34,11 @@ class DataTrainer(PendingJobs):
         Args:
             kernel: kernel that computes the jobs.
             workers: number of processes, this one included; changes the time alone. None: one for
-                every core that this process may use, or this one alone with a cuda device.
+                every core that this process may use; this one alone with a cuda device, and in a
+                daemon, which may start none.
 
         Raises:
-            ScenarioError: several processes would share a cuda device.
+            ScenarioError: several processes would share a cuda device, or this one is a daemon.
         """
         super().__init__(kernel.num_samples)
         if not kernel.is_on_cpu:
@@ -44,6 +46,14 @@ class DataTrainer(PendingJobs):
                 raise ScenarioError(
                     f"--workers: {workers} processes cannot share --torch-device cuda; leave"
                     " --workers out"
+                )
+            workers = 1
+        if multiprocessing.current_process().daemon:
+            if workers not in (None, 1):
+                raise ScenarioError(
+                    f"--workers: {workers}: this process is a daemon, as those of"
+                    " multiprocessing.Pool are, and may start no others; leave workers out, or use"
+                    " concurrent.futures.ProcessPoolExecutor"
                 )
             workers = 1
         self._kernel = kernel

@@ -7,6 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fleetsim.host.turns import Environment, turn
+from fleetsim.learning.global_generators import GlobalGenerators
+from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.plugins import identity
 from fleetsim.plugins.conformance.watched_calls import WatchedCalls
 from fleetsim.plugins.kinds import kind_named, kind_of
@@ -17,6 +20,7 @@ from fleetsim.schema import overrides
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 
 
+@turn(Environment, GlobalGenerators, TorchSettings)
 def check_plugin(
     plugin: Any, kind: str | None = None, *, settings: Overrides | Mapping[str, Any] = ()
 ) -> str:
@@ -40,7 +44,9 @@ def check_plugin(
     found = _found(plugin, kind)
     made_with = _settings(found, settings)
     calls = WatchedCalls(found.said)
-    found.kind.check(lambda: calls.watched("making it", lambda: found.build(made_with)), calls)
+    # Once more: its module may have imported torch.
+    with turn(TorchSettings):
+        found.kind.check(lambda: calls.watched("making it", lambda: found.build(made_with)), calls)
     return found.kind.name
 
 

@@ -91,17 +91,6 @@ def forms_of(cpuinfo: str) -> Forms:
     )
 
 
-def configure_torch() -> None:
-    """Set torch to the mode of this process; called in every process that computes.
-
-    Sums over several threads have another order, so torch uses one thread.
-    """
-    torch.set_num_threads(1)
-    if not forms().has_onednn:
-        torch.backends.mkldnn.set_flags(False)  # type: ignore[no-untyped-call]
-        torch.backends.nnpack.set_flags(False)  # type: ignore[no-untyped-call]
-
-
 def require_portable(*, torch_device: str) -> None:
     """Check that the portable mode is in effect, if it is chosen.
 

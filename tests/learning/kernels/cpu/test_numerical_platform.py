@@ -142,8 +142,8 @@ from types import SimpleNamespace
 
 def ask(queue):
     import torch
-    from fleetsim.learning.kernels.cpu import numerical_platform
-    numerical_platform.configure_torch()
+    from fleetsim.learning.torch_settings import configure_torch
+    configure_torch()
     queue.put((torch.backends.cpu.get_cpu_capability(), torch.backends.mkldnn.enabled))
 
 if __name__ == "__main__":
