@@ -70,8 +70,12 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
                 for profile in profiles.values()
                 if profile.wired is None
             ]
-        too_loud = [fault for radio in radios if (fault := channel.tx_power_fault(radio))]
-        found += [(("fleet", "channel", "tx_power_dbm"), fault) for fault in too_loud[:1]]
+        for of_key, fault_of in (
+            ("tx_power_dbm", channel.tx_power_fault),
+            ("outage_bit_per_s_per_hz", channel.outage_fault),
+        ):
+            faults = [fault for radio in radios if (fault := fault_of(radio))]
+            found += [(("fleet", "channel", of_key), fault) for fault in faults[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # In a fleet of boards the default has no effect, and a resolved scenario names it.
     if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:

@@ -21,6 +21,7 @@ from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.network.channels.blocks import BlockSettings
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
@@ -159,12 +160,19 @@ class Scenario(Settings):
 
     @property
     def clients_hash(self) -> str:
-        """SHA-256 of who the clients are: fleet, data and partition, with their seed."""
-        task = self.task.stated()
+        """SHA-256 of who the clients are: fleet, data and partition, with their seed.
+
+        Without the law of their rates (`fleet.channel.rate`): it changes what their links carry,
+        not who they are, and weights learned before the law was a key hold on.
+        """
+        task, channel, fleet = self.task.stated(), self.fleet.channel, self.fleet
+        if isinstance(channel, BlockSettings) and channel.rate is not None:
+            channel = channel.model_copy(update={"rate": None})
+            fleet = fleet.model_copy(update={"channel": channel})
         parts = [key for key in task if key not in _NOT_OF_CLIENTS]
         who = {
             "defaults": DEFAULTS_VERSION,
-            "fleet": {**self.fleet.stated(), "seed": self.clients_seed},
+            "fleet": {**fleet.stated(), "seed": self.clients_seed},
             "task": {key: task[key] for key in parts},
             "validation_fraction": self.evaluate.validation_fraction,
         }

@@ -74,9 +74,10 @@ _LIMITS = """\
 - **Memory that is free** on phones: no data. The `autograd` engine was compared with torch on a
   desktop CPU only.
 - **The channel in the field.** The code follows its laws. It is assumed that a given place fades by
-  them, that blocks are independent, and that 128.1 + 37.6 log10(d) holds there. Defaults give the
-  median of one US operator for the uplink and a quarter of it for the downlink
-  ([channel](models/channel.md)).
+  them, that blocks are independent, and that 128.1 + 37.6 log10(d) holds there. Defaults give
+  five eighths of one US operator's median for the uplink and a fifth of it for the downlink
+  ([channel](models/channel.md)). Thresholds of modulation and coding are one receiver's; those of
+  two others lie up to 3 dB below and 4 dB above, and receive antennas are not counted.
 - **Transfers in the field**: TCP was timed over a link without losses or other traffic. Round-trip
   times of Wi-Fi and cables are inferred.
 - **People** of the bundled traces are generated. Published traces are counted correctly; it is not

@@ -67,6 +67,15 @@ def test_another_value_changes_the_hash_of_what_it_belongs_to():
     assert selector.clients_hash == model.clients_hash == plain.clients_hash
 
 
+def test_the_law_of_rates_changes_a_run_but_not_who_the_clients_are():
+    plain = fleetsim.load("quickstart")
+    shannon = fleetsim.load("quickstart", "fleet.channel.rate=shannon")
+    other = fleetsim.load("quickstart", ["fleet.channel.rate=shannon", "fleet.channel.block_s=2"])
+
+    assert shannon.definition_hash != plain.definition_hash
+    assert shannon.clients_hash == plain.clients_hash != other.clients_hash
+
+
 def test_the_saving_of_a_run_is_no_part_of_its_definition():
     often = fleetsim.load("quickstart", "checkpoint.every_rounds=1")
 

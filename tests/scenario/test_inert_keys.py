@@ -52,6 +52,7 @@ CHANNEL_KEYS = {
     "bandwidth_hz": "1.0e6",
     "up_bandwidth_hz": "1.0e6",
     "fading": "none",
+    "rate": "shannon",
     "snr_gap_db": "3",
     "max_bit_per_s_per_hz": "5",
     "outage_bit_per_s_per_hz": "0.1",
@@ -197,6 +198,12 @@ EXAMPLES = {
         for kind, keys in LINK_KEYS.items()
         for key, value in keys.items()
     },
+    "BlockSettings.overhead_fraction": inert(
+        "fleet.channel.overhead_fraction=0.2", "fleet.channel={kind: fading, rate: shannon}"
+    ),
+    "BlockSettings.up_overhead_fraction": inert(
+        "fleet.channel.up_overhead_fraction=0.2", "fleet.channel={kind: normalised}"
+    ),
     "BlockSettings.rician_k": inert(
         "fleet.channel={kind: normalised, fading: rician, rician_k: 3}", VMS
     ),

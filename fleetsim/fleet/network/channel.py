@@ -191,15 +191,15 @@ class Channel:
         fixed_bit_per_s: FloatArray,
         on_wifi: BoolArray | None,
     ) -> FloatArray:
-        """`fixed_bit_per_s` [n] without the limits of the modem in a cell that does not fade."""
+        """`fixed_bit_per_s` [n], in a cell that does not fade the signal as `Band` takes it."""
         if self.cell is None:
             return fixed_bit_per_s
         snr = self.cell.snr[ROW[direction], clients]
         is_in_cell = ~np.isnan(fixed_bit_per_s) & ~np.isnan(snr)
         if on_wifi is not None:
             is_in_cell &= ~on_wifi
-        carried = self.cell.modem.band_bit_per_s(direction, snr)
-        return np.where(is_in_cell, carried, fixed_bit_per_s)
+        signal_bit_per_s = self.cell.modem.signal_bit_per_s(direction, snr)
+        return np.where(is_in_cell, signal_bit_per_s, fixed_bit_per_s)
 
     def _check(self, client: int, t_s: float = 0.0) -> None:
         self._check_all(np.array([client]), np.array([t_s]), np.ones(1))

@@ -28,8 +28,9 @@ from fleetsim.fleet.network.wireless.fading import (
     Rayleigh,
     Rician,
 )
+from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
 from fleetsim.fleet.network.wireless.rate import Modem
-from fleetsim.schema.effects import CELLULAR, all_of, beside, by_key
+from fleetsim.schema.effects import CELLULAR, ActsIf, all_of, beside, by_key
 from fleetsim.units import db_to_ratio
 
 _MAX_BLOCKS: Final = 10_000_000
@@ -38,7 +39,14 @@ _MAX_BLOCKS: Final = 10_000_000
 BandwidthHz = Annotated[float, Field(ge=1e3, le=1e11)]
 RatioDb = Annotated[float, Field(ge=-100.0, le=100.0)]
 DistanceM = Annotated[float, Field(ge=1.0, le=1e5)]
+Overhead = Annotated[float, Field(ge=0.0, le=0.9)]
 MostPerHz = Annotated[float, Field(ge=1e-6, le=100.0)] | Literal["modem"] | None
+
+_STEPS = ActsIf(
+    lambda own, _: own.has_steps(True),
+    "the rate is Shannon's",
+    "set rate: nr-64qam",
+)
 
 
 class BlockSettings(TransferSettings):
@@ -51,6 +59,9 @@ class BlockSettings(TransferSettings):
         rician_k=CELLULAR,
         nakagami_m=CELLULAR,
         block_s=all_of(CELLULAR, beside("fading", "rayleigh", "rician", "nakagami")),
+        rate=CELLULAR,
+        overhead_fraction=all_of(CELLULAR, _STEPS),
+        up_overhead_fraction=all_of(CELLULAR, _STEPS),
         snr_gap_db=CELLULAR,
         max_bit_per_s_per_hz=CELLULAR,
         outage_bit_per_s_per_hz=CELLULAR,
@@ -71,11 +82,19 @@ class BlockSettings(TransferSettings):
     """Shape: 0.5 fades most, 1 is rayleigh, a large one hardly fades; of `nakagami`."""
     block_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 1.0
     """Length of the blocks in which the gain stays the same (coherence time)."""
+    rate: Literal["nr-64qam", "shannon"] | None = None
+    """Rate by the signal-to-noise ratio. nr-64qam: steps of modulation and coding of 5G NR, up to
+    64QAM; shannon: the capacity of the band, which no modem reaches; null: nr-64qam if
+    `max_bit_per_s_per_hz` is modem, otherwise shannon."""
+    overhead_fraction: Overhead = 0.14
+    """Part of the downlink that pilots and control take, with nr-64qam."""
+    up_overhead_fraction: Overhead = 0.08
+    """Part of the uplink that pilots and control take, with nr-64qam."""
     snr_gap_db: Annotated[float, Field(ge=0.0, le=30.0)] = 0.0
-    """Additional signal that the modems need, compared with Shannon's rate."""
+    """Additional signal that the modems need, compared with `rate`."""
     max_bit_per_s_per_hz: MostPerHz = None
     """Highest rate of the modems per hertz of bandwidth. modem: that of `metered_radio`, per hertz
-    and in total; null: as fast as the signal allows (Shannon)."""
+    and in total; null: as fast as signal and `rate` allow."""
     outage_bit_per_s_per_hz: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     """Rate per hertz below which a block carries nothing; its bits move in later blocks."""
 
@@ -144,19 +163,50 @@ class BlockSettings(TransferSettings):
     def _modem(self, radio: RadioProfile | None) -> Modem:
         up_hz = self.bandwidth_hz if self.up_bandwidth_hz is None else self.up_bandwidth_hz
         cap = self.max_bit_per_s_per_hz
+        has_steps = self.has_steps(radio is not None)
         most_bit_per_s = (math.inf, math.inf)
         if cap == "modem":
             cap = None
             if radio is not None:
                 cap = radio.max_bit_per_s_per_hz
                 most_bit_per_s = (radio.max_down_bit_per_s, radio.max_up_bit_per_s)
+        gap, most_per_hz = db_to_ratio(self.snr_gap_db), math.inf if cap is None else cap
         return Modem(
             bandwidth_hz=(self.bandwidth_hz, up_hz),
-            gap=db_to_ratio(self.snr_gap_db),
-            cap_bit_per_s_per_hz=math.inf if cap is None else cap,
+            gap=gap,
+            cap_bit_per_s_per_hz=most_per_hz,
             most_bit_per_s=most_bit_per_s,
             outage_bit_per_s_per_hz=self.outage_bit_per_s_per_hz,
+            modulations=self._steps(most_per_hz, gap) if has_steps else None,
         )
+
+    def outage_fault(self, radio: RadioProfile) -> str | None:
+        """Return what is wrong with the outage if the radio is slower; None if it is not."""
+        modem = self._modem(radio)
+        fastest = [modem.cap_bit_per_s_per_hz]
+        fastest += [float(steps.bit_per_s_per_hz[-1]) for steps in modem.modulations or ()]
+        if radio.network != "cellular" or self.outage_bit_per_s_per_hz <= min(fastest):
+            return None
+        return (
+            f"is above {min(fastest):.5g}, the fastest rate of radio {radio.name!r} here, so that"
+            " nothing gets through; lower it"
+        )
+
+    def _steps(self, most_per_hz: float, gap: float) -> tuple[Modulations, Modulations]:
+        return (
+            nr_64qam(self.overhead_fraction, most_per_hz, gap),
+            nr_64qam(self.up_overhead_fraction, most_per_hz, gap),
+        )
+
+    def has_steps(self, has_modem: bool) -> bool:
+        """Return whether rates follow steps of modulation and coding.
+
+        Args:
+            has_modem: the cellular radio has a modem that is known.
+        """
+        if self.rate is not None:
+            return self.rate == "nr-64qam"
+        return has_modem and self.max_bit_per_s_per_hz == "modem"
 
     def _law(self) -> Law:
         if self.rician_k is not None:

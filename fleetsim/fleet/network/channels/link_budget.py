@@ -41,7 +41,7 @@ class FadingSettings(PlacedSettings):
     kind: Literal["fading"] = "fading"
     max_bit_per_s_per_hz: MostPerHz = "modem"
     """Highest rate of the modems per hertz of bandwidth. modem: that of `metered_radio`, per hertz
-    and in total; null: as fast as the signal allows (Shannon)."""
+    and in total; null: as fast as signal and `rate` allow."""
     tx_power_dbm: Annotated[float, Field(ge=MIN_TX_POWER_DBM, le=MAX_CELLULAR_TX_POWER_DBM)] = 23.0
     """Transmit power of a client, at most that of its radio: 23 dBm in power class 3, which phones
     have, 26 in class 2. Its amplifier draws more than it emits."""

@@ -78,3 +78,7 @@ class TransferSettings(Settings):
     def tx_power_fault(self, radio: RadioProfile) -> str | None:
         """Return what is wrong with the transmit power for a radio; None if nothing is."""
         return None
+
+    def outage_fault(self, radio: RadioProfile) -> str | None:
+        """Return what is wrong with the least rate for a radio; None if nothing is."""
+        return None

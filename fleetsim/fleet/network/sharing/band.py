@@ -6,7 +6,8 @@ that a client has over the whole band,
     down    r(x) = x R
     up      r(x) = min(x B log2(1 + s / x), c x B),  R = B log2(1 + s)
 
-Below x0 = 180 kHz / B clients take turns on a resource block: r(x) = (x / x0) r(x0). The division
+With steps of modulation and coding both follow from these (`wireless.modulation`). Below
+x0 = 180 kHz / B clients take turns on a resource block: r(x) = (x / x0) r(x0). The division
 is max-min fair in x; docs/models/channel.md (A band) has the reasons. Schedulers that serve clients
 in turn or are proportionally fair give it in the long run (Kushner & Whiting, "Convergence of
 proportional-fair sharing algorithms", 2004; from memory).
@@ -21,9 +22,8 @@ from typing import Final
 import numpy as np
 
 from fleetsim.contracts import FloatArray
+from fleetsim.fleet.network.wireless.modulation import RESOURCE_BLOCK_HZ, Modulations
 
-RESOURCE_BLOCK_HZ: Final = 180e3
-"""Narrowest part of a band: 12 subcarriers of 15 kHz (3GPP TS 36.211)."""
 _MOST_STEPS: Final = 100
 _TOLERANCE: Final = 1e-9
 """Relative step above which Newton's iteration has not converged."""
@@ -38,6 +38,9 @@ class Band:
     """True for the uplink, where a client puts all its power into its own part."""
     most_bit_per_s_per_hz: float = math.inf
     """Rate of the fastest modulation and coding."""
+    modulations: Modulations | None = None
+    """Steps of modulation and coding; None: Shannon's rate. With them the rate over the whole band
+    is that of Shannon in both methods, which stands for the signal."""
 
     def rates_bit_per_s(self, whole_bit_per_s: FloatArray, part: FloatArray) -> FloatArray:
         """Return rates over parts of the band, of clients with these rates over all of it [n].
@@ -47,9 +50,14 @@ class Band:
                 modulation and coding.
             part: part of the band that each has [n], in [0, 1].
         """
+        if self.modulations is not None:
+            snr = self._snr(whole_bit_per_s)
+            if self.is_up:
+                return self.bandwidth_hz * self.modulations.up(snr, part, self._least_part)
+            return self.bandwidth_hz * (self.modulations.down(snr) * part)
         if not self.is_up:
             return np.asarray(whole_bit_per_s * part)
-        snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
+        snr = self._snr(whole_bit_per_s)
         per_hz = np.log1p(snr / np.maximum(part, self._least_part)) / math.log(2.0)
         rate = part * self.bandwidth_hz * np.minimum(per_hz, self.most_bit_per_s_per_hz)
         # Over the whole band a client has exactly its rate.
@@ -62,6 +70,11 @@ class Band:
             whole_bit_per_s: as there.
             rate_bit_per_s: in [0, `whole_bit_per_s`] [n].
         """
+        if self.modulations is not None:
+            snr, per_hz = self._snr(whole_bit_per_s), rate_bit_per_s / self.bandwidth_hz
+            if self.is_up:
+                return self.modulations.up_parts(snr, per_hz, self._least_part)
+            whole_bit_per_s = self.bandwidth_hz * self.modulations.down(snr)
         part = np.zeros(whole_bit_per_s.size)
         np.divide(rate_bit_per_s, whole_bit_per_s, out=part, where=rate_bit_per_s > 0.0)
         if not self.is_up:
@@ -70,6 +83,9 @@ class Band:
         if rows.size:
             part[rows] = self._narrow_parts(whole_bit_per_s[rows], rate_bit_per_s[rows])
         return part
+
+    def _snr(self, whole_bit_per_s: FloatArray) -> FloatArray:
+        return np.asarray(np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz)))
 
     @property
     def _least_part(self) -> float:
@@ -84,7 +100,7 @@ class Band:
         Raises:
             ArithmeticError: the steps did not converge.
         """
-        snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
+        snr = self._snr(whole_bit_per_s)
         least = self._least_part
         block_bit_per_s = self.rates_bit_per_s(whole_bit_per_s, np.full(snr.size, least))
         # Clients with smaller rates take turns on a resource block.

@@ -40,7 +40,8 @@ class RateSteps(NamedTuple):
     rates_bit_per_s: FloatArray
     """Rates that modem and transport allow between the edges [k, m]."""
     channel_bit_per_s: FloatArray
-    """Rates that the channel would carry without them [k, m], over the whole band of a cell."""
+    """Rates that the channel would carry without them [k, m], over the whole band of a cell;
+    Shannon's if it has steps of modulation and coding."""
 
 
 OwnRates = Callable[[IntArray, FloatArray], RateSteps]

@@ -182,6 +182,7 @@ class SharedLinksSettings(Settings):
                     modem.bandwidth_hz[ROW[way]],
                     is_up=way == Direction.UP,
                     most_bit_per_s_per_hz=modem.cap_bit_per_s_per_hz,
+                    modulations=modem.modulations and modem.modulations[ROW[way]],
                 )
                 for way, capacity in (
                     (Direction.DOWN, self.cell_down_bit_per_s),

@@ -50,16 +50,15 @@ class Cell:
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
         """Return rates of consecutive blocks of each client [n, num]."""
-        band_bit_per_s = self.band_bit_per_s(clients, direction, first_block, num)
-        return self.modem.limited(direction, band_bit_per_s)
+        snr = self._block_snr(clients, direction, first_block, num)
+        return self.modem.rates_bit_per_s(direction, snr)
 
-    def band_bit_per_s(
+    def _block_snr(
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
-        """Return rates over the whole band in consecutive blocks of each client [n, num]."""
+        """Return ratios over the whole band in consecutive blocks of each client [n, num]."""
         gains = self.fading.gains(clients, direction, first_block, num)
-        snr = gains * self.snr[ROW[direction], clients][:, np.newaxis]
-        return self.modem.band_bit_per_s(direction, snr)
+        return np.asarray(gains * self.snr[ROW[direction], clients][:, np.newaxis])
 
     def steady_bit_per_s(self) -> FloatArray:
         """Return rates of every client if the gain is always 1 [2, N]; NaN if wired."""
@@ -125,7 +124,7 @@ class Cell:
         rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
         channel_bit_per_s = rates_bit_per_s.copy()
         at = np.isnan(fixed_bit_per_s).nonzero()[0]
-        carried = self.band_bit_per_s(clients[at], direction, first_block[at], num_steps)
-        channel_bit_per_s[at] = carried
-        rates_bit_per_s[at] = self.modem.limited(direction, carried)
+        snr = self._block_snr(clients[at], direction, first_block[at], num_steps)
+        channel_bit_per_s[at] = self.modem.signal_bit_per_s(direction, snr)
+        rates_bit_per_s[at] = self.modem.rates_bit_per_s(direction, snr)
         return RateSteps(edges_s, rates_bit_per_s, channel_bit_per_s)

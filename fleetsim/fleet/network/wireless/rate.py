@@ -1,9 +1,11 @@
-"""Rate of a link by its signal-to-noise ratio: Shannon's, less the losses of modems.
+"""Rate of a link by its signal-to-noise ratio: by modulation and coding, or Shannon's.
 
-    R = min(B log2(1 + snr / gap), cap * B, most)   bit/s
+    R = min(B r(snr / gap), cap * B, most)          bit/s, r by the steps of `modulation`
+    R = min(B log2(1 + snr / gap), cap * B, most)   without them
     R = 0 where R < outage * B                      outage: even the slowest modulation fails
 
-A gap of 1, no cap and no outage is Shannon's capacity; docs/models/channel.md (Rate) has sources.
+Without steps, a gap of 1, no cap and no outage is Shannon's capacity; docs/models/channel.md (Rate)
+has sources.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.direction import ROW, Direction
+from fleetsim.fleet.network.wireless.modulation import RESOURCE_BLOCK_HZ, Modulations
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Modem:
     most_bit_per_s: tuple[float, float] = (math.inf, math.inf)
     """Highest rate at any bandwidth: down, up."""
     outage_bit_per_s_per_hz: float = 0.0
+    modulations: tuple[Modulations, Modulations] | None = None
+    """Steps of modulation and coding down and up, gap and cap included; None: Shannon's rate."""
 
     def rates_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
         """Return rates at these ratios, shape kept; 0 in an outage."""
@@ -43,14 +48,33 @@ class Modem:
 
     def band_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
         """Return rates that the band carries at these ratios, shape kept; 0 in an outage."""
-        rates_bit_per_s = self.best_bit_per_s(direction, snr)
+        if self.modulations is None:
+            rates_bit_per_s = self.best_bit_per_s(direction, snr)
+        else:
+            rates_bit_per_s = self._step_bit_per_s(self.modulations, direction, snr)
         if self.outage_bit_per_s_per_hz > 0.0:
             least_bit_per_s = self.outage_bit_per_s_per_hz * self.bandwidth_hz[ROW[direction]]
             rates_bit_per_s[rates_bit_per_s < least_bit_per_s] = 0.0
         return rates_bit_per_s
 
+    def _step_bit_per_s(
+        self, modulations: tuple[Modulations, Modulations], direction: Direction, snr: FloatArray
+    ) -> FloatArray:
+        bandwidth_hz, steps = self.bandwidth_hz[ROW[direction]], modulations[ROW[direction]]
+        if direction == Direction.DOWN:
+            per_hz = steps.down(snr)
+        else:
+            per_hz = steps.up(snr, 1.0, min(1.0, RESOURCE_BLOCK_HZ / bandwidth_hz))
+        return np.where(np.isnan(snr), np.nan, per_hz * bandwidth_hz)
+
+    def signal_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
+        """Return ratios as `Band` takes them, shape kept: as rates over the whole band."""
+        if self.modulations is None:
+            return self.band_bit_per_s(direction, snr)
+        return shannon_bit_per_s(self.bandwidth_hz[ROW[direction]], snr)
+
     def best_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
-        """Return rates that the band would carry without outages, shape kept."""
+        """Return rates that no modulation and coding exceeds, shape kept; never 0 but for 0."""
         bandwidth_hz = self.bandwidth_hz[ROW[direction]]
         if self.gap != 1.0:
             snr = snr / self.gap

@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.network.sharing.band import Band
+from fleetsim.fleet.network.wireless.modulation import nr_64qam
 
 BAND_HZ = 10e6
 CAP = 5.5547
 UP, DOWN = (Band(BAND_HZ, is_up=is_up, most_bit_per_s_per_hz=CAP) for is_up in (True, False))
+STEPS = nr_64qam(0.1, math.inf, 1.0)
+UP_STEPS, DOWN_STEPS = (Band(BAND_HZ, is_up, modulations=STEPS) for is_up in (True, False))
 
 PER_HZ = st.floats(1e-9, CAP)
 PART = st.floats(1e-6, 1.0)
@@ -71,6 +74,39 @@ def test_parts_are_the_inverse_of_rates(per_hz: float, part: float, band: Band) 
 
     assert band.rates_bit_per_s(whole, found) == pytest.approx(rate, rel=1e-9)
     assert found[0] <= part * (1 + 1e-6)  # the least that carries it
+
+
+@given(st.floats(-25.0, 40.0), PART, PART, st.sampled_from([UP_STEPS, DOWN_STEPS]))
+def test_steps_of_modulation_carry_more_over_larger_parts(
+    snr_db: float, one: float, other: float, band: Band
+) -> None:
+    per_hz = math.log2(1.0 + 10.0 ** (snr_db / 10.0))
+    small, large = sorted((one, other))
+
+    assert carried(band, per_hz, small) <= carried(band, per_hz, large) * (1 + 1e-12)
+
+
+@given(st.floats(-25.0, 40.0), PART, st.sampled_from([UP_STEPS, DOWN_STEPS]))
+def test_parts_are_the_inverse_of_rates_by_steps_too(
+    snr_db: float, part: float, band: Band
+) -> None:
+    whole = np.array([BAND_HZ * math.log2(1.0 + 10.0 ** (snr_db / 10.0))])
+    rate = band.rates_bit_per_s(whole, np.array([part]))
+    found = band.parts(whole, rate)
+
+    assert band.rates_bit_per_s(whole, found) == pytest.approx(rate, rel=1e-9)
+    assert found[0] <= part * (1 + 1e-9)
+
+
+def test_a_narrower_part_lets_a_far_phone_take_a_faster_step() -> None:
+    """At 0.2 dB over the band (MCS 4) half of it has 3.21 dB: MCS 6 there, less a tenth."""
+    per_hz = math.log2(1.0 + 10.0**0.02)
+
+    assert carried(UP_STEPS, per_hz, 1.0) == pytest.approx(0.9 * 0.6015625 * BAND_HZ)
+    assert carried(UP_STEPS, per_hz, 0.5) == pytest.approx(
+        0.9 * BAND_HZ * max(0.5 * 0.876953125, 1.02734375 * 10.0**0.02 / STEPS.least_snr[7])
+    )
+    assert carried(DOWN_STEPS, per_hz, 0.5) == pytest.approx(0.9 * 0.5 * 0.6015625 * BAND_HZ)
 
 
 def test_the_whole_band_is_the_whole_rate_to_the_last_bit() -> None:

@@ -1,0 +1,168 @@
+"""Steps of modulation and coding, by the table as 3GPP TS 38.214 prints it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import fleetsim
+from fleetsim.contracts import FloatArray
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.profile import load_radio
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channels import FadingSettings, NormalisedSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
+
+DOWN, UP = Direction.DOWN, Direction.UP
+
+# Table 5.1.3.1-1 without MCS 10 (1.3281) and 17 (2.5664), column "spectral efficiency".
+PRINTED = [
+    0.2344, 0.3066, 0.3770, 0.4902, 0.6016, 0.7402, 0.8770, 1.0273, 1.1758, 1.3262,
+    1.4766, 1.6953, 1.9141, 2.1602, 2.4063, 2.5703,
+    2.7305, 3.0293, 3.3223, 3.6094, 3.9023, 4.2129, 4.5234, 4.8164, 5.1152, 5.3320, 5.5547,
+]  # fmt: skip
+STEPS = nr_64qam(0.0, math.inf, 1.0)
+
+
+def plain_up(steps: Modulations, snr: float, part: float, least: float) -> float:
+    """The law of the uplink as the module states it, by trying every step."""
+    if part < least:
+        return part / least * plain_up(steps, snr, least, least)
+    found = [0.0]
+    for t, e in zip(steps.least_snr, steps.bit_per_s_per_hz, strict=True):
+        if snr / t >= least * (1.0 - 1e-12):
+            found.append(float(e * min(part, snr / t)))
+    return max(found)
+
+
+def test_efficiencies_are_those_that_the_standard_prints():
+    assert STEPS.bit_per_s_per_hz == pytest.approx(PRINTED, abs=5.1e-5)
+    assert STEPS.bit_per_s_per_hz[-1] == 6 * 948 / 1024
+
+
+def test_thresholds_of_a_channel_quality_are_the_published_ones():
+    """CQI 2, 7, 10 and 15, and MCS 3, half way between CQI 3 and 4 by its efficiency."""
+    by_rate = dict(zip(PRINTED, 10.0 * np.log10(STEPS.least_snr), strict=True))
+
+    assert [by_rate[e] for e in (0.2344, 1.4766, 2.7305, 5.5547)] == pytest.approx(
+        [-4.7, 5.9, 11.7, 22.7]
+    )
+    assert by_rate[0.4902] == pytest.approx(
+        -2.3 + 2.5 * (0.4902 - 0.377) / (0.6016 - 0.377), abs=1e-3
+    )
+
+
+def test_a_step_begins_at_its_threshold():
+    at = STEPS.least_snr
+    below = STEPS.down(at * (1.0 - 1e-9))
+
+    assert STEPS.down(at).tolist() == STEPS.bit_per_s_per_hz.tolist()
+    assert below.tolist() == [0.0, *STEPS.bit_per_s_per_hz[:-1]]
+
+
+def test_no_rate_is_above_shannons_and_where_modems_work_it_is_about_two_thirds():
+    snr_db = np.linspace(-30.0, 60.0, 5000)
+    snr = 10.0 ** (snr_db / 10.0)
+    shannon = np.log2(1.0 + snr)
+    down, up = STEPS.down(snr), STEPS.up(snr, 1.0, 0.01)
+    at_steps = STEPS.bit_per_s_per_hz / np.log2(1.0 + STEPS.least_snr)
+    works = (snr_db >= 0.2) & (snr_db <= 22.7)
+
+    for rate in (down, up):
+        assert (rate < shannon).all()
+        assert (np.diff(rate) >= 0.0).all()
+    assert (up >= down).all()
+    assert (at_steps[4:] > 0.58).all()
+    assert (at_steps < 0.74).all()
+    assert 0.58 < float((down / shannon)[works].mean()) < float((up / shannon)[works].mean()) < 0.73
+
+
+@pytest.mark.parametrize("gap", [1.0, 2.0])
+def test_overhead_cap_and_gap_are_applied_to_every_step(gap: float):
+    steps = nr_64qam(0.14, 2.0, gap)
+
+    assert steps.bit_per_s_per_hz == pytest.approx([min(0.86 * e, 2.0) for e in PRINTED], abs=5e-5)
+    assert steps.least_snr == pytest.approx(gap * STEPS.least_snr)
+
+
+@pytest.mark.parametrize("part", [1.0, 0.3, 0.036, 0.01])
+def test_a_phone_uses_as_much_of_its_part_as_serves_it_best(part: float):
+    for steps in (STEPS, nr_64qam(0.08, 3.0, 1.5)):
+        snr = 10.0 ** (np.linspace(-30.0, 40.0, 701) / 10.0)
+        rate = steps.up(snr, part, 0.036)
+
+        assert rate == pytest.approx([plain_up(steps, float(s), part, 0.036) for s in snr])
+
+
+def channel(settings: NormalisedSettings | FadingSettings, radio: str | None = None) -> Channel:
+    return build_channel(
+        settings,
+        seed=1,
+        size=1,
+        wired_bit_per_s=np.full(1, np.nan),
+        radio=None if radio is None else load_radio(radio),
+    )
+
+
+def rates(snr_db: float, **keys: object) -> list[float]:
+    settings = NormalisedSettings.model_validate(
+        {"mean_snr_db": snr_db, "fading": "none", "bandwidth_hz": 1e6, **keys}
+    )
+    return [channel(settings).rate_at(0, way, 0.0) for way in (DOWN, UP)]
+
+
+def test_a_link_loses_what_pilots_and_control_take():
+    assert rates(30.0, rate="nr-64qam") == pytest.approx([0.86 * 5.5546875e6, 0.92 * 5.5546875e6])
+    own = {"overhead_fraction": 0.18, "up_overhead_fraction": 0.1}
+    assert rates(5.9, rate="nr-64qam", **own) == pytest.approx(
+        [0.82 * 1.4765625e6, 0.9 * 1.4765625e6]
+    )
+    assert rates(5.9) == pytest.approx([1e6 * math.log2(1.0 + 10.0**0.59)] * 2)
+
+
+def test_a_link_below_the_lowest_step_is_in_outage_and_a_phone_uses_a_narrow_part():
+    """At -8 dB in 1 MHz a phone has -4.7 dB in a part of 10^-0.33: MCS 0 there."""
+    down, up = rates(-8.0, rate="nr-64qam")
+
+    assert down == 0.0
+    assert up == pytest.approx(0.92 * 0.234375e6 * 10.0**-0.33)
+    assert rates(-12.2, rate="nr-64qam") == [0.0, 0.0]  # -4.75 dB in a resource block of 180 kHz
+
+
+@pytest.mark.parametrize(
+    ("keys", "has_steps"),
+    [
+        ({}, True),
+        ({"rate": "shannon"}, False),
+        ({"max_bit_per_s_per_hz": None}, False),
+        ({"max_bit_per_s_per_hz": 5.0}, False),
+        ({"max_bit_per_s_per_hz": None, "rate": "nr-64qam"}, True),
+    ],
+)
+def test_links_with_a_modem_have_steps_unless_the_scenario_says_shannon(
+    keys: dict[str, object], has_steps: bool
+):
+    near = {"cell_radius_m": 10.0, "bandwidth_hz": 1e6, "fading": "none"}
+    rate = channel(FadingSettings.model_validate({**near, **keys}), "lte").rate_at(0, DOWN, 0.0)
+
+    assert (rate == pytest.approx(0.86 * 5.5546875e6)) is has_steps
+
+
+def test_a_threshold_above_the_fastest_step_is_refused():
+    above = "fleet.channel.outage_bit_per_s_per_hz=5"
+
+    with pytest.raises(ScenarioError, match=r"is above 4\.777, the fastest rate of radio 'lte'"):
+        fleetsim.load("quickstart", above)
+    fleetsim.load("quickstart", [above, "fleet.channel.rate=shannon"])
+
+
+def test_ratios_that_are_not_known_stay_so():
+    cell = channel(NormalisedSettings(rate="nr-64qam")).cell
+    assert cell is not None
+    unknown: FloatArray = np.array([math.nan, 100.0])
+
+    for way in (DOWN, UP):
+        assert np.isnan(cell.modem.rates_bit_per_s(way, unknown)).tolist() == [True, False]
