@@ -13,8 +13,8 @@ network of some rounds ago.
 
 Choices that the sources leave open:
 
-* x is the accuracy as a fraction, where U is almost linear: from 0 to 1.73. In percent U would be
-  within 2 % of its limit from 15 % on.
+* x is the accuracy as a fraction, where U is almost linear: from 0 to 1.73. In percent, as in the
+  one code base that has U, it is within 2 % of its limit from 15 % on.
 * H_t and B_t enter the reward in units of the scenario (`relative_latency`, `relative_traffic`), so
   that agents suit fleets of any speed and models of any size.
 * The maximum in y_t is over the actions that the server allows: at least one client continues, at

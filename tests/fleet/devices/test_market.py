@@ -21,8 +21,8 @@ def test_the_quantile_function_goes_through_the_published_quantiles() -> None:
 
 
 def test_between_two_quantiles_the_logarithm_is_linear() -> None:
-    # half way from the median to the upper quartile: the geometric mean of 172 and 309 ms
-    assert market.latency_ms(np.array([0.625])).tolist() == pytest.approx([math.sqrt(172 * 309)])
+    # half way from the median to the upper quartile: the geometric mean of 170 and 305 ms
+    assert market.latency_ms(np.array([0.625])).tolist() == pytest.approx([math.sqrt(170 * 305)])
 
 
 def test_the_market_rate_is_the_one_that_phones_of_that_latency_have() -> None:
@@ -70,6 +70,8 @@ def test_the_market_is_distributed_as_the_table_of_phones(
     drawn = market.draw_latencies_ms(1, 200_000)
 
     assert rows.size == 973
+    quantiles = np.quantile(rows, market.SHARES)
+    assert quantiles.tolist() == pytest.approx(market.LATENCIES_MS, abs=0.5)
     assert distance < 0.04
     assert np.median(drawn) == pytest.approx(np.median(rows), rel=0.02)
     assert np.log(drawn).std() == pytest.approx(np.log(rows).std(), rel=0.05)

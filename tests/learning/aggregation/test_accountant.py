@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ dp_accounting = pytest.importorskip(
     "dp_accounting", reason="dp-accounting is not installed: pip install 'fleetsim[privacy]'"
 )
 rdp = pytest.importorskip("dp_accounting.rdp")
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def settings(*, noise: float = 1.0, sampling: str = "poisson") -> CentralPrivacySettings:
@@ -72,6 +74,40 @@ def test_the_divergences_are_those_behind_a_published_table(
         found.append(one.get_epsilon(delta) - gained)
 
     assert min(found) == pytest.approx(published, rel=5e-3)
+
+
+def closed_epsilon(noise: float, chance: float, rounds: int, delta: float = 1e-5) -> float:
+    """Whole orders of the sampled Gaussian (Mironov, Talwar, Zhang 2019, section 3.3): the sum of
+    C(a, k) (1 - q)^(a - k) q^k exp(k (k - 1) / (2 z^2)); conversion of Canonne et al. as above."""
+
+    def divergence(a: int) -> float:
+        logs = [
+            math.lgamma(a + 1) - math.lgamma(k + 1) - math.lgamma(a - k + 1)
+            + (a - k) * math.log1p(-chance) + k * math.log(chance) + k * (k - 1) / (2 * noise**2)
+            for k in range(a + 1)
+        ]  # fmt: skip
+        top = max(logs)
+        return (top + math.log(math.fsum(math.exp(one - top) for one in logs))) / (a - 1)
+
+    return min(
+        rounds * divergence(a) + math.log1p(-1 / a) - math.log(delta * a) / (a - 1) for a in ORDERS
+    )
+
+
+def test_epsilon_with_sampling_is_the_closed_form_and_that_of_the_page() -> None:
+    q = 256 / 60_000
+    documented = [
+        (0.6, 30, "| 0.6 | 30 | 9.74 | 9.77 | 8.82 |"),
+        (1.12, 60, "| 1.12 | 60 | 2.92 | 2.92 | 2.52 |"),
+        (1.2, 10, "| 1.2 | 10 | 1.20 | 1.20 | 0.93 |"),
+    ]
+    page = (REPOSITORY / "docs" / "models" / "privacy.md").read_text("utf-8")
+
+    for noise, epochs, row in documented:
+        found = spent(settings(noise=noise), 20, 256, 60_000).epsilon
+        assert found == pytest.approx(closed_epsilon(noise, q, 20), rel=1e-9)
+        assert row in page
+        assert row.endswith(f"| {closed_epsilon(noise, q, epochs * 60_000 // 256):.2f} |")
 
 
 def test_the_accountant_counts_like_the_library_and_at_most_like_the_table() -> None:
