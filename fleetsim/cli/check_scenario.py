@@ -13,7 +13,7 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
-from fleetsim.cli.terminal import output
+from fleetsim.cli.terminal import output, say
 from fleetsim.errors import DataError
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def _trainer_line(scenario: Scenario) -> str | None:
     if not is_own or isinstance(task.dataset, BlankSettings):
         return None
     from fleetsim.learning.training.preparation import prepare_task
+    from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
 
     try:
@@ -87,6 +88,8 @@ def _trainer_line(scenario: Scenario) -> str | None:
         if task.dataset.is_own_files:
             raise
         return f"trainer: chosen by the form of the samples, and {missing}"
+    if (slow := transformer_warning(scenario, prepared.cost)) is not None:
+        say(f"warning: {slow}")
     return f"{prepared.trainer_text}, on the CPU"
 
 

@@ -145,3 +145,15 @@ class ModelCost:
     """Memory of a step; None in worlds without a memory model."""
     train_factor: float = 1.0
     """Work of a training step divided by that of one forward and backward pass."""
+
+    @property
+    def is_transformer(self) -> bool:
+        """True if most of its work is matrix products at every position of a sample.
+
+        A linear layer on a whole sample spends 2 FLOP per weight. More than twice that means that
+        the weights are used at several positions: tokens of a text, patches of an image.
+        """
+        products = self.forward_flop.get("gemm", 0.0)
+        if "rnn" in self.forward_flop:
+            return False
+        return products > max(0.5 * sum(self.forward_flop.values()), 4.0 * self.num_parameters)

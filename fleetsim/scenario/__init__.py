@@ -25,7 +25,11 @@ from fleetsim.scenario.settings import (
     Scenario,
     SynchronousServerSettings,
 )
-from fleetsim.scenario.warning_lines import reproductions, scenario_warnings
+from fleetsim.scenario.warning_lines import (
+    reproductions,
+    scenario_warnings,
+    transformer_warning,
+)
 
 __all__ = [
     "LEAST_BYTE_PER_CLIENT",
@@ -41,4 +45,5 @@ __all__ = [
     "samples_of",
     "scenario_warnings",
     "schema",
+    "transformer_warning",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleetsim.contracts import ModelCost
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import places_m
 from fleetsim.scenario.settings import Scenario
@@ -16,6 +17,32 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
         for profile in load_devices(name, files=scenario.files)
     ]
     return [(p.name, p.reproduction) for p in profiles if p.reproduction is not None]
+
+
+def transformer_warning(scenario: Scenario, cost: ModelCost | None = None) -> str | None:
+    """Return the warning about phones that would compute a transformer at a rate of other work.
+
+    Args:
+        scenario: loaded scenario.
+        cost: cost of its network, for a network of the user's own; None: decide by the settings.
+    """
+    described = scenario.task.model if cost is None else cost
+    names = [
+        name
+        for name in scenario.fleet.devices
+        if any(
+            profile.kind == "phone" and "compute.phi.gemm" in profile.inferred
+            for profile in load_devices(name, files=scenario.files)
+        )
+    ]
+    if not described.is_transformer or not names:
+        return None
+    return (
+        f"fleet.devices: {', '.join(names)}: no rate of a transformer's matrix products"
+        " (compute.phi.gemm) was measured, and seconds and joules are probably too few: the one"
+        " measured phone took 12.6 times as long (Gemma 3 270M with LoRA on a Snapdragon 778G;"
+        " EdgeFlowerTune, arXiv 2605.08636)"
+    )
 
 
 def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
@@ -36,4 +63,5 @@ def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
         says = selector.warning(position_m, num_clients=fleet.size, seed=seed)
         if says is not None:
             found.append(f"server.selector: {says}")
-    return found
+    slow = transformer_warning(scenario)
+    return found if slow is None else [*found, slow]

@@ -26,6 +26,7 @@ from fleetsim.record.manifest import (
 from fleetsim.scenario import (
     Scenario,
     scenario_warnings,
+    transformer_warning,
 )
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
@@ -44,6 +45,13 @@ def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> Tracke
         identity=hashlib.sha256(place.encode()).hexdigest()[:16],
         num_rounds=0 if state is None else int(state["rounds/round"]),
     )
+
+
+def warnings_of(scenario: Scenario, prepared: PreparedTask) -> tuple[str, ...]:
+    """Return warnings about the scenario, with those that only its network can tell."""
+    found = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
+    slow = transformer_warning(scenario, prepared.cost)
+    return tuple(found) if slow is None or slow in found else (*found, slow)
 
 
 def manifest_of(
@@ -104,7 +112,7 @@ def manifest_of(
         world_hash=scenario.world_hash,
         platforms=(platform,),
         versions=versions(),
-        warnings=tuple(scenario_warnings(scenario, train=trainer != UNTRAINED)),
+        warnings=warnings_of(scenario, prepared),
         baseline=None if labels is None else Baseline.of(labels),
     )
 

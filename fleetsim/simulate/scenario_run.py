@@ -36,6 +36,7 @@ from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import (
     BufferedServerSettings,
     Scenario,
+    transformer_warning,
 )
 from fleetsim.simulate.built_parts import (
     build_accountant,
@@ -147,6 +148,10 @@ def run(
             return open_run(folder)
         if prepared.trainer_reason is not None and on_note is not None:
             on_note(prepared.trainer_text)
+        slow = transformer_warning(scenario, prepared.cost)
+        # Of a network of the user's own, known since it was built; others were recognised before.
+        if slow is not None and on_note is not None and not scenario.task.model.is_transformer:
+            on_note(slow)
         wire, memory = build_own_training(scenario, prepared)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(

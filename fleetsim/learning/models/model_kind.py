@@ -29,6 +29,11 @@ class ModelKind(Settings):
     trainers: ClassVar[frozenset[str]] = frozenset({"serial"})
     """Kinds of trainer that can train it."""
 
+    @property
+    def is_transformer(self) -> bool:
+        """True if it is known without its network to be one, as `ModelCost.is_transformer`."""
+        return False
+
     @abstractmethod
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network on torch's default device; its weights are drawn later.

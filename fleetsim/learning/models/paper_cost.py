@@ -104,6 +104,11 @@ class CostSettings(ModelKind):
         return False
 
     @property
+    def is_transformer(self) -> bool:
+        """True if its FLOP and weights are those of one."""
+        return self.cost(num_copies=None).is_transformer
+
+    @property
     def has_wire_sizes(self) -> bool:
         """True if the bytes of a model or an update are stated, and not 4 for every weight."""
         return self.download_byte is not None or self.upload_byte is not None

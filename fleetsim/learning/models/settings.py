@@ -236,6 +236,11 @@ class Gpt2Settings(ModelKind):
             )
         return self
 
+    @property
+    def is_transformer(self) -> bool:
+        """True."""
+        return True
+
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network, for text alone.
 

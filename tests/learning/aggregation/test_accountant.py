@@ -87,11 +87,13 @@ def closed_epsilon(noise: float, chance: float, rounds: int, delta: float = 1e-5
             for k in range(a + 1)
         ]  # fmt: skip
         top = max(logs)
-        return (top + math.log(math.fsum(math.exp(one - top) for one in logs))) / (a - 1)
+        total = math.log(math.fsum(math.exp(one - top) for one in logs))
+        return float(top + total) / (a - 1)
 
-    return min(
-        rounds * divergence(a) + math.log1p(-1 / a) - math.log(delta * a) / (a - 1) for a in ORDERS
-    )
+    def epsilon(a: int) -> float:
+        return rounds * divergence(a) + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+
+    return min(epsilon(a) for a in ORDERS)
 
 
 def test_epsilon_with_sampling_is_the_closed_form_and_that_of_the_page() -> None:

@@ -1,0 +1,98 @@
+"""One line about transformers on phones, whose matrix products nobody timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import fleetsim
+from fleetsim.cli import app
+from fleetsim.contracts import ModelCost
+from fleetsim.scenario import scenario_warnings
+
+PAPER = "task.model={{kind: cost, flop_per_sample: {{{}}}, layers: {{{}}}, parameters: {}}}"
+# BERT-base, 256 tokens: 110 million weights, 44.6 GFLOP forward; a perceptron of as many weights.
+BERT = PAPER.format("gemm: 4.46e10", "gemm: 97", 110_000_000)
+PERCEPTRON = PAPER.format("gemm: 2.2e8", "gemm: 3", 110_000_000)
+CONVOLUTIONS = PAPER.format("conv: 3.6e9, gemm: 1.0e6", "conv: 20, gemm: 1", 11_000_000)
+
+NETWORK = """\
+from torch import nn
+
+class Tokens(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 64), nn.Linear(64, 8)
+        self.head = nn.Linear(8, samples.num_classes)
+
+    def forward(self, x):
+        tokens = x.flatten(1).reshape(len(x), -1, 8)
+        return self.head(self.down(self.up(tokens).relu()).mean(1))
+"""
+
+
+def said(*changes: str) -> list[str]:
+    return [
+        line
+        for line in scenario_warnings(fleetsim.load("quickstart", changes))
+        if "2605.08636" in line
+    ]
+
+
+def test_phones_without_a_measured_rate_are_named_in_one_line_whatever_the_fleet():
+    (line,) = said(
+        BERT, "fleet.size=200", "fleet.devices={pixel-6: 0.5, market: 0.3, jetson-tx2: 0.2}"
+    )
+
+    assert line.startswith(
+        "fleet.devices: pixel-6, market: no rate of a transformer's matrix products"
+    )
+    assert "12.6 times" in line
+
+
+@pytest.mark.parametrize("model", [PERCEPTRON, CONVOLUTIONS])
+def test_other_networks_are_not_meant(model: str):
+    assert said(model) == []
+
+
+def test_devices_that_have_the_rate_are_not_meant(tmp_path: Path):
+    timed = tmp_path / "timed.yaml"
+    timed.write_text(
+        "extends: pixel-6\ntitle: timed\ncompute:\n  phi:\n    gemm: {value: 0.4, source: timed}\n",
+        "utf-8",
+    )
+
+    assert said(BERT, "fleet.devices={jetson-tx2: 1.0}") == []
+    assert said(BERT, f'fleet.devices={{"{timed}": 1.0}}') == []
+    assert len(said(BERT, "fleet.devices={pixel-6: 1.0}")) == 1
+
+
+def test_a_bundled_transformer_is_known_without_its_network():
+    scenario = fleetsim.load("papers/fedgcs-wikitext2-gpt2")
+
+    assert sum("2605.08636" in line for line in scenario_warnings(scenario)) == 1
+
+
+def test_weights_at_every_position_make_a_transformer():
+    assert ModelCost({"gemm": 9e6}, 2_000_000, 4).is_transformer
+    assert not ModelCost({"gemm": 4e6}, 2_000_000, 4).is_transformer
+    assert not ModelCost({"gemm": 9e6, "conv": 1e7}, 2_000_000, 4).is_transformer
+    assert not ModelCost({"gemm": 9e6, "rnn": 1.0}, 2_000_000, 4).is_transformer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", [["validate"], ["run", "--no-train", "--out"]])
+def test_a_network_of_the_users_own_is_recognised_when_it_is_built(
+    verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "my_tokens.py").write_text(NETWORK, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    out = [str(tmp_path / "run")] if verb[-1] == "--out" else []
+    more = ["--plugin", "my_tokens:Tokens", "--set", "stop.rounds=1"]
+    result = CliRunner().invoke(app, [verb[0], "quickstart", *verb[1:], *out, *more])
+
+    assert result.exit_code == 0, result.output
+    assert result.output.count("2605.08636") == 1
