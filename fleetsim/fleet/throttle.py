@@ -15,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.credits import Credits, credits_of
-from fleetsim.fleet.devices.pace import Paces
+from fleetsim.fleet.devices.pace import Paces, speed_at
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.thermal import (
     PIXEL_3,
@@ -44,6 +44,8 @@ class Throttle:
     skins: Skins | None
     """None: heat slows no device of the fleet."""
     usage: Usage
+    clock_share: FloatArray
+    """Share of the time at full clock that a lower clock stretches, of every type of device."""
 
     @property
     def num_columns(self) -> int:
@@ -73,7 +75,8 @@ class Throttle:
         if self.skins is not None and with_skin.size:
             num_steps = max(num_steps, self.skins.max_steps)
         until_s = np.full((clients.size, num_steps), np.inf)
-        speed = np.full_like(until_s, clock_fraction)
+        slowed = speed_at(clock_fraction, self.clock_share[self.device[clients]])
+        speed = np.repeat(slowed[:, np.newaxis], num_steps, axis=1)
         power = np.full_like(until_s, clock_fraction**2)
         if self.credits is not None and with_credits.size:
             rules = self.credits.take(self.device[clients[with_credits]])
@@ -202,7 +205,12 @@ def build_throttle(
 ) -> Throttle:
     """Return the throttling rules of N clients with devices `profiles[device]`."""
     heaters = [
-        Heater(skin_of(profile), profile.power.idle_awake_w, profile.power.train_above_idle_w)
+        Heater(
+            skin_of(profile),
+            profile.power.idle_awake_w,
+            profile.power.train_above_idle_w,
+            profile.compute.clock_share,
+        )
         for profile in profiles
     ]
     return Throttle(
@@ -210,4 +218,5 @@ def build_throttle(
         credits=credits_of([profile.credits for profile in profiles]),
         skins=skins_of(settings, heaters),
         usage=usage,
+        clock_share=np.array([profile.compute.clock_share for profile in profiles]),
     )

@@ -7,6 +7,7 @@ measurement (`measurements`), a closed form, or a count in a trace.
 - `page`: Page of all sections, with the list of what is not validated.
 - `tables`: Checks, estimates, sections and Markdown tables.
 - `measurements`: Published measurements that fleetsim carries, with their sources.
+- `devices`: Boards in PyTorch, and a phone at a lower clock.
 - `boards`: Boards and instances: measured times, and the energy figure of FedGCS.
 - `launches`: Overhead of a layer on Jetson GPUs, fitted to latencies of PyTorch.
 - `phones`: Phones: 40 measured training times, the fit to them, and power.

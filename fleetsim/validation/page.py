@@ -25,6 +25,7 @@ from fleetsim.validation import (
     slowdown,
     transport,
 )
+from fleetsim.validation.devices import board_training, lower_clock
 from fleetsim.validation.tables import Section, table
 
 FOLDER = "validation"
@@ -52,7 +53,8 @@ Errors are (model - measured) / measured.
 """
 _LIMITS = """\
 - **Energy**. No device's joules of training were compared with a meter's reading. Watts come from
-  data sheets, benchmarks of single cores and published samples; the one published figure for a
+  data sheets, benchmarks of single cores, published samples and, for the Raspberry Pi 4, a fit to
+  its draw in training; the one published figure for a
   whole round, FedGCS's, is not usable. For t2 instances no power figure exists. Radio power is a
   fit to two American networks and one phone; Wi-Fi power by rate rests on data sheets and a phone
   of 2012.
@@ -66,11 +68,13 @@ _LIMITS = """\
   warn. How much of it is the engine is open. **Recurrent networks on phones**: no measured time in
   an engine of MNN's class was found.
 - **Convolutions on Jetson GPUs, small networks on them (the overhead of a layer is that of
-  inference), and anything on the Raspberry Pi 5, Xavier NX and Orin Nano**:
-  rates are inferred from matrix products or from other boards.
+  inference), anything on the CPUs of Jetsons, the Xavier NX and the Orin Nano**: rates are inferred
+  from matrix products or from other boards. Small networks were timed on no board.
 - **Evaluation** is timed at the rate of training, which makes it 2 to 6 times too slow on phones.
 - **t2 credits in the field**: the rules were read, but no measured run was found. The rule by which
   AWS lowers a clock "gradually" is unknown.
+- **A lower clock**: one phone at one clock, 0.68 of its own. Lower clocks and other chips were not
+  measured.
 - **Heat**: resistance and time constant of the skin rest on two readings of other phones; one node
   represents the whole phone.
 - **Memory that is free** on phones: no data. The `autograd` engine was compared with torch on a
@@ -97,8 +101,10 @@ _LIMITS = """\
 SECTION_MAKERS: Mapping[str, Callable[[], Section]] = {
     "boards": boards.section,
     "the energy of FedGCS": boards.energy_section,
+    "boards in PyTorch": board_training.section,
     "overhead of a layer": launches.section,
     "phones": phones.section,
+    "a lower clock": lower_clock.section,
     "other phones": other_phones.section,
     "memory": peak_memory.section,
     "credits and heat": slowdown.section,

@@ -68,9 +68,9 @@ def test_a_world_without_distances_has_no_places(channel):
 
 
 def test_an_epoch_takes_a_faster_unit_less():
-    """Nano: 2 batches of 50 with a million parameters, 100 samples of 3 GFLOP at 4.958 GFLOP/s."""
+    """Nano: 2 batches of 50 with a million parameters, 100 samples of 3 GFLOP at 13.5 GFLOP/s."""
     cost = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=4_000_000)
-    plain_s = 2 * (0.02 + 0.0105) + 300 / 4.958
+    plain_s = 2 * (0.02 + 0.0105) + 300 / 13.5
     fleet = fleet_of(4, unit_spread_sigma=0.2)
 
     assert fleet_of(4).epoch_s(1, cost, 50) == pytest.approx(plain_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,16 @@ NAME = "reproduction/jetson-nano-fedgcs"
 LABEL = "reproduction:jetson-nano-fedgcs"
 
 
-def test_it_is_the_nano_but_for_its_power() -> None:
+def test_it_is_the_nano_but_for_its_rates_and_its_power() -> None:
     nano, theirs = load_device("jetson-nano-cpu"), load_device(NAME)
 
-    assert theirs.compute == nano.compute
+    assert (
+        dataclasses.replace(
+            theirs.compute, conv_flop_per_s=nano.compute.conv_flop_per_s, phi=nano.compute.phi
+        )
+        == nano.compute
+    )
+    assert theirs.compute.conv_flop_per_s == 4.958e9
     assert theirs.wifi == nano.wifi
     assert theirs.power.train_above_idle_w == pytest.approx(370.5 / (28.24 * 60), rel=1e-4)
     assert theirs.power.train_above_idle_w < nano.power.idle_awake_w / 9

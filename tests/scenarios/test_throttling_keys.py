@@ -38,8 +38,9 @@ def plain(tmp_path_factory):
 def test_a_lower_clock_takes_longer_and_fewer_joules(plain, tmp_path):
     slow = tasks_of(tmp_path, COOL, "task.local.clock_fraction=0.5")
 
-    assert np.allclose(slow.compute_s, 2 * plain.compute_s)
-    assert np.allclose(slow.energy_compute_j, plain.energy_compute_j / 2)
+    # 0.27 of the time is bound by the clock, and a quarter of the power is left
+    assert np.allclose(slow.compute_s, (0.27 / 0.5 + 0.73) * plain.compute_s)
+    assert np.allclose(slow.energy_compute_j, plain.energy_compute_j * 1.27 / 4)
 
 
 def test_heat_slows_phones_alone(plain, tmp_path):
@@ -49,7 +50,7 @@ def test_heat_slows_phones_alone(plain, tmp_path):
     is_long = is_phone & (plain.compute_s > 60)
 
     assert is_long.any()
-    assert (warm.compute_s[is_long] > 1.1 * plain.compute_s[is_long]).all()
+    assert (warm.compute_s[is_long] > 1.01 * plain.compute_s[is_long]).all()
     assert (warm.energy_compute_j[is_long] < plain.energy_compute_j[is_long]).all()
     assert np.array_equal(warm.compute_s[~is_phone], plain.compute_s[~is_phone])
 

@@ -11,6 +11,8 @@ from fleetsim.schema.ranges import DrawW, MemoryGib, PowerW, RateBitPerS, Voltag
 from fleetsim.settings import Settings
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+LogSd = Annotated[float, Field(ge=0.0, le=1.0)]
+"""Standard deviation of a natural logarithm; at 1 one figure in twenty is off by a factor of 7."""
 
 
 class Sourced(Settings):
@@ -20,6 +22,9 @@ class Sourced(Settings):
     """Publication, or computation, that the value comes from."""
     inferred: bool = False
     """True if it was neither measured on this device nor published for it."""
+    log_sd: LogSd | None = None
+    """Standard deviation of its natural logarithm, where known; None: that of its mark in
+    `fleet.uncertainty`."""
 
 
 class Figure(Sourced):
@@ -30,6 +35,12 @@ class Figure(Sourced):
 
 class EfficiencyFigure(Sourced):
     """A ratio of powers, and where it comes from."""
+
+    value: Annotated[float, Field(ge=1e-3, le=1.0)]
+
+
+class ShareFigure(EfficiencyFigure):
+    """A share of a whole, and where it comes from."""
 
     value: Annotated[float, Field(ge=1e-3, le=1.0)]
 

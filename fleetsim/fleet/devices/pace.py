@@ -1,4 +1,13 @@
-"""Steps of speed and power of computations, before background load."""
+"""Steps of speed and power of computations, before background load, and the law of their clock.
+
+At the share theta of the full clock a computation that takes T at full clock takes
+
+    T * (beta / theta + 1 - beta)
+
+and draws theta^2 of the power above idle: the share beta of its time (`clock_share`) is bound by
+the clock, the rest waits for memory, which keeps its own clock. docs/devices.md (A lower clock) has
+the measurements.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+
+
+def speed_at(clock_fraction: FloatArray | float, clock_share: FloatArray) -> FloatArray:
+    """Return speed over that at full clock, at this share of the full clock, elementwise.
+
+    >>> speed_at(0.5, np.array([1.0, 0.0, 0.27])).round(4).tolist()
+    [0.5, 1.0, 0.7874]
+    """
+    return np.asarray(clock_fraction / (clock_share + (1.0 - clock_share) * clock_fraction))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

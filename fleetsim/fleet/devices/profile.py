@@ -46,6 +46,8 @@ class ComputeProfile:
     """Overhead of one trained batch per model parameter."""
     layer_s: float = 0.0
     """Overhead of one trained batch per layer of the model; a forward pass has a third of it."""
+    clock_share: float = 1.0
+    """Share of the time at full clock that a lower clock stretches (`pace.speed_at`)."""
     peak_flop_per_s: float | None = None
     """FP32 peak of the cores that train, where known."""
 
@@ -312,6 +314,7 @@ def _compute(file: ComputeFile) -> ComputeProfile:
         dispatch_s=file.dispatch_s.value,
         parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
         layer_s=0.0 if file.layer_s is None else file.layer_s.value,
+        clock_share=file.clock_share.value,
         peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
     )
 

@@ -8,6 +8,7 @@ to write such a file. A figure has no default: a device without power or without
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Literal
 
@@ -33,6 +34,7 @@ from fleetsim.fleet.devices.figures import (
     PowerFigure,
     RatioFigure,
     SecondsFigure,
+    ShareFigure,
     SlopeFigure,
     Text,
     TimeConstantFigure,
@@ -48,6 +50,22 @@ _PEAK_TOLERANCE = 0.01
 DeviceKind = Literal["phone", "board", "vm"]
 Backend = Literal["cpu", "gpu"]
 Network = Literal["wifi", "cellular", "wired"]
+CLOCK_SHARE: Mapping[Backend, ShareFigure] = {
+    "cpu": ShareFigure(
+        value=0.27,
+        source=(
+            "fit to 25 points of UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb (MNN, a"
+            " Snapdragon 855 at its own clocks and at 1.7088 GHz); single networks have 0.03 to"
+            " 0.50; `fleetsim validate-world` repeats it"
+        ),
+        inferred=True,
+        log_sd=1.0,
+    ),
+    "gpu": ShareFigure(
+        value=1.0, source="assumed: no training of a GPU at a lower clock was found", inferred=True
+    ),
+}
+"""Clock share of devices whose file has none, by the processor that trains."""
 
 
 class PhiFile(Settings):
@@ -113,6 +131,16 @@ class ComputeFile(Settings):
     parameter_s_per_mparam: SecondsFigure
     """Overhead of one trained batch per million model parameters."""
     phi: PhiFile
+    clock_share: ShareFigure = CLOCK_SHARE["cpu"]
+    """Share of the time at full clock that a lower clock stretches; the rest waits for memory.
+    Unless given: that of `CLOCK_SHARE` for the backend."""
+
+    @model_validator(mode="after")
+    def _has_the_clock_share_of_its_backend(self) -> ComputeFile:
+        if "clock_share" not in self.model_fields_set:
+            # A default by another field, which pydantic 2.7 cannot express; the model is frozen.
+            object.__setattr__(self, "clock_share", CLOCK_SHARE[self.backend])
+        return self
 
     @model_validator(mode="after")
     def _peaks_as_its_cores(self) -> ComputeFile:

@@ -2,8 +2,9 @@
 
 The skin is one node; between thresholds T is an exponential, so crossings have a closed form. A
 threshold at which the cooler side heats up and the hotter side cools down is never left: there
-speed and power are the means s * theta_k + (1 - s) * theta_(k+1) and s * theta_k^2 + (1 - s) *
-theta_(k+1)^2, with the share s of time on the cooler side. So a computation passes every threshold
+speed and power are the means s * v_k + (1 - s) * v_(k+1) and s * theta_k^2 + (1 - s) *
+theta_(k+1)^2, with the share s of time on the cooler side and the speed v_k at the clock theta_k
+(`pace.speed_at`). So a computation passes every threshold
 at most once, and the temperature is the whole state. Equation and sources: docs/devices.md (Heat).
 """
 
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.columns import Columns
+from fleetsim.fleet.devices.pace import speed_at
 from fleetsim.settings import Settings
 
 _FORGETS_AFTER = 40.0
@@ -67,7 +69,7 @@ class SkinStep(NamedTuple):
     """Course of temperatures up to their next threshold, all [n]."""
 
     speed: FloatArray
-    """Share of the full clock."""
+    """Speed over that at full clock."""
     power: FloatArray
     """Share of the full power above idle."""
     toward_c: FloatArray
@@ -92,6 +94,8 @@ class Skins(Columns):
     """Ascending thresholds [n, K+1]; unused ones, and always the last, are inf."""
     clock_fraction: FloatArray
     """Cap of the clock below the first threshold, then above each [n, K+1]."""
+    clock_share: FloatArray
+    """Share of the time at full clock that a lower clock stretches [n]."""
 
     @property
     def max_steps(self) -> int:
@@ -130,7 +134,13 @@ class Skins(Columns):
         toward_c = np.where(slides, skin_c, np.where(falls, cooler_c, hotter_c))
         share = np.zeros(skin_c.size)
         np.divide(skin_c - hotter_c, cooler_c - hotter_c, out=share, where=slides)
-        speed = np.where(slides, share * cooler_clock + (1.0 - share) * hotter_clock, clock)
+        cooler_speed = speed_at(cooler_clock, self.clock_share)
+        hotter_speed = speed_at(hotter_clock, self.clock_share)
+        speed = np.where(
+            slides,
+            share * cooler_speed + (1.0 - share) * hotter_speed,
+            np.where(falls, cooler_speed, hotter_speed),
+        )
         power = np.where(
             slides, share * cooler_clock**2 + (1.0 - share) * hotter_clock**2, clock**2
         )
@@ -150,7 +160,7 @@ class Skins(Columns):
         """Return temperatures [n] after seconds [n] under constant `use` [n].
 
         >>> phone = Skins(*np.array([[25.0], [40.0], [100.0]]), np.array([[40, np.inf]]),
-        ...               np.array([[1.0, 0.5]]))
+        ...               np.array([[1.0, 0.5]]), np.ones(1))
         >>> one = np.ones(1)
         >>> np.round(phone.after(25 * one, one, 1.0, np.array([47.0004, ])), 4).tolist()
         [40.0]
@@ -180,6 +190,8 @@ class Heater(NamedTuple):
     """None: heat does not slow it."""
     idle_w: float
     train_w: float
+    clock_share: float = 1.0
+    """Share of its time at full clock that a lower clock stretches."""
 
 
 def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) -> Skins | None:
@@ -190,7 +202,7 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
     figures = np.full((len(heaters), 3), np.nan)
     threshold_c = np.full((len(heaters), size), np.inf)
     clock_fraction = np.ones((len(heaters), size))
-    for row, (skin, idle_w, train_w) in enumerate(heaters):
+    for row, (skin, idle_w, train_w, _) in enumerate(heaters):
         if skin is None:
             continue
         resistance, tau_s = skin.resistance_k_per_w, skin.time_constant_s
@@ -204,4 +216,5 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
         threshold_c[row, :num] = skin.threshold_c
         clock_fraction[row, 1 : num + 1] = skin.clock_fraction
     resting_c, rise_k, time_constant_s = figures.T.copy()
-    return Skins(resting_c, rise_k, time_constant_s, threshold_c, clock_fraction)
+    clock_share = np.array([heater.clock_share for heater in heaters])
+    return Skins(resting_c, rise_k, time_constant_s, threshold_c, clock_fraction, clock_share)

@@ -1,6 +1,7 @@
 """Errors of device and radio figures, drawn for each seed (`fleet.uncertainty`).
 
-A figure x with the standard deviation s of its mark (inferred or measured) becomes
+A figure x with the standard deviation s of its mark (inferred or measured), or with its own
+`log_sd` where the file states one, becomes
 
     x' = x f,  f = exp(s z),  z standard normal;
     x' = f x / (1 - x + f x)  if x is a ratio that cannot exceed 1: f multiplies its odds.
@@ -19,10 +20,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from annotated_types import Ge, Le
-from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.fleet.devices.figures import (
@@ -35,6 +35,7 @@ from fleetsim.fleet.devices.figures import (
     GibFigure,
     LaunchCreditsFigure,
     LevelFigure,
+    LogSd,
     ModulationFigure,
     PeakFigure,
     VoltFigure,
@@ -51,8 +52,6 @@ _EXACT = (
 """Figures of which no error is drawn: sizes that are sold in steps, counts, terms of a contract, a
 convention, settings of firmware, limits of a standard, and a number for display."""
 
-LogSd = Annotated[float, Field(ge=0.0, le=1.0)]
-"""Standard deviation of a natural logarithm; at 1 one figure in twenty is off by a factor of 7."""
 Hardware = Literal["device", "radio"]
 Number = Figure | LevelFigure | EfficiencyFigure
 FileT = TypeVar("FileT", DeviceFile, RadioFile)
@@ -68,7 +67,8 @@ class UncertaintySettings(Settings):
 
     inferred: LogSd = 0.0
     """Standard deviation of the natural logarithm of figures that are marked `inferred`, such as
-    0.3; the median is the figure. 0: no error."""
+    0.3; the median is the figure. A figure whose file states its own (`log_sd`) has that instead.
+    0: no error."""
     measured: LogSd = 0.0
     """The same of all other figures, such as 0.05."""
 
@@ -107,10 +107,24 @@ class FigureErrors:
     measured: float
     """The same of the other figures."""
 
-    def factor(self, hardware: Hardware, origin: str, figure: str, *, is_inferred: bool) -> float:
-        """Return the factor of a figure; `origin` is the stem of the file that states it."""
+    def factor(
+        self,
+        hardware: Hardware,
+        origin: str,
+        figure: str,
+        *,
+        is_inferred: bool,
+        log_sd: float | None = None,
+    ) -> float:
+        """Return the factor of a figure.
+
+        `origin` is the stem of the file that states it, `log_sd` its own standard deviation. A mark
+        without errors (0) leaves all its figures without, whatever they state.
+        """
+        of_mark = self.inferred if is_inferred else self.measured
+        sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
         z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
-        return math.exp((self.inferred if is_inferred else self.measured) * float(z))
+        return math.exp(sd * float(z))
 
     def of_device(
         self, name: str, file: DeviceFile, origin: Callable[[str], str]
@@ -147,7 +161,13 @@ class FigureErrors:
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
-            factor = self.factor(hardware, origin(key), key, is_inferred=figure.inferred)
+            factor = self.factor(
+                hardware,
+                origin(key),
+                key,
+                is_inferred=figure.inferred,
+                log_sd=figure.log_sd,
+            )
             found[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,

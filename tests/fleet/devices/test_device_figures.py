@@ -27,8 +27,8 @@ VECTOR_UNITS = 1.25
 SNAPDRAGON_855 = 40.0 / 161.632
 """Share of its peak at which the one phone trained that was measured: 40.0 GFLOP/s of
 (2.8416 + 3 x 2.4192) GHz x 16."""
-NANO_CPU, TX2_GPU = 4.958 / 47.3, 356.2 / 665.6
-"""The same of the Jetson Nano's CPU, convolutions, and of the TX2's GPU, matrix products."""
+PI_4, TX2_GPU = 13.7 / 48.0, 356.2 / 665.6
+"""The same of the Raspberry Pi 4, convolutions, and of the TX2's GPU, matrix products."""
 
 
 def file_of(name: str) -> DeviceFile:
@@ -117,14 +117,16 @@ class Range(NamedTuple):
 
 
 PHONES = Range(SNAPDRAGON_855, 40.0e9 / 4.53)
-CPU_BOARDS = Range(NANO_CPU, 4.958e9 / 3.3)
+CPU_BOARDS = Range(PI_4, 13.7e9 / 2.15)
 GPU_BOARDS = Range(TX2_GPU, 356.2e9 / 10.0)
 EXPLAINED = {
     "nexus-6": "far below the other phones",
     "jetson-orin-nano": "younger process",
+    "jetson-tx2-cpu": "an upper end",
     "t2.small": "an estimate from averages",
     "t2.medium": "an estimate from averages",
     "t2.large": "an estimate from averages",
+    "t2.xlarge": "an estimate from averages",
 }
 
 

@@ -48,8 +48,8 @@ def test_a_mark_is_taken_over_with_its_figure_and_goes_with_it(base: Path) -> No
     marked = {**DEVICE, "ram_gib": {**figure(2), "inferred": True}}
     base.write_text(strict_yaml.dump(marked))
 
-    assert extended(base).inferred == ("ram_gib",)
-    assert extended(base, ram_gib=figure(4)).inferred == ()
+    assert extended(base).inferred == ("compute.clock_share", "ram_gib")
+    assert extended(base, ram_gib=figure(4)).inferred == ("compute.clock_share",)
 
 
 def test_null_takes_a_section_away(base: Path) -> None:
@@ -98,7 +98,8 @@ def test_a_device_that_is_not_there_cannot_be_extended(
 @pytest.mark.parametrize(
     ("variant", "of", "rate", "power"),
     [
-        ("jetson-nano-cpu-5w", "jetson-nano-cpu", 2 / 4 * 0.918 / 1.479, 2 / 4 * (918 / 1479) ** 2),
+        # a CPU slows by its clock share only: 1 / (0.27 x 1479 / 918 + 0.73)
+        ("jetson-nano-cpu-5w", "jetson-nano-cpu", 2 / 4 / 1.165, 2 / 4 * (918 / 1479) ** 2),
         ("jetson-nano-gpu-5w", "jetson-nano-gpu", 614.4 / 921.6, (614.4 / 921.6) ** 2),
         ("jetson-tx2-max-q", "jetson-tx2", 0.85 / 1.30, (0.85 / 1.30) ** 2),
         ("jetson-tx2-max-p", "jetson-tx2", 1.12 / 1.30, (1.12 / 1.30) ** 2),

@@ -45,7 +45,7 @@ def test_credits_and_heat_are_read_as_they_stand(tmp_path: Path) -> None:
     assert phone.skin.threshold_c == (35.0, 40.5)
     assert phone.skin.clock_fraction == (0.8, 0.5)
     assert (phone.skin.time_constant_s, phone.skin.resistance_k_per_w) == (200.0, None)
-    assert phone.inferred == ("thermal.clock_fraction",)
+    assert phone.inferred == ("compute.clock_share", "thermal.clock_fraction")
 
 
 def test_the_thermal_section_in_the_docs_loads(tmp_path: Path) -> None:

@@ -94,6 +94,19 @@ def test_a_clock_below_the_caps_feels_none_of_them() -> None:
     assert rules.step(np.array([46.0]), ONE, 0.5).speed[0] == pytest.approx(1.056 / 2.6496)
 
 
+def test_a_cap_stretches_the_share_that_is_bound_by_the_clock_and_heats_as_any_other() -> None:
+    """A share of .25 at .5 of the clock: 1 / (.25 / .5 + .75) = .8 of the speed."""
+    cap = SkinProfile((30.0,), (0.5,), resistance_k_per_w=10.0, time_constant_s=100.0)
+    rules = skins(Heater(cap, 0.0, 1.0, 0.25), Heater(cap, 0.0, 1.0))
+    hot, sliding = (rules.step(np.full(2, t_c), np.ones(2), 1.0) for t_c in (31.0, 30.0))
+
+    assert hot.speed == pytest.approx([0.8, 0.5])
+    # at 30 C a third of the time at full clock, as 0.5 W on average need
+    assert sliding.speed == pytest.approx([1 / 3 + 2 / 3 * 0.8, 1 / 3 + 2 / 3 * 0.5])
+    assert hot.power.tolist() == [0.25, 0.25]
+    assert sliding.power == pytest.approx([0.5, 0.5])
+
+
 def by_fine_steps(
     rules: Skins, skin_c: FloatArray, use: FloatArray, seconds: float, num: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -70,6 +70,7 @@ def test_the_figures_of_a_phone_with_an_error_are_these():
         "compute.phi.depthwise",
         "compute.phi.gemm",
         "compute.phi.rnn",
+        "compute.clock_share",
         "power.idle_awake_w",
         "power.train_above_idle_w",
         "wifi.receive_w",
@@ -87,6 +88,7 @@ def test_cpu_credits_are_a_contract_and_have_no_error():
         "compute.phi.depthwise",
         "compute.phi.gemm",
         "compute.phi.rnn",
+        "compute.clock_share",
         "power.idle_awake_w",
         "power.train_above_idle_w",
         "wired.bit_per_s",
@@ -150,7 +152,7 @@ def test_a_reproduction_has_the_figures_of_its_paper():
 
 
 def test_a_spread_of_zero_leaves_figures_bit_for_bit():
-    name = "jetson-nano-cpu"
+    name = "raspberry-pi-4"
     plain = load_device(name)
     inferred, measured = (
         load_device(name, files=HardwareFiles().with_errors(errors))
@@ -161,11 +163,11 @@ def test_a_spread_of_zero_leaves_figures_bit_for_bit():
     )
 
     assert "compute.conv_gflop_per_s" not in plain.inferred
-    assert "power.train_above_idle_w" in plain.inferred
+    assert "compute.clock_share" in plain.inferred
     assert inferred.compute.conv_flop_per_s == plain.compute.conv_flop_per_s
-    assert inferred.power.train_above_idle_w != plain.power.train_above_idle_w
+    assert inferred.compute.clock_share != plain.compute.clock_share
     assert measured.compute.conv_flop_per_s != plain.compute.conv_flop_per_s
-    assert measured.power.train_above_idle_w == plain.power.train_above_idle_w
+    assert measured.compute.clock_share == plain.compute.clock_share
     assert (plain.inferred, plain.ram_byte) == (inferred.inferred, inferred.ram_byte)
 
 
@@ -232,7 +234,21 @@ def test_a_wider_spread_stretches_the_same_errors():
     narrow, wide = (drawn_of(fleet, "pixel-6") for fleet in fleets)
 
     for key, drawn in narrow.items():
-        assert math.log(wide[key].factor) == pytest.approx(2.0 * math.log(drawn.factor))
+        # the clock's share states its own spread
+        stretch = 1.0 if key == "compute.clock_share" else 2.0
+        assert math.log(wide[key].factor) == pytest.approx(stretch * math.log(drawn.factor))
+
+
+def test_a_figure_that_states_its_spread_has_that_one_and_not_its_marks():
+    """Share .27 with the odds .27 / .73: at z they are exp(1.0 z) times as much."""
+    z = float(rng.stream(7, "device figure/pixel-6/compute.clock_share").standard_normal())
+    drawn = drawn_of(fleet_of({"pixel-6": 1.0}), "pixel-6")["compute.clock_share"]
+    odds = 0.27 / 0.73 * math.exp(z)
+
+    assert drawn.used == pytest.approx(odds / (1.0 + odds))
+    assert "compute.clock_share" not in drawn_of(
+        fleet_of({"pixel-6": 1.0}, uncertainty={"inferred": 0.0, "measured": 0.05}), "pixel-6"
+    )
 
 
 def test_a_variant_has_the_errors_of_the_figures_that_it_takes_over(tmp_path):

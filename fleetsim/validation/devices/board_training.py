@@ -1,0 +1,159 @@
+"""Boards that train in PyTorch on their CPU: measured times, the repeated fit, held-out networks.
+
+The fit has four figures: the rate R of convolutions on each board, and phi of depthwise
+convolutions and of matrix products, one for both boards because one engine ran on them. Overheads
+are those of the files. Least squares of ln(model / measured), so that twice and half the time count
+alike. Each network is also predicted from a fit without it (leave one network out).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+from fleetsim.contracts import FloatArray, ModelCost
+from fleetsim.fleet.devices.profile import ComputeProfile, load_device
+from fleetsim.units import FLOP_PER_GFLOP, PARAMETERS_PER_MPARAM
+from fleetsim.validation import measurements
+from fleetsim.validation.phones import batch_s
+from fleetsim.validation.tables import Check, Kind, Section, Verdict, number, percent, table
+
+BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
+_START = (10e9, 30e9, 0.02, 2.0)
+_CLASSES = ("conv", "depthwise", "gemm")
+
+
+def times() -> pd.DataFrame:
+    """Return the measured points."""
+    return measurements.table("pytorch-boards")
+
+
+def costs(points: pd.DataFrame) -> list[ModelCost]:
+    """Return the cost of the network of each point, from the counts in the table."""
+    return [
+        ModelCost(
+            {kind: getattr(row, f"{kind}_gflop") * FLOP_PER_GFLOP for kind in _CLASSES},
+            round(row.mparam * PARAMETERS_PER_MPARAM),
+            payload_byte=0,
+            num_layers=row.layers,
+        )
+        for row in measurements.rows(points)
+    ]
+
+
+def said_s(points: pd.DataFrame, computes: dict[str, ComputeProfile]) -> FloatArray:
+    """Return the model's seconds of points [n] with a profile for each board."""
+    rows = zip(points["board"], costs(points), points["batch_size"], strict=True)
+    return np.array([batch_s(computes[board], cost, int(size)) for board, cost, size in rows])
+
+
+@cache
+def shipped() -> dict[str, ComputeProfile]:
+    """Return the boards' profiles."""
+    return {board: load_device(board).compute for board in BOARDS}
+
+
+def as_fitted(*figures: float) -> dict[str, ComputeProfile]:
+    """Return the boards' profiles with a rate for each, then phi of depthwise and of gemm."""
+    *rates, depthwise, gemm = figures
+    return {
+        board: dataclasses.replace(
+            compute,
+            conv_flop_per_s=rate,
+            phi={**compute.phi, "depthwise": depthwise, "gemm": gemm},
+        )
+        for (board, compute), rate in zip(shipped().items(), rates, strict=True)
+    }
+
+
+@cache
+def fit(without: str = "") -> tuple[float, ...]:
+    """Return the four figures with the least squares, without the points of a network."""
+    points = times().query("network != @without")
+    measured_s = points["batch_s"].to_numpy()
+
+    def errors(logs: FloatArray) -> FloatArray:
+        return np.asarray(np.log(said_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
+
+    found = least_squares(errors, np.log(_START), xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    assert found.success, found.message
+    return tuple(np.exp(found.x).tolist())
+
+
+def held_out_s() -> FloatArray:
+    """Return the seconds of all points, each by a fit without its network."""
+    points, seconds = times(), np.empty(len(times()))
+    for network in points["network"].unique():
+        rows = (points["network"] == network).to_numpy()
+        seconds[rows] = said_s(points[rows], as_fitted(*fit(network)))
+    return seconds
+
+
+def section() -> Section:
+    """Return the section: ten networks on a Raspberry Pi 4, eight of them on a Pi 5."""
+    points, carried = times(), shipped()
+    by_files = _checks(points, said_s(points, carried), "fit")
+    held_out = _checks(points, held_out_s(), "prediction")
+    pi4, pi5 = (carried[board] for board in BOARDS)
+    figures = zip(
+        ("R, Raspberry Pi 4", "R, Raspberry Pi 5", "phi, depthwise", "phi, gemm"),
+        fit(),
+        (pi4.conv_flop_per_s, pi5.conv_flop_per_s, pi4.phi["depthwise"], pi4.phi["gemm"]),
+        (FLOP_PER_GFLOP, FLOP_PER_GFLOP, 1.0, 1.0),
+        ("GFLOP/s", "GFLOP/s", "", ""),
+        strict=True,
+    )
+    fitted = table(
+        ("figure", "fitted", "shipped", "unit"),
+        [
+            (what, number(found / scale), number(in_file / scale), unit)
+            for what, found, in_file, scale, unit in figures
+        ],
+    )
+    rows = [
+        (
+            f"`{board}`",
+            network,
+            f"{number(check.expected)} s",
+            f"{number(check.model)} s",
+            percent(check.error),
+            percent(other.error),
+        )
+        for board, network, check, other in zip(
+            points["board"], points["network"], by_files, held_out, strict=True
+        )
+    ]
+    head = ("board", "network", "measured", "model", "error", "held out")
+    text = f"""\
+Seconds of a training batch of 16 images of 224 x 224: {measurements.FEDERATED_VISION}. Four
+figures, {len(points)} points, least squares of ln(model / measured):
+
+{fitted}
+
+"Held out" is the error of a network by a fit without it. The time of element-wise layers
+(normalization, activations) has no term of its own, so the three rates contain it. That is too much
+of it for wide transformers and for depthwise kernels of 7 x 7 (ConvNeXt), too little for narrow
+transformers and for bottlenecks.
+
+{table(head, rows)}
+"""
+    return Section(
+        "Boards: training in PyTorch",
+        text,
+        (
+            Verdict.of("Raspberry Pi 4 and 5, PyTorch", by_files),
+            Verdict.of("The same, each network held out", held_out),
+        ),
+    )
+
+
+def _checks(points: pd.DataFrame, seconds: FloatArray, kind: Kind) -> list[Check]:
+    source = measurements.FEDERATED_VISION
+    return [
+        Check(f"{row.board}, {row.network}", kind, row.batch_s, float(said), "s", source)
+        for row, said in zip(measurements.rows(points), seconds, strict=True)
+    ]

@@ -1,0 +1,180 @@
+"""Training at a lower clock on a Snapdragon 855, measured and by the law of `fleet.devices.pace`.
+
+The law has one figure, the share beta of the time that a lower clock stretches. It has the least
+squares of ln(model / measured). The same with a share for overheads and another for arithmetic, and
+speed in proportion to the clock, stand beside it. Each network is also predicted without it (leave
+one network out).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.devices.pace import speed_at
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.validation import measurements, phones
+from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
+
+_CARRIER = "pixel-4"
+"""Bundled phone with a Snapdragon 855."""
+_HELD_GHZ = 1.7088
+_FULL_GHZ = (2.4192, 2.4192, 2.4192, 2.8416)
+THETA = _HELD_GHZ / float(np.mean(_FULL_GHZ))
+"""Share of the full clock, of four cores on average."""
+
+
+class Points(NamedTuple):
+    """Measured points, all [n]."""
+
+    network: list[str]
+    batch_size: list[int]
+    full_s: FloatArray
+    low_s: FloatArray
+    overhead: FloatArray
+    """Share of overheads in the model's time at full clock."""
+
+
+@cache
+def points() -> Points:
+    """Return the points, in the order of the table."""
+    data, compute, costs = measurements.table("mnn-low-clock"), phones.sd855(), phones.costs()
+    overhead = []
+    for row in measurements.rows(data):
+        cost = costs[row.network]
+        one, whole = (phones.batch_s(compute, cost, size) for size in (1, row.batch_size))
+        sample_s = phones.batch_s(compute, cost, 2) - one
+        overhead.append((one - sample_s) / whole)
+    return Points(
+        data["network"].tolist(),
+        data["batch_size"].tolist(),
+        data["full_s"].to_numpy(),
+        data["low_s"].to_numpy(),
+        np.array(overhead),
+    )
+
+
+def slowed(shares: FloatArray, overhead: FloatArray) -> FloatArray:
+    """Return seconds at the lower clock over those at full clock [n].
+
+    Args:
+        shares: one share of all time, or those of overheads and of arithmetic.
+        overhead: share of overheads in each time [n].
+    """
+    of_overhead, of_arithmetic = shares[0], shares[-1]
+    share = of_overhead * overhead + of_arithmetic * (1.0 - overhead)
+    return np.asarray(1.0 / speed_at(THETA, share))
+
+
+@cache
+def fit(num_shares: int = 1, without: str = "") -> tuple[float, ...]:
+    """Return the share, or the two, with the least squares, without a network."""
+    at = points()
+    kept = np.array([network != without for network in at.network])
+    measured = np.log(at.low_s / at.full_s)[kept]
+
+    def errors(shares: FloatArray) -> FloatArray:
+        return np.asarray(np.log(slowed(shares, at.overhead[kept])) - measured)
+
+    found = least_squares(errors, np.full(num_shares, 0.3), xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    assert found.success, found.message
+    return tuple(found.x.tolist())
+
+
+def held_out(num_shares: int = 1) -> FloatArray:
+    """Return the slow-down of all points, each by a fit without its network."""
+    at = points()
+    by_network = {name: np.array(fit(num_shares, name)) for name in dict.fromkeys(at.network)}
+    return np.array(
+        [
+            slowed(by_network[network], at.overhead[[index]])[0]
+            for index, network in enumerate(at.network)
+        ]
+    )
+
+
+def section() -> Section:
+    """Return the section: 25 points, the law's share, and the joules."""
+    at, device = points(), load_device(_CARRIER)
+    measured = at.low_s / at.full_s
+    shipped = np.array([device.compute.clock_share])
+    law = slowed(shipped, at.overhead)
+    forms = {
+        f"one share, shipped: {number(float(shipped[0]))}": (law, None),
+        f"one share, fitted: {number(fit()[0])}": (
+            slowed(np.array(fit()), at.overhead), held_out(),
+        ),
+        f"overheads {number(fit(2)[0])}, arithmetic {number(fit(2)[1])}": (
+            slowed(np.array(fit(2)), at.overhead), held_out(2),
+        ),
+        "in proportion to the clock": (slowed(np.ones(1), at.overhead), None),
+    }  # fmt: skip
+    form_rows = [
+        (
+            what,
+            _mean_error(said / measured),
+            "" if other is None else _mean_error(other / measured),
+        )
+        for what, (said, other) in forms.items()
+    ]
+    without = fit(2, "LeNet")
+    seconds = _checks(law * at.full_s, at.low_s, "s", measurements.MNN)
+    train_w = device.power.train_above_idle_w * THETA**2
+    bound = measurements.figures()["sd855_training_w"]
+    joules = _checks(train_w * law * at.full_s, bound.value * at.low_s, "J", bound.source)
+    rows = [
+        (
+            check.what,
+            f"{number(full)} s",
+            f"{number(check.expected)} s",
+            f"{number(check.model)} s",
+            percent(check.error),
+            percent(energy.error),
+        )
+        for check, energy, full in zip(seconds, joules, at.full_s, strict=True)
+    ]
+    head = ("network, batch", "full clock", "at 1.7088 GHz", "model", "error", "joules")
+    text = f"""\
+Five networks on a Meizu 16T (Snapdragon 855), MNN, four threads: {measurements.MNN}. At its own
+clocks they ran on the four fast cores, {number(float(np.mean(_FULL_GHZ)), 4)} GHz on average; then
+all eight cores were held at 1.7088 GHz, theta = {number(THETA)}.
+
+{table(("share of the time that is bound by the clock", "mean error", "held out"), form_rows)}
+
+Ratios fall with the batch, so overheads follow the clock more than arithmetic. Two shares
+({number(without[0])} and {number(without[1])} without LeNet) do not say so of LeNet, which was not
+slower at all: its batches of 10 ms may be too short for the governor to reach the full clock
+(inferred). Threads at 1.7088 GHz may have run on slow cores, and long batches at full clock on a
+hot phone. So the share is known to a factor of two or three.
+
+{table(head, rows)}
+
+Joules above idle: {number(train_w)} W, the profile's {number(device.power.train_above_idle_w)} W
+times theta^2, against at least {bound.value} W (the USB supply was at its limit).
+"""
+    return Section(
+        "Phones: a lower clock",
+        text,
+        (
+            Verdict.of("Snapdragon 855 at 0.68 of its clock, time", seconds),
+            Verdict.of("The same, joules above idle", joules),
+        ),
+    )
+
+
+def _checks(said: FloatArray, measured: FloatArray, unit: str, source: str) -> list[Check]:
+    at = points()
+    return [
+        Check(f"{network}, {size}", "fit", float(right), float(value), unit, source)
+        for network, size, right, value in zip(
+            at.network, at.batch_size, measured, said, strict=True
+        )
+    ]
+
+
+def _mean_error(ratio: FloatArray) -> str:
+    return percent(float(np.abs(ratio - 1.0).mean()), signed=False)
