@@ -128,8 +128,8 @@ PyTorch](#boards-training-in-pytorch), and the Nano's CPU has them for the same 
 figures do not agree with these measurements: a factor of twenty that its authors rounded, and
 a time whose joules are [no board's](#the-energy-figure-of-fedgcs). Between t2.small and t2.xlarge
 there are no measurements: the model says {number(nano_round("t2.medium")[0] / small_s)} for
-t2.medium and {number(nano_round("t2.large")[0] / small_s)} for t2.large. Time in proportion to the number of
-vCPUs would be 0.250 for t2.xlarge, {percent(0.25 / xlarge.value - 1.0)}.
+t2.medium and {number(nano_round("t2.large")[0] / small_s)} for t2.large. Time in proportion to the
+number of vCPUs would be 0.250 for t2.xlarge, {percent(0.25 / xlarge.value - 1.0)}.
 
 One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-base, batches of 4,
 256 tokens; depth 12 trains the embeddings too, and is the point of the fit):
@@ -193,7 +193,8 @@ paper.
 {minutes.value} min, and its power: {number(profile.power.train_above_idle_w, 4)} W in training,
 whatever its source really measured, and almost nothing when idle. It is labelled everywhere:
 `fleetsim run` and `validate` warn of it, tables and reports call it `{profile.name}`, and
-`fleetsim list devices` lists it apart from the devices. Mixing it with real ones makes their joules incomparable.
+`fleetsim list devices` lists it apart from the devices. Mixing it with real ones makes their joules
+incomparable.
 """
     return Section(
         "The energy figure of FedGCS",
