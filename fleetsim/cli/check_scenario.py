@@ -32,7 +32,8 @@ def validate(
 ) -> None:
     """Check a scenario without running it, and say in five lines what it asks for.
 
-    A network or loss of your own is tried on the data set, and a sixth line names its trainer.
+    A network or loss of your own is tried on the data set, and a sixth line names its trainer. A
+    seventh says how many bytes of a network are trained, frozen and buffers.
     """
     loaded = load(scenario, set_, seed, plugin)
     loaded.build_selector()
@@ -46,9 +47,9 @@ def validate(
     from fleetsim.scenario import outline, samples_of
 
     dataset = loaded.task.dataset
-    trainer = _trainer_line(loaded)
+    tried = _tried_lines(loaded)
     # Other data sets have checksums; the user's own files are read and split.
-    if trainer is None and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
+    if not tried and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
         read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
     load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
@@ -59,12 +60,12 @@ def validate(
     output(f"valid: {loaded.name}")
     for line in outline(loaded):
         output(one_line(line))
-    if trainer is not None:
-        output(one_line(trainer))
+    for line in tried:
+        output(one_line(line))
 
 
-def _trainer_line(scenario: Scenario) -> str | None:
-    """Return the trainer of a network or loss of the user's own; None of any other scenario.
+def _tried_lines(scenario: Scenario) -> list[str]:
+    """Return trainer and weights of a network or loss of the user's own; [] of another scenario.
 
     Raises:
         ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
@@ -77,7 +78,7 @@ def _trainer_line(scenario: Scenario) -> str | None:
     model: object = task.model  # a plug-in extends the kinds that are known here
     is_own = isinstance(model, OwnModelKind) or task.local.has_own_loss
     if not is_own or isinstance(task.dataset, BlankSettings):
-        return None
+        return []
     from fleetsim.learning.training.preparation import prepare_task
     from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
@@ -87,10 +88,11 @@ def _trainer_line(scenario: Scenario) -> str | None:
     except DataError as missing:
         if task.dataset.is_own_files:
             raise
-        return f"trainer: chosen by the form of the samples, and {missing}"
+        return [f"trainer: chosen by the form of the samples, and {missing}"]
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:
         say(f"warning: {slow}")
-    return f"{prepared.trainer_text}, on the CPU"
+    weights = [] if prepared.weights_text is None else [prepared.weights_text]
+    return [f"{prepared.trainer_text}, on the CPU", *weights]
 
 
 def check_plugin(
@@ -113,5 +115,5 @@ def check_plugin(
     from fleetsim.plugins import KINDS
     from fleetsim.plugins.conformance.check import check_plugin as check
 
-    kind = check(plugin, settings=set_ or ())
+    kind = check(plugin, settings=set_ or (), on_note=output)
     output(f"conforms: {plugin} is {KINDS[kind].noun}")

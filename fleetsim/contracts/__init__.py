@@ -65,6 +65,7 @@ from fleetsim.contracts.selection import (
 from fleetsim.contracts.tracking import EndedRun, TrackedRun, Tracker
 from fleetsim.contracts.work import (
     Arrays,
+    BackwardCost,
     BoolArray,
     ClientRows,
     CountedWork,
@@ -84,6 +85,7 @@ __all__ = [
     "Accountant",
     "Aggregator",
     "Arrays",
+    "BackwardCost",
     "BoolArray",
     "ClientColumns",
     "ClientRows",

@@ -47,6 +47,8 @@ class TaskRow(NamedTuple):
     """Joules of waiting, enlisted, after its end; None where that is not charged."""
     train_metrics: str | None = None
     """Numbers of the client's own training, as a JSON object; None if it told none."""
+    frozen_download_byte: int | None = None
+    """Bytes of frozen weights downloaded, beside `download_byte`; None if the model has none."""
 
     @property
     def energy_j(self) -> float:

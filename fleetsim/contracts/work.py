@@ -14,7 +14,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Parameters = NDArray[np.float32]
-"""All parameters and buffers of a model in one flat vector [P]; never changed in place."""
+"""Trained parameters and buffers of a model in one flat vector [P]; never changed in place."""
 State = dict[str, NDArray[np.generic]]
 """State of a part for a checkpoint: named arrays (scalars as 0-d), no objects."""
 Arrays = dict[str, NDArray[Any]]
@@ -128,6 +128,17 @@ class StepMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class BackwardCost:
+    """Cost of the backward pass of a model of which some weights are frozen."""
+
+    flop: Mapping[str, float]
+    """FLOP of one sample's backward pass by operation class: gradients of activations down to the
+    first trained weight, and gradients of trained weights."""
+    num_launches: int
+    """Products that it launches in a batch; each costs what one of the forward pass does."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCost:
     """Cost of a model for a device, derived from the real model."""
 
@@ -135,8 +146,9 @@ class ModelCost:
     """FLOP of one sample's forward pass (2 per multiply-add) by operation class: conv, depthwise,
     gemm or rnn (spelt as in the `phi` table of the device profiles)."""
     num_parameters: int
+    """Number of trained parameters."""
     payload_byte: int
-    """Bytes of one model on the wire, from its state dict."""
+    """Bytes of one model on the wire, from its state dict without the frozen weights."""
     num_layers: int = 0
     """Number of layers that multiply matrices; each costs a device an overhead per batch."""
     layer_counts: Mapping[str, int] = field(default_factory=dict)
@@ -145,6 +157,10 @@ class ModelCost:
     """Memory of a step; None in worlds without a memory model."""
     train_factor: float = 1.0
     """Work of a training step divided by that of one forward and backward pass."""
+    frozen_byte: int = 0
+    """Bytes of the frozen weights, which a client downloads once."""
+    backward: BackwardCost | None = None
+    """Cost of the backward pass; None: no weight is frozen, and it is twice the forward pass."""
 
     @property
     def is_transformer(self) -> bool:

@@ -53,11 +53,13 @@ class World:
         rule: EligibilitySettings,
         *,
         spare_byte: FloatArray | None = None,
+        frozen_byte: int = 0,
     ) -> None:
         """Make all clients idle at virtual time 0.
 
         `spare_byte` is the memory that a step of training leaves each client while its owner uses
-        no app [N]; None: memory is not modelled.
+        no app [N]; None: memory is not modelled. `frozen_byte` are the bytes of the model's frozen
+        weights, which no client has yet.
         """
         self.fleet = fleet
         size = fleet.size
@@ -69,6 +71,9 @@ class World:
         self.num_delivered: IntArray = np.zeros(size, dtype=np.int64)
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
         """Version of the global model that each client holds [N]; -1: none."""
+        self.frozen_byte = frozen_byte
+        self.frozen_left_byte: IntArray = np.full(size, frozen_byte, dtype=np.int64)
+        """Bytes of the frozen weights that each client has yet to download [N]."""
         self._changed: list[IntArray] = []
         """Clients whose rows were changed since `take_changed`."""
         self.idle = IdleState(fleet, self._changed)
@@ -187,6 +192,7 @@ class World:
             "num_selected": self.num_selected,
             "num_delivered": self.num_delivered,
             "held_version": self.held_version,
+            **({"frozen_left_byte": self.frozen_left_byte} if self.frozen_byte else {}),
             **self.idle.rows(),
         }
 

@@ -160,6 +160,9 @@ class Manifest(Settings):
     """Parts of the user's own; all others were fleetsim's."""
     data_sha256: Hash | None = None
     """SHA-256 of the content of the user's own data set; null: it is none, or the run is older."""
+    frozen_sha256: Hash | None = None
+    """SHA-256 of the frozen weights of the user's own network; null: it has none, or the run is
+    older."""
     flower: FlowerRecord | None = None
     """Flower app that ran; null: the run is one of a scenario alone."""
     selector_weights: WeightsRecord | None = None
@@ -328,6 +331,11 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
             " it, or run afresh"
         )
     _require_same_gifts(folder, before.plugins, now.plugins)
+    if before.frozen_sha256 != now.frozen_sha256:
+        raise ScenarioError(
+            f"{folder}: the frozen weights of the network (requires_grad=False) are not those that"
+            " the run began with; restore them, or run afresh"
+        )
     if before.selector_weights != now.selector_weights:
         raise ScenarioError(
             f"{folder}: the weight file of the selector is not as it was when the run began;"

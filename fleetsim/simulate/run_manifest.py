@@ -88,6 +88,7 @@ def manifest_of(
             for own in scenario.plugins
         ),
         data_sha256=prepared.data_sha256,
+        frozen_sha256=prepared.frozen_sha256,
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),

@@ -41,6 +41,8 @@ class _Messages(NamedTuple):
     download_byte: int
     upload_byte: int
     more_round_trips: tuple[int, int] = (0, 0)
+    frozen_byte: int = 0
+    """Bytes of frozen weights, which are downloaded before the others."""
 
 
 class Dispatcher:
@@ -115,7 +117,11 @@ class Dispatcher:
         secure = self._learning.secure_sum
         if secure is None:
             update_byte = self._upload_byte(request.upload_fraction)
-            return _Messages(model_byte, update_byte + self._learning.wire.upload_byte)
+            return _Messages(
+                model_byte,
+                update_byte + self._learning.wire.upload_byte,
+                frozen_byte=self._frozen_byte(request.client),
+            )
         if request.upload_fraction != 1.0:
             raise ScenarioError(
                 "server.secure_aggregation masks whole updates, and the selector asks client"
@@ -125,6 +131,7 @@ class Dispatcher:
             model_byte + secure.download_byte(cohort),
             secure.upload_byte(cohort),
             (secure.download_round_trips, secure.upload_round_trips),
+            self._frozen_byte(request.client),
         )
 
     def probe(
@@ -152,6 +159,7 @@ class Dispatcher:
                 request.download_byte + model_byte,
                 request.upload_byte
                 + (vector_byte if yields_vector and request.uploads_vector else 0),
+                frozen_byte=self._frozen_byte(request.client) if request.needs_model else 0,
             ),
         )
 
@@ -159,6 +167,10 @@ class Dispatcher:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
         holds_it = version >= 0 and self._world.held_version[client] == version
         return 0 if holds_it else self._payload_byte
+
+    def _frozen_byte(self, client: int) -> int:
+        """Return the bytes of frozen weights that a client lacks."""
+        return int(self._world.frozen_left_byte[client])
 
     def _job(
         self,
@@ -198,10 +210,11 @@ class Dispatcher:
             job=job,
             address=address,
             version=version,
-            download_bit=messages.download_byte * BIT_PER_BYTE,
+            download_bit=(messages.download_byte + messages.frozen_byte) * BIT_PER_BYTE,
             upload_bit=messages.upload_byte * BIT_PER_BYTE,
             dispatched_at_s=float(self._clock.now),
             more_round_trips=messages.more_round_trips,
+            frozen_bit=messages.frozen_byte * BIT_PER_BYTE,
         )
         self.next_task += 1
         return task

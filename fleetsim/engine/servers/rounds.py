@@ -114,8 +114,12 @@ def task_rows(
     staleness: Sequence[int],
     waiting_j: Sequence[float | None],
     metrics: Sequence[dict[str, float] | None],
+    has_frozen: bool = False,
 ) -> list[TaskRow]:
-    """Return the table rows of tasks that ended in a round; all sequences are [n]."""
+    """Return the table rows of tasks that ended in a round; all sequences are [n].
+
+    `has_frozen` is true if the model has frozen weights.
+    """
     if not results:
         return []
     tasks = [result.task for result in results]
@@ -139,7 +143,9 @@ def task_rows(
             for request in requests
         ],
         "dispatched_at_s": [task.dispatched_at_s for task in tasks],
-        "download_byte": [int(result.downloaded_bit // BIT_PER_BYTE) for result in results],
+        "download_byte": [
+            int((result.downloaded_bit - result.frozen_bit) // BIT_PER_BYTE) for result in results
+        ],
         "upload_byte": [int(result.uploaded_bit // BIT_PER_BYTE) for result in results],
         "train_flop": [result.flop for result in results],
         "train_loss": train_losses,
@@ -156,6 +162,9 @@ def task_rows(
         ],
         "energy_enlisted_idle_j": waiting_j,
         "train_metrics": [numbers and json.dumps(numbers) for numbers in metrics],
+        "frozen_download_byte": [
+            int(result.frozen_bit // BIT_PER_BYTE) if has_frozen else None for result in results
+        ],
     }
     in_order = (columns[name] for name in TaskRow._fields)
     return [TaskRow(*values) for values in zip(*in_order, strict=True)]

@@ -67,7 +67,9 @@ class Server(ABC):
                 num_samples=fleet.num_samples,
                 batch_size=parts.learning.batch_size,
             )
-        self._world = World(fleet, rule, spare_byte=spare_byte)
+        self._world = World(
+            fleet, rule, spare_byte=spare_byte, frozen_byte=parts.learning.cost.frozen_byte
+        )
         self._model = GlobalModel(parts.learning)
         self._closer = RoundCloser(
             parts, world=self._world, model=self._model, last_round=stop.rounds
@@ -198,6 +200,7 @@ class Server(ABC):
             staleness=[*(0 for _ in probes), *staleness],
             waiting_j=self._dispatcher.take_waiting_j(ended_all),
             metrics=[*(None for _ in probes), *(report.metrics for report in reports)],
+            has_frozen=self._world.frozen_byte > 0,
         )
         row = self._closer.close(
             span,

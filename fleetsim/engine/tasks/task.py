@@ -39,10 +39,13 @@ class Task(NamedTuple):
     version: int
     """Version of the global model that it works on; -1: a model of the selector's own."""
     download_bit: int
+    """Bits of the download, those of frozen weights included."""
     upload_bit: int
     dispatched_at_s: float
     more_round_trips: tuple[int, int] = (0, 0)
     """Exchanges of messages beside that of the payload, before and after the work."""
+    frozen_bit: int = 0
+    """Bits at the beginning of the download that are frozen weights."""
 
     @property
     def client(self) -> int:
@@ -89,6 +92,8 @@ class TaskResult(NamedTuple):
     num_samples: int
     repeated_bit: tuple[float, float]
     """Bits moved in vain, down and up, by transfers that began anew."""
+    frozen_bit: float
+    """Bits of `downloaded_bit` that are frozen weights, those moved in vain included."""
     completed_fraction: float
     """Share of the whole training that the client hands in."""
     weight_fraction: float

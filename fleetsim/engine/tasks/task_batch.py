@@ -253,6 +253,8 @@ class TaskBatch(TaskOutcomes):
             return
         is_down = self.segments.phases[index] == Phase.DOWNLOAD
         self.repeated_bit[rows, 0 if is_down else 1] += moved
+        if is_down:
+            self.repeated_frozen_bit[rows] += np.minimum(moved, self.frozen_bit[rows])
 
     def _hand_in(self, index: int, rows: IntArray, work: Work) -> IntArray:
         """Return those of interrupted trainings whose completed steps are to be uploaded."""

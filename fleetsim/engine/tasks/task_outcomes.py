@@ -22,6 +22,7 @@ from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.devices.compute import samples_of
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.timeline import Timelines
+from fleetsim.units import BIT_PER_BYTE
 
 OUTCOMES = tuple(Outcome)
 """Outcomes are kept as indices into these."""
@@ -105,6 +106,10 @@ class TaskOutcomes:
         """FLOP of each whole computation [n]."""
         self.repeated_bit = np.zeros((size, 2))
         """Bits moved in vain by each task, down and up [n, 2]."""
+        self.frozen_bit = np.array([float(task.frozen_bit) for task in tasks])
+        """Bits of frozen weights with which each download begins [n]."""
+        self.repeated_frozen_bit = np.zeros(size)
+        """Bits of frozen weights moved in vain by each task [n]."""
         self.completed_fraction = np.ones(size)
         self.weight_fraction = np.ones(size)
         self.resources: dict[int, Resources] = {}
@@ -346,9 +351,18 @@ class TaskOutcomes:
         has_model = has_begun & ((self._phase > Phase.DOWNLOAD) | self.is_delivered())
         world.settle(clients, self._before[-1], self._worked_s)
         world.held_version[clients[has_model]] = self._version[has_model]
-        return self._results(energy_j)
+        frozen_bit = self._kept_frozen_bit()
+        world.frozen_left_byte[clients] -= (frozen_bit // BIT_PER_BYTE).astype(np.int64)
+        return self._results(energy_j, frozen_bit + self.repeated_frozen_bit)
 
-    def _results(self, energy_j: FloatArray) -> list[TaskResult]:
+    def _kept_frozen_bit(self) -> FloatArray:
+        """Return the bits of frozen weights that each client has got, in whole bytes [n]."""
+        kept_bit = self.segments.by_phase(Used.DONE)[0] - self.repeated_bit[:, 0]
+        whole_bit: FloatArray = np.floor(kept_bit / BIT_PER_BYTE) * BIT_PER_BYTE
+        kept: FloatArray = np.minimum(whole_bit, self.frozen_bit)
+        return kept
+
+    def _results(self, energy_j: FloatArray, frozen_bit: FloatArray) -> list[TaskResult]:
         segments = self.segments
         download_s, compute_s, upload_s = segments.by_phase(Used.SECONDS).tolist()
         downloaded_bit, _, uploaded_bit = segments.by_phase(Used.DONE).tolist()
@@ -365,6 +379,7 @@ class TaskOutcomes:
             (self.flop * segments.total(Used.SHARE)).tolist(),
             segments.total(Used.NUM_SAMPLES).astype(np.int64).tolist(),
             map(tuple, self.repeated_bit.tolist()),
+            frozen_bit.tolist(),
             self.completed_fraction.tolist(),
             self.weight_fraction.tolist(),
             segments.num_pauses().tolist(),

@@ -16,7 +16,7 @@ of its power, under a load l, a device runs at v * (1 - l) and is charged train_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def unloaded_s(
         return np.zeros(num_samples.size)
     if work.counted is not None:
         return np.full(num_samples.size, _counted_s(compute, work.counted))
-    passes = _forward_passes(work, num_samples, batch_size)
+    passes, flop = _passes(cost, work, num_samples, batch_size)
     if work.kind is WorkKind.EVALUATE:
         batch_s = compute.dispatch_s + compute.layer_s * cost.num_layers / _TRAIN_PER_FORWARD
     else:
@@ -74,7 +74,7 @@ def unloaded_s(
         batches = num_steps(work, num_samples, batch_size)
     else:
         batches = num_batches(samples_of(work, num_samples), batch_size)
-    seconds = batches * batch_s + passes * _forward_s(compute, cost)
+    seconds = batches * batch_s + passes * _arithmetic_s(compute, flop.items())
     if work.kind is WorkKind.TRAIN:
         seconds = seconds * cost.train_factor
     return np.asarray(seconds, dtype=np.float64)
@@ -139,7 +139,8 @@ def steps_done(
     """
     per_epoch = num_batches(num_samples, batch_size)
     batch_s = _trained_batch_s(compute, cost)
-    sample_s = _TRAIN_PER_FORWARD * _forward_s(compute, cost)
+    passes, flop = _trained_sample(cost)
+    sample_s = passes * _arithmetic_s(compute, flop.items())
     epoch_s = per_epoch * batch_s + num_samples * sample_s
     step_s = batch_s + np.minimum(batch_size, num_samples) * sample_s
     if work.steps is None:
@@ -159,15 +160,16 @@ def steps_done(
 def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
     """Return the FLOP of work [n]: 3 F for a sample in training, F for one in evaluation.
 
-    Training is multiplied by the model's `train_factor`.
+    With frozen weights a sample in training takes F and the backward pass of the model. Training is
+    multiplied by the model's `train_factor`.
 
     Raises:
         ValueError: training on part of the samples.
     """
     if work.counted is not None:
         return np.full(num_samples.size, work.counted.total_flop)
-    passes = _forward_passes(work, num_samples, batch_size)
-    flop = passes * sum(cost.forward_flop.values())
+    passes, flop_by_class = _passes(cost, work, num_samples, batch_size)
+    flop = passes * sum(flop_by_class.values())
     if work.kind is WorkKind.TRAIN:
         flop = flop * cost.train_factor
     return np.asarray(flop, dtype=np.float64)
@@ -184,19 +186,31 @@ def samples_of(work: Work, num_samples: IntArray) -> IntArray:
     return np.minimum(num_samples, work.num_samples)
 
 
-def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """Return the cost of work in forward passes of one sample [n]."""
+def _passes(
+    cost: ModelCost, work: Work, num_samples: IntArray, batch_size: int
+) -> tuple[IntArray, Mapping[str, float]]:
+    """Return the passes of one sample in a work [n], and the FLOP of each by operation class."""
     match work.kind:
         case WorkKind.NONE:
-            return np.zeros_like(num_samples)
+            return np.zeros_like(num_samples), cost.forward_flop
         case WorkKind.EVALUATE:
-            return samples_of(work, num_samples)
+            return samples_of(work, num_samples), cost.forward_flop
         case WorkKind.GRADIENT:
-            return _TRAIN_PER_FORWARD * samples_of(work, num_samples)
+            used = samples_of(work, num_samples)
         case WorkKind.TRAIN:
             if work.num_samples is not None:
                 raise ValueError(f"training runs over all samples, got {work!r}")
-            return _TRAIN_PER_FORWARD * num_trained(work, num_samples, batch_size)
+            used = num_trained(work, num_samples, batch_size)
+    passes, flop = _trained_sample(cost)
+    return passes * used, flop
+
+
+def _trained_sample(cost: ModelCost) -> tuple[int, Mapping[str, float]]:
+    """Return the passes of one sample in a step of training, and the FLOP of each."""
+    if cost.backward is None:
+        return _TRAIN_PER_FORWARD, cost.forward_flop
+    backward = cost.backward.flop
+    return 1, {kind: flop + backward.get(kind, 0.0) for kind, flop in cost.forward_flop.items()}
 
 
 def _counted_s(compute: ComputeProfile, counted: CountedWork) -> float:
@@ -215,16 +229,10 @@ def _counted_s(compute: ComputeProfile, counted: CountedWork) -> float:
 
 def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
     """Return the overhead of a trained batch of any size in seconds."""
-    return (
-        compute.dispatch_s
-        + compute.layer_s * cost.num_layers
-        + compute.parameter_s * cost.num_parameters
-    )
-
-
-def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:
-    """Return the seconds of arithmetic in the forward pass of one sample, at rates of training."""
-    return _arithmetic_s(compute, cost.forward_flop.items())
+    layers: float = cost.num_layers
+    if cost.backward is not None:
+        layers = (cost.num_layers + cost.backward.num_launches) / _TRAIN_PER_FORWARD
+    return compute.dispatch_s + compute.layer_s * layers + compute.parameter_s * cost.num_parameters
 
 
 def _arithmetic_s(compute: ComputeProfile, flop_by_class: Iterable[tuple[str, float]]) -> float:

@@ -13,6 +13,7 @@ from fleetsim.host.own_code import own_code
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import flatten, load_flat
+from fleetsim.learning.models.frozen_weights import FrozenWeights
 
 
 def run_algorithm(
@@ -21,6 +22,7 @@ def run_algorithm(
     base: Parameters,
     data: ClientData,
     generator: np.random.Generator,
+    frozen: FrozenWeights | None = None,
 ) -> JobResult:
     """Return the result of a client's own training from `base`.
 
@@ -30,15 +32,21 @@ def run_algorithm(
         base: initial weights [P].
         data: samples and arrays of the task.
         generator: random numbers of the task.
+        frozen: frozen weights of the network, which must stay; None: those that it has now.
 
     Raises:
-        PluginError: the training fails, or returns something else than it must.
+        PluginError: the training fails, changes a frozen weight, or returns something else than it
+            must.
     """
     load_flat(model, base)
+    frozen = frozen or FrozenWeights(model)
     model.train()
     name = f"{type(algorithm).__name__}.train_client"
-    with own_code(f"{name} of client {data.client}"), dropping_out(model, generator):
+    where = f"{name} of client {data.client}"
+    with own_code(where), dropping_out(model, generator):
         update: Any = algorithm.train_client(model, data, generator, data.settings)
+    if (changed := frozen.fault(model)) is not None:
+        raise PluginError(f"{where} {changed}")
     says = _wrong_with(update)
     if says is not None:
         raise PluginError(f"{name} must return a ClientUpdate {says}")

@@ -31,6 +31,7 @@ from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.frozen_weights import left_alone
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.quoting import quoted
 
@@ -164,9 +165,9 @@ class Kernel:
         """Return the results of the jobs of one chunk, in their order.
 
         Raises:
-            PluginError: the user's code fails.
+            PluginError: the user's code fails, or changes a frozen weight, or which are.
         """
-        with onednn(is_allowed=self._uses_onednn), self._calling("training"):
+        with self._checked(), onednn(is_allowed=self._uses_onednn), self._calling("training"):
             if jobs[0].work.kind is WorkKind.TRAIN:
                 return self._train(jobs)
             return [self._run(job) for job in jobs]
@@ -174,6 +175,10 @@ class Kernel:
     def _calling(self, what: str) -> AbstractContextManager[None]:
         """Return a context for calls of the user's code, if there is any."""
         return nullcontext() if self._own_name is None else own_code(f"{self._own_name}: {what}")
+
+    def _checked(self) -> AbstractContextManager[None]:
+        """Return a context in which a network of the user's own must leave frozen weights alone."""
+        return left_alone(self._module) if self._seeds_draws else nullcontext()
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
         """Return a context in which global generators are at an address, if they are to be set."""
@@ -209,6 +214,7 @@ class Kernel:
         losses, hits = [], []
         for index, part in enumerate(parts):
             with (
+                self._checked(),
                 onednn(is_allowed=self._uses_onednn),
                 self._calling("evaluation"),
                 self._draws("server", first + index * size),

@@ -11,6 +11,7 @@ from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.run_algorithm import run_algorithm
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.sample_losses import losses_of
+from fleetsim.learning.models.frozen_weights import FrozenWeights
 
 
 class OwnTrainingKernel(Kernel):
@@ -24,6 +25,7 @@ class OwnTrainingKernel(Kernel):
         """
         super().__init__(*args, **kwargs)
         self._algorithm = algorithm
+        self._frozen = FrozenWeights(self._module)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         return [self._own(job) for job in jobs]
@@ -46,6 +48,8 @@ class OwnTrainingKernel(Kernel):
             evaluation=None if evaluated is None else partial(self._samples, evaluated[job.client]),
         )
         with self._of_job(job):
-            found = run_algorithm(self._algorithm, self._module, job.base, data, self._stream(job))
+            found = run_algorithm(
+                self._algorithm, self._module, job.base, data, self._stream(job), self._frozen
+            )
         tells = job.work.tells_epoch_losses
         return found if tells else found._replace(epoch_losses=None)

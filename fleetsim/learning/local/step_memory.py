@@ -5,6 +5,9 @@ The peak is at the start of the backward pass. docs/models/memory.md defines the
 
 Engines that compute convolutions as matrix products also store the patches under the kernel: an
 input of [C, H, W] under k x k weights becomes [C k k, H' W'].
+
+Frozen weights have no gradient and no state of the optimizer, and nothing is kept for the gradients
+that are not computed.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from fleetsim.contracts import StepMemory
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.sample_losses import HasLoss
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import frozen
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -75,18 +79,19 @@ def step_memory(
         if isinstance(layer, _CONVOLUTIONS):
             layer.register_forward_hook(unfold)
     sample_byte = kept_byte(module, loss) // len(samples)
-    weights_byte = sum(weight.nbytes for weight in module.parameters())
+    trained_byte = sum(weight.nbytes for weight in module.parameters() if weight.requires_grad)
+    frozen_byte = sum(weight.nbytes for weight in frozen(module).values())
     others_byte = sum(buffer.nbytes for buffer in module.buffers())
     num_copies = num_weight_copies(local, num_more=num_more_copies)
     return StepMemory(
-        state_byte=num_copies * weights_byte + others_byte,
+        state_byte=num_copies * trained_byte + frozen_byte + others_byte,
         sample_byte=sample_byte,
         unfolded_byte=unfolded_byte // len(samples),
     )
 
 
 def num_weight_copies(local: LocalSettings, *, num_more: int = 0) -> int:
-    """Return the arrays of the weights' size that a step holds.
+    """Return the arrays of the trained weights' size that a step holds.
 
     They are the weights, their gradients, the optimizer's moments, the model that the server sent
     for the proximal term, and `num_more` of an algorithm.
@@ -120,10 +125,13 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
 
 
 def _unfolded_byte(layer: nn.Module, outputs: Tensor) -> int:
-    """Return the bytes of the patches under a convolution's kernel; 0 for kernels of one pixel."""
+    """Return the bytes of the patches under a convolution's kernel; 0 for kernels of one pixel.
+
+    Patches are kept for the gradient of the kernel: there are none for a frozen one.
+    """
     assert isinstance(layer, _CONVOLUTIONS)
     pixels = math.prod(layer.kernel_size)
-    if pixels == 1 or layer.groups > 1:
+    if pixels == 1 or layer.groups > 1 or not layer.weight.requires_grad:
         return 0
     num_places = outputs.numel() // layer.out_channels
     return layer.in_channels * pixels * num_places * outputs.element_size()

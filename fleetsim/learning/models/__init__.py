@@ -9,6 +9,7 @@
 - `hinge_loss`: hinge losses of a linear support vector machine.
 - `dropout`: dropout with masks drawn from the address of a job.
 - `flat_vector`: flat vector of a network's weights, and its layout.
+- `frozen_weights`: weights of a network that are not trained, which nothing may change.
 - `cost`: FLOP, parameters and bytes of a network.
 - `paper_cost`: cost of a model that exists on paper only.
 - `own`: networks of the user's own, from a class or function of theirs.

@@ -15,7 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import ModelCost
+from fleetsim.contracts import BackwardCost, ModelCost
+from fleetsim.learning.models.flat_vector import frozen, travelling
 
 _FREE = (nn.Embedding, nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 """Layers with weights of their own that multiply no matrices."""
@@ -44,17 +45,20 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
 
 
 def cost_of(
-    module: nn.Module, flop: Mapping[str, float], layer_counts: Mapping[str, int]
+    module: nn.Module,
+    flop: Mapping[str, float],
+    layer_counts: Mapping[str, int],
+    backward: BackwardCost | None = None,
 ) -> ModelCost:
     """Return the cost of a network whose FLOP and layers by operation class are known."""
     return ModelCost(
         forward_flop=flop,
-        num_parameters=sum(parameter.numel() for parameter in module.parameters()),
-        payload_byte=sum(
-            entry.numel() * entry.element_size() for entry in module.state_dict().values()
-        ),
+        num_parameters=sum(each.numel() for each in module.parameters() if each.requires_grad),
+        payload_byte=sum(entry.nbytes for entry in travelling(module).values()),
         num_layers=sum(layer_counts.values()),
         layer_counts=layer_counts,
+        frozen_byte=sum(weight.nbytes for weight in frozen(module).values()),
+        backward=backward,
     )
 
 

@@ -1,8 +1,9 @@
 """Flat vector of a network's weights, and its layout.
 
-It is defined in docs/models/learning.md, and is the whole state of a network. Integer buffers are
-not in it: the networks of `networks` leave out BatchNorm's count of batches, because nothing reads
-it where the running statistics decay at a fixed rate.
+It is defined in docs/models/learning.md: all that changes in a run, which are the trained weights
+and the buffers. Frozen weights (`requires_grad=False`) are not in it; every copy of the network has
+them. Integer buffers are not in it: the networks of `networks` leave out BatchNorm's count of
+batches, because nothing reads it where the running statistics decay at a fixed rate.
 """
 
 from __future__ import annotations
@@ -81,6 +82,36 @@ def load_flat(module: nn.Module, vector: Parameters) -> None:
         entries[slot.name].copy_(flat[slot.start : slot.stop].view(slot.shape))
 
 
+def travelling(module: nn.Module) -> dict[str, Tensor]:
+    """Return the entries of the state dict that clients and server exchange, detached, in order.
+
+    Those of a network without frozen weights are all. Those of another are each trained weight
+    once, although it may have two names, and the buffers.
+    """
+    state: dict[str, Tensor] = module.state_dict(keep_vars=True)
+    if frozen(module):
+        names = {id(value): name for name, value in reversed(state.items())}
+        state = {
+            name: value
+            for name, value in state.items()
+            if names[id(value)] == name and not _is_frozen(value)
+        }
+    return {name: value.detach() for name, value in state.items()}
+
+
+def frozen(module: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the frozen weights of a network by name, each once.
+
+    >>> list(frozen(nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))))
+    ['0.weight', '0.bias']
+    """
+    return {name: value for name, value in module.named_parameters() if _is_frozen(value)}
+
+
+def _is_frozen(value: Tensor) -> bool:
+    return isinstance(value, nn.Parameter) and not value.requires_grad
+
+
 def _entries(module: nn.Module) -> dict[str, Tensor]:
-    """Return the floating-point entries of the state dict, detached, in the module's memory."""
-    return {name: value for name, value in module.state_dict().items() if value.is_floating_point()}
+    """Return the floating-point entries that travel, detached, in the module's memory."""
+    return {name: value for name, value in travelling(module).items() if value.is_floating_point()}

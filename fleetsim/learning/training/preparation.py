@@ -13,6 +13,7 @@ from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.kernels.cpu.numerical_platform import require_portable, resolve
 from fleetsim.learning.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.frozen_weights import frozen_sha256, weights_text
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
@@ -72,6 +73,8 @@ def prepare_task(
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
+    is_own = isinstance(task.model, OwnModelKind)
+    frozen, text = frozen_sha256(module), weights_text(module) if is_own else None
     kind: str = UNTRAINED
     trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
     forms: dict[str, str] = {}
@@ -123,6 +126,8 @@ def prepare_task(
         owners=samples.owners,
         data_sha256=samples.data_sha256,
         split_sha256=samples.split_sha256,
+        frozen_sha256=frozen,
+        weights_text=text,
         algorithm=algorithm,
     )
 

@@ -77,6 +77,10 @@ class PreparedTask:
     """SHA-256 of the content of the user's own data set; None: it is none."""
     split_sha256: str | None = None
     """SHA-256 of the rows of the server and of every client; None: a blank data set."""
+    frozen_sha256: str | None = None
+    """SHA-256 of the frozen weights of the network; None: it has none."""
+    weights_text: str | None = None
+    """Bytes of a user's network that are trained, frozen and buffers, in one line."""
     algorithm: ClientTraining | None = None
     """Own training of the clients; None: the built-in one."""
     paper: CostSettings | None = None

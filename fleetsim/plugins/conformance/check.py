@@ -22,7 +22,11 @@ from fleetsim.schema.python_data import Overrides, changes_of, document_of
 
 @turn(Environment, GlobalGenerators, TorchSettings)
 def check_plugin(
-    plugin: Any, kind: str | None = None, *, settings: Overrides | Mapping[str, Any] = ()
+    plugin: Any,
+    kind: str | None = None,
+    *,
+    settings: Overrides | Mapping[str, Any] = (),
+    on_note: Callable[[str], None] | None = None,
 ) -> str:
     """Check that a part of your own keeps the contract of its kind.
 
@@ -34,6 +38,7 @@ def check_plugin(
         plugin: class, function or object, or `MODULE:NAME`. An object is copied.
         kind: its kind, such as `aggregator`, where its class does not tell.
         settings: keys of its `Settings` as overrides, where these have no defaults.
+        on_note: callback with a line of text: the bytes of a network's weights.
 
     Returns:
         The kind that it conforms to.
@@ -43,7 +48,7 @@ def check_plugin(
     """
     found = _found(plugin, kind)
     made_with = _settings(found, settings)
-    calls = WatchedCalls(found.said)
+    calls = WatchedCalls(found.said, on_note)
     # Once more: its module may have imported torch.
     with turn(TorchSettings):
         found.kind.check(lambda: calls.watched("making it", lambda: found.build(made_with)), calls)

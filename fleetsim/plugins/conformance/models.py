@@ -37,6 +37,7 @@ def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
     Raises:
         ScenarioError: one line on the first fault.
     """
+    from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
     from fleetsim.learning.models.own.building import build_own  # noqa: PLC0415
     from fleetsim.learning.models.own.model_fault import ModelFaultError  # noqa: PLC0415
     from fleetsim.learning.models.own.own_cost import own_cost  # noqa: PLC0415
@@ -60,6 +61,8 @@ def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
             check_training(module, samples)
         except ModelFaultError as fault:
             raise calls.refused(str(fault)) from fault
+        if calls.on_note is not None:
+            calls.on_note(weights_text(module))
         return
     # That it computed something says more than that it could not.
     first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])

@@ -19,9 +19,10 @@ from fleetsim.plugins.plugin_kind import refused
 class WatchedCalls:
     """Calls of the methods of a plug-in, of which everything that they must not do is refused."""
 
-    def __init__(self, said: str) -> None:
-        """Watch the plug-in that messages call `said`."""
+    def __init__(self, said: str, on_note: Callable[[str], None] | None = None) -> None:
+        """Watch the plug-in that messages call `said`; `on_note` gets what is found out."""
         self.said = said
+        self.on_note = on_note
 
     def call(
         self,

@@ -56,7 +56,9 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "epsilon",
             }
         ),
-        "tasks": frozenset({"opinion", "belief", _ENLISTED, "train_metrics"}),
+        "tasks": frozenset(
+            {"opinion", "belief", _ENLISTED, "train_metrics", "frozen_download_byte"}
+        ),
         "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED, *_FOLLOWED}),
     }
 )

@@ -49,7 +49,7 @@ class Footprint:
     """Memory for training a network."""
 
     weights_byte: int
-    """Weights of one client."""
+    """Trained weights of one client."""
     sample_byte: int
     """Bytes that the forward pass of one sample keeps for the backward pass."""
 
@@ -96,7 +96,7 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
         return found
 
     sample_byte = kept_byte(module, forward) // len(samples)
-    weights_byte = sum(value.nbytes for value in module.parameters())
+    weights_byte = sum(value.nbytes for value in module.parameters() if value.requires_grad)
     return Footprint(weights_byte, sample_byte)
 
 

@@ -3,6 +3,7 @@
 - `own_model`: settings of such a network, without torch.
 - `building`: building of such a network, with addressed random draws.
 - `operation_flop`: FLOP of a network by its layers and torch's operations.
+- `backward_flop`: FLOP of the gradients of a layer, in a network with frozen weights.
 - `counted_operations`: operations of torch by their arithmetic: products, free ones, unknown ones.
 - `own_cost`: cost of such a network for a device.
 - `synthetic_samples`: samples and labels of a data set's form, to try a network with.

@@ -116,6 +116,16 @@ _VECTORS: dict[Any, Formula] = {
 }
 """Products that torch's counter has no formula for."""
 
+_WITH_ADDEND = (
+    _aten.addmm,
+    _aten.addmm_,
+    _aten.addmv,
+    _aten.addmv_,
+    _aten.baddbmm,
+    _aten.baddbmm_,
+    _aten.addbmm,
+)
+"""Products whose first argument is added to them."""
 _CONVOLUTIONS = (_aten.convolution, _aten._convolution)
 
 
@@ -150,6 +160,15 @@ def product_flop(operation: Any, args: Sequence[Any], out: Any) -> int | None:
 
     formula = flop_registry.get(packet)
     return None if formula is None else int(formula(*args, out_val=out))
+
+
+def num_gradients(operation: Any, args: Sequence[Any]) -> int:
+    """Return how many factors of a product get a gradient: each takes as many FLOP as the product.
+
+    Arguments are those of `product_flop`, as a dispatch mode sees them.
+    """
+    first = 1 if operation._overloadpacket in _WITH_ADDEND else 0
+    return sum(bool(factor.requires_grad) for factor in args[first : first + 2])
 
 
 def product_class(operation: Any, args: Sequence[Any]) -> str:

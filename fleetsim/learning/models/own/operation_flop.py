@@ -7,6 +7,10 @@ those in a network's own `forward`, in `nn.MultiheadAttention`, in `scaled_dot_p
 An operation that may multiply and has no formula is an error that names the layer.
 
 Attention is computed by its definition here, over the whole square of positions.
+
+The backward pass of a network with frozen weights counts the gradients that autograd computes. A
+product has one for each factor that depends on a trained weight, and each takes as many FLOP as the
+product. So the backward pass ends at the first trained weight.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +26,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fleetsim.contracts import BackwardCost
 from fleetsim.learning.models.cost import SpendsFlop, layer_flop, num_launched, operation_class
+from fleetsim.learning.models.flat_vector import frozen
+from fleetsim.learning.models.own.backward_flop import Gradients, gradients_of
 from fleetsim.learning.models.own.counted_operations import (
     is_free,
+    num_gradients,
     product_class,
     product_flop,
 )
@@ -33,10 +41,27 @@ from fleetsim.learning.models.own.model_fault import ModelFaultError
 _RULED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LSTM, nn.GRU, nn.RNN)
 
 
+class CountedPasses(NamedTuple):
+    """FLOP of a sample's forward pass, and layers with FLOP, by class, none of them 0."""
+
+    flop: Mapping[str, float]
+    layers: Mapping[str, int]
+    backward: BackwardCost | None
+    """Cost of the backward pass; None: no weight is frozen."""
+
+
 def counted_flop(
     module: nn.Module, samples: Tensor, *, is_lenient: bool = False
 ) -> tuple[Mapping[str, float], Mapping[str, int]]:
-    """Return FLOP of a sample's forward pass, and layers with FLOP, by class, none of them 0.
+    """Return FLOP and layers of the forward pass alone; see `counted_passes`."""
+    flop, layers, _ = counted_passes(module, samples, is_lenient=is_lenient)
+    return flop, layers
+
+
+def counted_passes(
+    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
+) -> CountedPasses:
+    """Return the FLOP and layers of a network.
 
     A layer is one that a device launches by itself: a layer with a rule, or else every product.
 
@@ -55,13 +80,20 @@ def counted_flop(
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         module.eval()
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), count.watching(module), count:
+        # Only gradients that are not those of all weights have to be told apart.
+        has_frozen = bool(frozen(module))
+        with (
+            torch.set_grad_enabled(has_frozen),
+            sdpa_kernel(SDPBackend.MATH),
+            count.watching(module),
+            count,
+        ):
             module(samples)
     finally:
         torch.backends.mha.set_fastpath_enabled(with_fastpath)
         for layer, mode in was_training.items():
             layer.training = mode
-    return count.flop, count.layers
+    return CountedPasses(count.flop, count.layers, count.backward if has_frozen else None)
 
 
 def _has_rule(layer: nn.Module) -> bool:
@@ -87,6 +119,14 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._inside: list[nn.Module] = []
         self._flop: Counter[str] = Counter()
         self._layers: Counter[str] = Counter()
+        self._backward: Counter[str] = Counter()
+        self._num_launches = 0
+
+    @property
+    def backward(self) -> BackwardCost:
+        """Cost of the backward pass."""
+        flop = {kind: float(number) for kind, number in self._backward.items() if number > 0}
+        return BackwardCost(flop, self._num_launches)
 
     @property
     def flop(self) -> dict[str, float]:
@@ -120,12 +160,20 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return
         given = [*inputs, *named.values()][0]
         first = given.data if isinstance(given, PackedSequence) else given
-        self._add(operation_class(layer), layer_flop(layer, first, outputs), num_launched(layer))
+        kind, flop = operation_class(layer), layer_flop(layer, first, outputs)
+        self._add(kind, flop, num_launched(layer))
+        self._add_backward(kind, gradients_of(layer, first, flop))
 
     def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
         if flop > 0:
             self._flop[kind] += flop
             self._layers[kind] += num_layers
+
+    def _add_backward(self, kind: str, gradients: Gradients) -> None:
+        # Nothing within `torch.no_grad` has a gradient.
+        if torch.is_grad_enabled() and gradients.flop > 0:
+            self._backward[kind] += gradients.flop
+            self._num_launches += gradients.num_launches
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -137,7 +185,9 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         flop = product_flop(func, args, out)
         if flop is not None:
             is_cell = isinstance(layer, nn.RNNCellBase)
-            self._add("rnn" if is_cell else product_class(func, args), flop)
+            kind, num = "rnn" if is_cell else product_class(func, args), num_gradients(func, args)
+            self._add(kind, flop)
+            self._add_backward(kind, Gradients(num * flop, num))
         elif not self._is_lenient:
             raise ModelFaultError(self._unknown(layer, func))
         return out

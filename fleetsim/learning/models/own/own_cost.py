@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
-from fleetsim.contracts import ModelCost, SampleForm
+from fleetsim.contracts import BackwardCost, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.cost import cost_of
 from fleetsim.learning.models.own.model_fault import ModelFaultError
-from fleetsim.learning.models.own.operation_flop import counted_flop
+from fleetsim.learning.models.own.operation_flop import CountedPasses, counted_passes
 from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.own.synthetic_samples import zero_batch
 from fleetsim.quoting import quoted
@@ -45,7 +46,8 @@ def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
     """Return the cost of a network for samples of a form; the module does not change.
 
     A network that has `flop_per_sample`, a mapping from operation classes to FLOP of a forward
-    pass, is taken at its word. Its layers are counted all the same.
+    pass, is taken at its word. Its layers are counted all the same, and so is the share of its
+    backward pass if some weights are frozen.
 
     Raises:
         ModelFaultError: the FLOP of a layer are not known, or the network's declaration is none.
@@ -53,10 +55,27 @@ def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
     declared = getattr(module, DECLARATION, None)
     device = next(module.parameters()).device
     with addressed(0, "trial", on_cuda=device.type == "cuda"):
-        flop, layers = counted_flop(
+        counted = counted_passes(
             module, zero_batch(samples, 1).to(device), is_lenient=declared is not None
         )
-    return cost_of(module, flop if declared is None else _declared(declared), layers)
+    if declared is None:
+        return cost_of(module, *counted)
+    flop = _declared(declared)
+    return cost_of(module, flop, counted.layers, _scaled(counted, flop))
+
+
+def _scaled(counted: CountedPasses, declared: Mapping[str, float]) -> BackwardCost | None:
+    """Return the backward pass in proportion to a declared forward pass, class by class.
+
+    It is twice the forward pass in a class of which nothing was counted.
+    """
+    if counted.backward is None:
+        return None
+    flop = {}
+    for kind, forward in declared.items():
+        seen = counted.flop.get(kind)
+        flop[kind] = forward * (counted.backward.flop.get(kind, 0.0) / seen if seen else 2.0)
+    return replace(counted.backward, flop=flop)
 
 
 def _declared(value: Any) -> dict[str, float]:

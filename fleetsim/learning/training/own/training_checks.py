@@ -14,6 +14,7 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.sample_losses import losses_of
+from fleetsim.learning.models.frozen_weights import FrozenWeights
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.module_checks import copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
@@ -29,14 +30,19 @@ def check_training(module: nn.Module, samples: SampleForm, loss: LossKind = MODE
     The network does not change.
 
     Raises:
-        ModelFaultError: a weight gets no gradient, training fails, or one job has two results.
+        ModelFaultError: a weight gets no gradient, training fails or changes a frozen weight, or
+            one job has two results.
     """
     _check_gradients(module, samples, loss)
     trial = Trial.of(module, samples, torch.float32)
+    frozen = FrozenWeights(trial.module)
     settings, first = trial_settings(_RATE, loss), [trial.jobs[0]]
     kernel = trial.kernel(Kernel, settings, seeds_draws=True)
     with from_code_of("its training"):
         once = vector_of(kernel.compute(first)[0])
+    if (says := frozen.fault(kernel.module)) is not None:
+        raise ModelFaultError(f"it {says}")
+    with from_code_of("its training"):
         kernel.compute([trial.jobs[1]])
         again = vector_of(kernel.compute(first)[0])
         other = trial.kernel(Kernel, settings, seeds_draws=True)
