@@ -26,6 +26,11 @@ def chain(samples):
 def wrong(samples):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
 
+def head(samples):
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 8).requires_grad_(False), nn.BatchNorm1d(8), nn.Linear(8, 10)
+    )
+
 def across(logits, labels):
     apart = logits - logits.mean(dim=0)
     return (apart - one_hot(labels, logits.shape[-1])).square().sum(dim=1)
@@ -38,17 +43,21 @@ def test_validate_says_the_trainer_and_why(own_module, command):
     own_module(NETS, "nets")
     own = [
         command("validate", "small.yaml", "--plugin", f"nets:{name}").out.splitlines()
-        for name in ("Dropping", "chain", "across")
+        for name in ("Dropping", "chain", "across", "head")
     ]
     plain = command("validate", "small.yaml").out.splitlines()
 
-    assert [len(lines) for lines in own] == [7, 7, 7]
-    assert own[0][-1].startswith(DROPS)
-    assert own[1][-1].startswith("trainer stacked: equal to serial within ")
-    assert own[1][-1].endswith("in float64, bound 1e-09, on the CPU")
+    assert [len(lines) for lines in own] == [8, 8, 7, 8]
+    assert own[0][-2].startswith(DROPS)
+    assert own[1][-2].startswith("trainer stacked: equal to serial within ")
+    assert own[1][-2].endswith("in float64, bound 1e-09, on the CPU")
+    # Digits: 4 byte for each of 64 x 10 + 10 weights; 8 x 10 + 10 and scale and shift of 8, over
+    # 64 x 8 + 8 frozen ones, with mean and variance of 8.
+    assert own[1][-1] == "weights 2,600 byte trained, 0 byte frozen, 0 byte of buffers"
+    assert own[3][-1] == "weights 424 byte trained, 2,080 byte frozen, 64 byte of buffers"
     assert own[2][-1].startswith("trainer serial: vectorised is not proved equal with the loss")
     # The label is as wide as the others.
-    assert own[1][-2].index("seed") == own[1][-1].index("stacked")
+    assert own[1][-3].index("seed") == own[1][-2].index("stacked") == own[1][-1].index("2,600")
     assert len(plain) == 6
 
 

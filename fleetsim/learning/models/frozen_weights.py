@@ -77,13 +77,13 @@ def weights_text(module: nn.Module) -> str:
 
     >>> net = nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))
     >>> weights_text(net)
-    'weights: 24 byte trained, 32 byte frozen, 0 byte of buffers'
+    'weights 24 byte trained, 32 byte frozen, 0 byte of buffers'
     """
     trained = sum(weight.nbytes for weight in module.parameters() if weight.requires_grad)
     kept = sum(weight.nbytes for weight in frozen(module).values())
     state = module.state_dict(keep_vars=True).values()
     buffers = sum(value.nbytes for value in state if not isinstance(value, nn.Parameter))
-    return f"weights: {trained:,} byte trained, {kept:,} byte frozen, {buffers:,} byte of buffers"
+    return f"weights {trained:,} byte trained, {kept:,} byte frozen, {buffers:,} byte of buffers"
 
 
 def frozen_sha256(module: nn.Module) -> str | None:

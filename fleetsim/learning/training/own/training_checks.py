@@ -14,7 +14,7 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.sample_losses import losses_of
-from fleetsim.learning.models.frozen_weights import FrozenWeights
+from fleetsim.learning.models.frozen_weights import FrozenWeights, left_alone
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.own.module_checks import copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
@@ -107,7 +107,8 @@ def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> 
     named = {name: value for name, value in tried.named_parameters() if value.requires_grad}
     with addressed(0, "trial"), from_code_of("its training"):
         loss_of = losses_of(tried, loss.build())
-        mean = loss_of(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
+        with left_alone(tried):
+            mean = loss_of(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
         if not mean.requires_grad:
             raise ModelFaultError(
                 "its logits do not depend on its weights by differentiable operations; leave out"

@@ -57,12 +57,47 @@ def mobile_net() -> nn.Module:
     return module
 
 
+def frozen_chain() -> nn.Module:
+    """A frozen linear layer, a trained and a frozen one, a trained one."""
+    net = nn.Sequential(*chain(), nn.Tanh(), nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))
+    net[0].requires_grad_(False)
+    net[-3].requires_grad_(False)
+    return net
+
+
+def frozen_parts() -> nn.Module:
+    """Frozen and trained layers of each form that channels-last has: pooled, tiled, plain."""
+    net = nn.Sequential(
+        nn.Conv2d(3, 64, 3, padding=1, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 3, padding=1).requires_grad_(False),
+        nn.BatchNorm2d(64).requires_grad_(False),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 8, 3).requires_grad_(False),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LazyLinear(LARGER_IMAGES.num_classes),
+    )
+    with torch.no_grad():
+        net(torch.zeros(2, *LARGER_IMAGES.input_shape))
+    for layer in net:
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.num_batches_tracked = None
+    return net
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trainer", "make", "samples"),
     [
         ("stacked", chain, VECTORS),
         ("vectorised", chain, VECTORS),
+        ("vectorised", frozen_chain, VECTORS),
+        ("vectorised", frozen_parts, LARGER_IMAGES),
+        ("channels-last", frozen_parts, LARGER_IMAGES),
         ("vectorised", Attends, TEXTS),
         ("vectorised", normed, IMAGES),
         ("channels-last", normed, IMAGES),

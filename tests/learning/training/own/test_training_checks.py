@@ -77,6 +77,43 @@ class AsksTheSystem(Net):
         return super().forward(inputs) * (1.0 + self.training * os.urandom(1)[0] / 1000)
 
 
+class HasFrozen(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(6, 6).requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(self.body(inputs))
+
+
+class Unfreezes(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.body.requires_grad_(self.training)
+        return super().forward(inputs)
+
+
+class Freezes(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits = super().forward(inputs)
+        self.linear.bias.requires_grad_(not self.training)
+        return logits
+
+
+class MovesFrozen(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            with torch.no_grad():
+                self.body.weight.mul_(0.9)
+        return super().forward(inputs)
+
+
+class MovesFrozenData(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.body.bias.data += 0.1
+        return super().forward(inputs)
+
+
 class FailsInTraining(Net):
     def forward(self, inputs: Tensor) -> Tensor:
         return super().forward(inputs[:, :5] if self.training else inputs)
@@ -90,6 +127,10 @@ class FailsInTraining(Net):
         (CountsSteps, r"keeps state outside of its weights .* \(buffer steps\)"),
         (Remembers, "keeps state outside of its weights from one client's training to the next;"),
         (AsksTheSystem, "two trainings from the same weights on the same samples differ"),
+        (Unfreezes, r"unfreezes body.weight \(requires_grad\) in training; which weights are"),
+        (Freezes, r"freezes linear.bias \(requires_grad\) in training; which weights are"),
+        (MovesFrozen, "changes body.weight in training, which has requires_grad=False; make it a"),
+        (MovesFrozenData, "changes body.bias in training, which has requires_grad=False; make"),
         (FailsInTraining, r"its training fails: RuntimeError.*test_training_checks.py, line"),
     ],
 )
@@ -107,6 +148,7 @@ def test_a_network_that_cannot_be_trained_is_refused_in_one_line(
     [
         Net,
         Drops,
+        HasFrozen,
         lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 3)),
         lambda: nn.Sequential(nn.Linear(6, 3), nn.RReLU()),
     ],

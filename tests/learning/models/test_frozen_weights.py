@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from fleetsim.learning.models.cost import cost_of
+from fleetsim.learning.models.flat_vector import flatten, frozen, layout, load_flat
+from fleetsim.learning.models.frozen_weights import FrozenWeights, frozen_sha256
+
+
+def network() -> nn.Sequential:
+    """7 x 5 + 5 frozen weights, scale and shift of 5 frozen, 5 x 3 + 3 trained ones."""
+    net = nn.Sequential(nn.Linear(7, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+    net[0].requires_grad_(False)
+    net[1].requires_grad_(False)
+    net[1].num_batches_tracked = None
+    return net
+
+
+def test_the_vector_and_the_bytes_are_those_of_trained_weights_and_buffers() -> None:
+    net, cost = network(), cost_of(network(), {"gemm": 100.0}, {"gemm": 2})
+
+    assert [(slot.name, slot.stop - slot.start, slot.is_trained) for slot in layout(net)] == [
+        ("1.running_mean", 5, False),
+        ("1.running_var", 5, False),
+        ("2.weight", 15, True),
+        ("2.bias", 3, True),
+    ]
+    assert cost.payload_byte == flatten(net).nbytes == 4 * (10 + 18)
+    assert cost.num_parameters == 18
+    assert cost.frozen_byte == 4 * (35 + 5 + 10)
+
+
+def test_loading_a_vector_leaves_frozen_weights_as_they_are() -> None:
+    net = network()
+    before = {name: weight.clone() for name, weight in frozen(net).items()}
+
+    load_flat(net, np.arange(28, dtype=np.float32))
+
+    assert all(torch.equal(weight, before[name]) for name, weight in frozen(net).items())
+    assert net[2].bias.tolist() == [25.0, 26.0, 27.0]
+
+
+def test_tied_weights_travel_once_beside_frozen_ones() -> None:
+    net = nn.Sequential(nn.Embedding(11, 4), nn.Linear(4, 4), nn.Linear(4, 11, bias=False))
+    net[2].weight = net[0].weight
+    net[1].requires_grad_(False)
+    cost = cost_of(net, {}, {})
+
+    assert [slot.name for slot in layout(net)] == ["0.weight"]
+    assert (cost.payload_byte, cost.frozen_byte) == (4 * 44, 4 * 20)
+    net[1].requires_grad_(True)
+    net[0].requires_grad_(False)
+    assert [slot.name for slot in layout(net)] == ["1.weight", "1.bias"]
+
+
+def test_frozen_weights_are_named_by_their_content() -> None:
+    net, other = network(), network()
+    other.load_state_dict(net.state_dict())
+    same = frozen_sha256(other)
+    with torch.no_grad():
+        other[2].bias.add_(1.0)
+        assert frozen_sha256(other) == same == frozen_sha256(net)
+        other[0].bias[0] += 1.0
+
+    assert frozen_sha256(other) != same
+    assert frozen_sha256(nn.Linear(3, 2)) is None
+    fault = FrozenWeights(net).fault(other)
+    assert fault is not None
+    assert fault.startswith("changes 0.bias in training")
