@@ -149,7 +149,7 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class _Surroundings(NamedTuple):
-    """What a call may not change for good."""
+    """State of the process that a call may not change for good."""
 
     process: int
     folder: str | None
