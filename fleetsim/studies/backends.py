@@ -93,8 +93,8 @@ class Backend(Protocol):
     def has_begun(self, future: Future[Files | None]) -> bool:
         """Return whether a run is being carried out, and does not wait for a place."""
 
-    def give_up(self, future: Future[Files | None]) -> None:
-        """End a run that takes too long, as well as the place allows; its future is left."""
+    def give_up(self, future: Future[Files | None]) -> bool:
+        """End a run that takes too long; return whether another may begin in its place."""
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
@@ -159,11 +159,12 @@ class LocalProcesses:
         """Return whether the process of a run has started."""
         return future not in self._busy or self._busy[future].number is not None
 
-    def give_up(self, future: Future[Files | None]) -> None:
+    def give_up(self, future: Future[Files | None]) -> bool:
         """Kill the process of a run, and those that it has started."""
         child = self._busy.pop(future, None)
         if child is not None:
             child.kill()
+        return True
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
@@ -386,9 +387,9 @@ class RemoteTasks:
         """Return whether the executor says so."""
         return future.running()
 
-    def give_up(self, future: Future[Files | None]) -> None:
+    def give_up(self, future: Future[Files | None]) -> bool:
         """Cancel a run; an executor cannot end one that has begun, which keeps its place."""
-        future.cancel()
+        return future.cancel()
 
     def progress(self) -> list[RunProgress]:
         """Return nothing: an executor tells no progress of its tasks."""

@@ -19,7 +19,6 @@ import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
@@ -86,15 +85,19 @@ class DaskCluster:
         """Return whether a worker has told that it carries a run out."""
         return self._busy.get(future) in self._begun
 
-    def give_up(self, future: Future[Files | None]) -> None:
+    def give_up(self, future: Future[Files | None]) -> bool:
         """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one."""
         key = self._busy.pop(future, "")
         future.cancel()
         worker = self._begun.pop(key, None)
-        if worker is not None:
+        if worker is None:
+            return True
+        try:
             # Threads cannot be interrupted, and the next run would wait for this one.
-            with suppress(ValueError):  # there is no nanny
-                self._client.restart_workers([worker], raise_for_error=False)
+            self._client.restart_workers([worker], raise_for_error=False)
+        except ValueError:
+            return False  # there is no nanny
+        return True
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call.

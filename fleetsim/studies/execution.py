@@ -173,7 +173,8 @@ class _UnderWay:
         """Host time at which a run under way was first seen to have begun."""
         self._last_s = time.monotonic()
         """Host time at which a run last began or ended."""
-        self._has_given_up = False
+        self._loses_places = False
+        """True once a run was given up that still has its place."""
         self.num_taken = 0
 
     def carry_out(self, missing: Sequence[PlannedRun]) -> None:
@@ -219,12 +220,11 @@ class _UnderWay:
             begun_s = self._begun_s.get(future)
             if begun_s is not None and now_s - begun_s > timeout_s:
                 reason = f"took longer than --timeout {timeout_s:g} s, and was ended"
-                self._has_given_up = True
-            elif begun_s is None and self._has_given_up and now_s - self._last_s > timeout_s:
+            elif begun_s is None and self._loses_places and now_s - self._last_s > timeout_s:
                 reason = "did not begin: its executor still has the runs that took too long"
             else:
                 continue
-            self._backend.give_up(future)
+            self._loses_places |= not self._backend.give_up(future)
             del self._running[future]
             self._fail(planned, reason)
 

@@ -13,7 +13,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from fleetsim import simulate
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, PluginError
 from fleetsim.record.manifest import write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import open_run
@@ -43,12 +43,14 @@ def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_o
     bad_round, scenario, whole, tmp_path
 ):
     out = tmp_path / "run"
-    with pytest.raises(ValueError, match=f"lost my way in round {bad_round}"):
+    with pytest.raises(PluginError, match=f"lost my way in round {bad_round}"):
         simulate.run(scenario, out=out, selector=Lost(bad_round))
 
     failed = open_run(out)
     assert failed.manifest.status == "failed"
-    assert failed.manifest.stop_text == f"lost my way in round {bad_round}"
+    assert (
+        f"select fails: ValueError: lost my way in round {bad_round} (" in failed.manifest.stop_text
+    )
     assert failed.manifest.rounds == bad_round - 1
     assert (out / "rounds.parquet").is_file()
     # A table without rows lacks the optional columns.
@@ -110,7 +112,7 @@ def test_a_full_disk_is_one_line_and_what_was_saved_before_stands(
 @pytest.mark.parametrize("pattern", ["latest.json", "state-*.npz", "rounds-*.arrow"])
 def test_a_run_whose_checkpoint_is_damaged_can_still_be_read(pattern, scenario, whole, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(ValueError, match="lost my way"):
+    with pytest.raises(PluginError, match="lost my way"):
         simulate.run(scenario, out=out, selector=Lost(4))
     damaged = min((out / "checkpoint").glob(pattern))
     damaged.write_bytes(damaged.read_bytes()[:-7])
