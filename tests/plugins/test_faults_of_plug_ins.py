@@ -240,7 +240,7 @@ def test_a_run_that_hangs_is_ended_and_has_failed(own_module):
     assert reason.startswith("took longer than --timeout 6 s, and was ended")
     assert store.status(hangs) != "done"
     assert plain.key not in store.failures("wild") or store.status(plain) != "done"
-    assert not hung.exists() or hung.read_text() == "begins to wait\n"
+    assert hung.read_text() in ("", "begins to wait\n")  # a slow machine has not come so far
 
 
 @pytest.mark.slow

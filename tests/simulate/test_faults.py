@@ -48,8 +48,8 @@ def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_o
 
     failed = open_run(out)
     assert failed.manifest.status == "failed"
-    assert (
-        f"select fails: ValueError: lost my way in round {bad_round} (" in failed.manifest.stop_text
+    assert f"select fails: ValueError: lost my way in round {bad_round} (" in str(
+        failed.manifest.stop_text
     )
     assert failed.manifest.rounds == bad_round - 1
     assert (out / "rounds.parquet").is_file()
