@@ -114,8 +114,10 @@ def told(fault: BaseException) -> str:
 
 
 def is_from_own_code(fault: BaseException) -> bool:
-    """Return whether code of the user's own was running when an exception was raised."""
-    return any(not _is_foreign(file) for file, _ in _frames(fault))
+    """Return whether fleetsim, below the handler, had called code of the user's own."""
+    files = [file for file, _ in _frames(fault)[1:]]
+    ours = [place for place, file in enumerate(files) if file.startswith(_PACKAGE)]
+    return any(not _is_foreign(file) for file in files[min(ours, default=len(files)) :])
 
 
 def _place(fault: BaseException) -> list[tuple[str, int]]:
