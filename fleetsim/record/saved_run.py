@@ -28,6 +28,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_SECTIONS = ("task", "fleet", "server", "stop")
+
+
+class _Recorded(dict[str, Any]):
+    """Keys of a scenario as recorded, which anyone may have edited."""
+
+    place: str
+
+    def __missing__(self, key: str) -> Any:
+        raise DataError(f"{self.place}: lacks the key {key}; restore the file, or {RUN_AGAIN}")
+
+
+def _recorded(data: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return plain data of which a missing key is an error of the file."""
+    found = _Recorded(
+        (key, _recorded(value, place) if isinstance(value, dict) else value)
+        for key, value in data.items()
+    )
+    found.place = place
+    return found
+
+
 @dataclass(frozen=True, repr=False)
 class Run:
     """One run; each table is read at first use, and then kept.
@@ -55,7 +77,12 @@ class Run:
                 f"{self.folder / run_folder.SCENARIO}: was changed after the run began, its hash is"
                 f" not the scenario_hash in {MANIFEST}; restore the file, or {RUN_AGAIN}"
             )
-        return data
+        for key in _SECTIONS:
+            if not isinstance(data.get(key, {}), dict):
+                raise DataError(
+                    f"{self.folder / run_folder.SCENARIO}: {key} holds no keys; {RUN_AGAIN}"
+                )
+        return _recorded(data, str(self.folder / run_folder.SCENARIO))
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -98,7 +125,11 @@ class Run:
     @property
     def num_clients(self) -> int:
         """Number of clients of the fleet, also without a clients table."""
-        return int(self.scenario["fleet"]["size"])
+        size = self.scenario["fleet"]["size"]
+        if not isinstance(size, int) or size < 1:
+            place = self.folder / run_folder.SCENARIO
+            raise DataError(f"{place}: fleet.size is no number of clients; {RUN_AGAIN}")
+        return size
 
     @property
     def is_synchronous(self) -> bool:

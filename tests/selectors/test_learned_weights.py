@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as arrays
 
 from fleetsim import bundled
 from fleetsim.contracts import FleetView, State
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError, FaultsError, ScenarioError
+from fleetsim.scenario import load
 from fleetsim.selectors.learned_weights import (
     ANY_CLIENTS,
     WeightFile,
@@ -154,3 +155,45 @@ def test_the_hash_is_that_of_the_content(tmp_path):
 def test_bundled_weights_are_found_by_name():
     for name in bundled.names("weights"):
         assert read_weights(name).weights
+
+
+def _without_one(state):
+    return {key: state[key] for key in list(state)[1:]}
+
+
+def _not_finite(state):
+    return {key: np.full_like(a, np.nan) if a.dtype.kind == "f" else a for key, a in state.items()}
+
+
+def _halves(state):
+    return {k: a.astype(np.float16) if a.dtype.kind == "f" else a for k, a in state.items()}
+
+
+def _flat(state):
+    return {key: array.reshape(-1)[:-1] for key, array in state.items()}
+
+
+@pytest.mark.parametrize("change", [_without_one, _not_finite, _halves, _flat])
+@pytest.mark.parametrize("kind", ["favor", "fedgcs"])
+def test_weights_of_another_form_are_refused_with_the_array(kind, change, tmp_path):
+    file = read_weights(f"{kind}-quick")
+    changes = [
+        f"server.selector.kind={kind}",
+        "server.over_commit=1.0",
+        "evaluate.validation_fraction=0.1",
+        "fleet.seed=1",
+    ]
+    if kind == "favor":
+        sizes = ("action=client", "components=10", "hidden=128")
+        changes += [f"server.selector.{size}" for size in sizes]
+    clients = load("quickstart", changes).clients_hash
+    path = tmp_path / "own.safetensors"
+    edited = WeightFile(kind, {clients: change(dict(file.weights[clients]))}, file.facts)
+    path.write_bytes(edited.encoded())
+
+    with pytest.raises(FaultsError) as caught:
+        load("quickstart", [*changes, f"server.selector.weights={path}"])
+
+    assert "own.safetensors: " in str(caught.value)
+    assert f"train with `fleetsim selector train {kind}`" in str(caught.value)
+    assert "\n" not in str(caught.value)

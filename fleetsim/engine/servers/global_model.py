@@ -141,12 +141,12 @@ class GlobalModel:
             ValueError: it is not that of this model.
         """
         given = state["parameters"]
-        if (given.dtype, given.shape) != (np.float32, self.parameters.shape):
+        if given.dtype != np.float32 or given.shape != self.parameters.shape:
             raise ValueError(f"the model is {given.dtype} {given.shape}")
         if not np.isfinite(given).all():
             raise ValueError("a weight of the model is not finite")
         self._aggregator.restore(part_of(state, _AGGREGATOR))
-        self.parameters = given.copy()
+        self.parameters = given.astype(np.float32)
         self.version = int(state["version"])
         accuracy = float(state["accuracy"])
         self.accuracy = None if np.isnan(accuracy) else accuracy

@@ -61,6 +61,7 @@ def require_form(name: str, weights: State) -> None:
         and int(sizes.sum()) == clients.size
         and bool((np.diff(known, prepend=-1) > 0).all())
         and bool((clients >= 0).all())
+        and all(np.unique(own).size == own.size for own in np.split(clients, np.cumsum(sizes)[:-1]))
     )
     if not is_whole:
         raise DataError(
