@@ -201,7 +201,7 @@ class Manifest(Settings):
 
     @property
     def identity(self) -> RunIdentity:
-        """What tells the files of this run from those of another."""
+        """Identity that tells the files of this run from those of another."""
         weights = self.selector_weights
         return RunIdentity(
             scenario_hash=self.scenario_hash,
