@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fleetsim.contracts import FloatArray
 from fleetsim.errors import SimulationError
 from tests.engine.batches import world_of
-from tests.engine.tiny import Tiny
+from tests.engine.tiny import NANO_FILE, Tiny
 
 CAPACITY_J = 3600.0
 LIVE: dict[str, Any] = {
@@ -212,7 +212,7 @@ def test_a_tail_loses_its_share_too_and_takes_no_more_than_there_is(tiny):
 
 def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     living(tiny, "0,1,0,1,0", 100_000, initial_fraction=[1.0, 1.0])
-    tiny.devices, tiny.size = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, 4
+    tiny.devices, tiny.size = {"pixel-6": 0.5, NANO_FILE: 0.5}, 4
     tiny.usage["kinds"] = ["phone"]
     tiny.server = {"cohort": 2, "deadline_s": 10_000.0}
     tiny.stop = {"rounds": 1, "time_s": 50_000.0}

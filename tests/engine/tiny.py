@@ -49,7 +49,9 @@ COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
 PLAIN_RADIO = str(Path(__file__).parents[1] / "plain-radio.yaml")
 """Radio with the device's Wi-Fi watts at any rate, over `channel`."""
-NANO = {"jetson-nano-cpu": 1.0}
+NANO_FILE = str(Path(__file__).with_name("jetson-nano-cpu.yaml"))
+"""The Nano of timelines by hand, whatever the bundled file says."""
+NANO = {NANO_FILE: 1.0}
 
 
 class FirstCome:
@@ -200,7 +202,7 @@ class Tiny:
 
     def varied(self) -> None:
         """Give the run eight phones and boards of different speed, whose owners come and go."""
-        self.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+        self.devices = {"pixel-6": 0.5, NANO_FILE: 0.5}
         self.channel = {"kind": "fading"}
         self.size, self.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
         self.crash_per_hour = 4.0

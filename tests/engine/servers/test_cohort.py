@@ -29,7 +29,7 @@ from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
-from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny, goes_on
+from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer, Tiny, goes_on
 
 
 class Particular(FirstCome):
@@ -48,7 +48,7 @@ class Particular(FirstCome):
 
 
 def one_epoch_s(num_samples: int = 100) -> float:
-    nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=1)
+    nano, train = load_device(NANO_FILE).compute, Work(WorkKind.TRAIN, epochs=1)
     return float(
         unloaded_s(nano, COST, train, num_samples=np.array([num_samples]), batch_size=50)[0]
     )
@@ -233,7 +233,7 @@ def test_flights_with_particular_work_are_repeated(
     tiny: Tiny, asked: Callable[[int, IntArray], dict[str, Any]]
 ) -> None:
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
-    tiny.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
+    tiny.devices = {NANO_FILE: 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
     tiny.server = {"concurrency": 4, "buffer_size": 2}
     tiny.stop = {"rounds": 8}

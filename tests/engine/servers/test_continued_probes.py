@@ -23,7 +23,7 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.training.trainers import DataTrainer
-from tests.engine.tiny import COST, FirstCome, KnownTrainer
+from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer
 
 EPOCHS = 4
 
@@ -73,7 +73,7 @@ def halving(tiny):
 
 
 def epochs_s(num: int) -> float:
-    nano, work = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=num)
+    nano, work = load_device(NANO_FILE).compute, Work(WorkKind.TRAIN, epochs=num)
     return float(unloaded_s(nano, COST, work, num_samples=np.array([100]), batch_size=50)[0])
 
 

@@ -13,9 +13,9 @@ import pytest
 from fleetsim.contracts import MemoryRecorder, Outcome, TaskRow, Work, WorkKind
 from fleetsim.fleet.devices.profile import load_device
 from tests.engine.servers.test_cohort import Particular
-from tests.engine.tiny import KnownTrainer, Tiny
+from tests.engine.tiny import NANO_FILE, KnownTrainer, Tiny
 
-NANO = load_device("jetson-nano-cpu")
+NANO = load_device(NANO_FILE)
 BATCH_S = NANO.compute.dispatch_s + 1e6 * NANO.compute.parameter_s
 SAMPLE_S = 3e9 / NANO.compute.conv_flop_per_s
 IDLE_W = 2.1

@@ -25,7 +25,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.devices.profile import load_device
-from tests.engine.tiny import FirstCome, Tiny, goes_on
+from tests.engine.tiny import NANO_FILE, FirstCome, Tiny, goes_on
 
 IDLE_W = 2.1
 NOTHING = Work(WorkKind.NONE)
@@ -173,7 +173,7 @@ def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
 
 def phone_and_board(tiny, **battery) -> tuple[int, int]:
     """Return the numbers of a phone that ends soon and a board that takes half an hour."""
-    tiny.devices, tiny.size = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, 2
+    tiny.devices, tiny.size = {"pixel-6": 0.5, NANO_FILE: 0.5}, 2
     tiny.idle, tiny.server = "charged", {"cohort": 2, "eligibility": {"min_battery_fraction": 0.2}}
     tiny.battery = battery
     tiny.trace("0,1,0,1,0", span_s=100_000)

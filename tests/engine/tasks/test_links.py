@@ -16,7 +16,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.population import Fleet
 from tests.engine.batches import laid_out, task, world_of
-from tests.engine.tiny import CONSTANT, Tiny
+from tests.engine.tiny import CONSTANT, NANO_FILE, Tiny
 
 PHONE = {"pixel-6": 1.0}
 PEOPLE = {"synthetic": {"availability": 0.99, "users": 3}}
@@ -120,7 +120,7 @@ def test_clients_may_be_split_over_the_networks_whatever_their_usage(
 
 def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: Tiny) -> None:
     tiny.size = 30
-    devices = {"jetson-nano-cpu": 0.5, "t2.small": 0.4, "pixel-6": 0.1}
+    devices = {NANO_FILE: 0.5, "t2.small": 0.4, "pixel-6": 0.1}
     phones(tiny, CONSTANT, devices=devices)
     cellular, wifi, wired = (
         sorted(("lte", "wifi", "wired")).index(n) for n in ("lte", "wifi", "wired")
@@ -140,7 +140,7 @@ def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: T
 
 def test_a_trace_that_nobody_lives_through_puts_nobody_on_wifi(tiny: Tiny) -> None:
     tiny.usage = PEOPLE
-    fleet = phones(tiny, CONSTANT, devices={"jetson-nano-cpu": 1.0}).fleet()
+    fleet = phones(tiny, CONSTANT, devices={NANO_FILE: 1.0}).fleet()
 
     assert not fleet.usage.is_unmetered_at(np.arange(4), np.zeros(4)).any()
 
