@@ -305,7 +305,8 @@ def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
     mixed(tiny, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
     tiny.stop = {"rounds": 6, "time_s": 50_000.0}
     tiny.run()
-    watts = {name: load_device(name).power.idle_awake_w for name in tiny.devices}
+    devices = map(load_device, tiny.devices)
+    watts = {device.name: device.power.idle_awake_w for device in devices}
     closed_s = {row.round: row.finished_at_s for row in recorder.rounds}
     clients = tiny.server_ran.clients()
 
