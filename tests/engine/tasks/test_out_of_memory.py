@@ -105,7 +105,8 @@ def refusing(mixed: Tiny, device: str) -> World:
     ("launch", "clock_fraction", "speed"), [(30, 0.5, 1 / 1.27), (0, 1.0, 0.2)]
 )
 def test_a_first_batch_is_slowed_as_training_is(mixed, launch, clock_fraction, speed):
-    # By half the clock (0.27 / 0.5 + 0.73 of the time), or without CPU credits, which leaves a t2.small 20 % of its vCPU.
+    # By half the clock (0.27 / 0.5 + 0.73 of the time), or without CPU credits, which leaves a
+    # t2.small 20 % of its vCPU.
     world = refusing(mixed, instance(mixed.folder, launch))
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock_fraction)
     slowed = task(0, 0, work=work, download_bit=0)
