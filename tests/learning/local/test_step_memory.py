@@ -48,6 +48,24 @@ def test_a_sample_keeps_inputs_of_layers_and_the_softmax() -> None:
     assert 0 <= step_memory(module, (6,), local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
 
+def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None:
+    """6 x 5 + 5 frozen beside 5 x 4 + 4 trained, each of these with gradient, velocity, anchor."""
+    module = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
+    found = step_memory(module, (6,), local(momentum=0.9, proximal_mu=0.1))
+    by_hand = 4 * (5 + 4)  # the first layer keeps nothing
+
+    assert found.state_byte == 4 * (35 + 4 * 24)
+    assert 0 <= found.sample_byte - by_hand <= LABEL_AND_LOSS
+
+
+def test_patches_of_a_frozen_convolution_are_not_kept() -> None:
+    """2 channels of 6 x 6 under 3 x 3 kernels, once frozen and once trained: 16 places."""
+    net = nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3, padding=1), nn.Flatten())
+    net[0].requires_grad_(False)
+
+    assert step_memory(net, (2, 6, 6), local()).unfolded_byte == 4 * 2 * 9 * 16
+
+
 def test_max_pooling_keeps_its_input_and_which_pixel_won() -> None:
     # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
     module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten())
