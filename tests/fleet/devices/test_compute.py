@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import CountedWork, FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.contracts import (
+    BackwardCost,
+    CountedWork,
+    FloatArray,
+    IntArray,
+    ModelCost,
+    Work,
+    WorkKind,
+)
 from fleetsim.fleet.devices import compute
 from fleetsim.fleet.devices.compute import (
     lay_out_computations,
@@ -172,6 +181,20 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
     assert flop(Work(WorkKind.EVALUATE, num_samples=4)) == [4 * 150, 150]
     assert flop(Work(WorkKind.GRADIENT)) == [4500, 450]
     assert flop(Work(WorkKind.NONE)) == [0, 0]
+
+
+def test_frozen_weights_leave_the_backward_pass_that_is_needed() -> None:
+    """Of 100 conv and 50 gemm FLOP forward, 50 gemm backward in one launch; 3 trained weights."""
+    model = replace(MODEL, num_parameters=3, backward=BackwardCost({"gemm": 50.0}, 1))
+    work, ten = Work(WorkKind.TRAIN, epochs=2), np.array([10])
+    found = unloaded_s(DEVICE, model, work, num_samples=ten, batch_size=4)
+    # A sample: 0.1 s of conv and 0.2 s of gemm. A batch: 0.8 s, three of six launches, 0.75 s.
+    batch_s = 0.8 + 0.6 * 3 / 3 + 0.75
+
+    assert found[0] == pytest.approx(2 * (3 * batch_s + 10 * 0.3))
+    assert work_flop(model, work, num_samples=ten, batch_size=4).tolist() == [2 * 10 * 200]
+    half = np.array([0.5])
+    assert steps_done(DEVICE, model, work, num_samples=ten, batch_size=4, share=half)[0] == 3
 
 
 def test_an_operation_class_without_a_rate_is_named() -> None:
