@@ -57,6 +57,12 @@ def validate(
     if full:
         output(loaded.to_yaml(), ends_line=False)
         return
+    if loaded.server.deadline_s is not None:
+        from fleetsim.simulate.shortest_tasks import deadline_fault
+
+        unmet = deadline_fault(loaded)
+        if unmet is not None:
+            say(f"warning: {unmet}")
     output(f"valid: {loaded.name}")
     for line in outline(loaded):
         output(one_line(line))

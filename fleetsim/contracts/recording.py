@@ -160,7 +160,8 @@ class StopReason:
     """Reason for which a run ended."""
 
     rule: str
-    """Name of the rule: rounds, accuracy, time_s, energy_j, or no_clients."""
+    """Name of the rule: rounds, accuracy, time_s, energy_j, no_clients or
+    no_updates."""
     text: str
     """Explanation in one sentence."""
 

@@ -7,7 +7,11 @@ to the size of the fleet.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
@@ -32,6 +36,8 @@ class EligibleClients:
         self._idle = idle
         fails = fleet.memory is not None and fleet.memory.when_short == "fails"
         self._dying_below_byte = spare_byte if fails else None
+        self._short_until_s = np.full(fleet.size if fails else 0, -np.inf)
+        """Moment until which each client knows from a failed task that a step does not fit [N]."""
         self._rule = Rule(rule, fleet, spare_byte=None if fails else spare_byte)
         self._online: Schedule | None = None
         """Schedule of when clients are online; computed at its first use."""
@@ -52,6 +58,14 @@ class EligibleClients:
         """Return the next moment at which the eligibility of a client may change; inf if never."""
         self._refresh(now_s)
         return float(self._valid_until_s.min())
+
+    def enough_s(self, num_more: int, now_s: float) -> float:
+        """Return before when no `num_more` further idle clients become eligible; inf if never."""
+        self._refresh(now_s)
+        away_until_s = self._valid_until_s[~(self._is_eligible | self._idle.is_busy)]
+        if away_until_s.size < num_more:
+            return math.inf
+        return float(np.partition(away_until_s, num_more - 1)[num_more - 1])
 
     def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
         """Return when eligible clients [n] stop being so because of their owners [n].
@@ -76,6 +90,23 @@ class EligibleClients:
             return np.zeros(clients.size, dtype=np.bool_)
         dies: BoolArray = self._dying_below_byte[clients] < self._usage.ram_byte_at(clients, t_s)
         return dies
+
+    def fail_of_memory(self, clients: IntArray, at_s: FloatArray) -> None:
+        """Take in trainings that failed at `at_s` [n]: not eligible until apps leave enough."""
+        assert self._dying_below_byte is not None
+        self._short_until_s[clients] = [
+            self._usage.next_with_ram_s(client, failed_s, spare)
+            for client, failed_s, spare in zip(
+                clients.tolist(),
+                at_s.tolist(),
+                self._dying_below_byte[clients].tolist(),
+                strict=True,
+            )
+        ]
+
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes, by name: a row for every client [N]."""
+        return {} if self._dying_below_byte is None else {"short_until_s": self._short_until_s}
 
     def forget_candidates(self) -> None:
         """Take in that clients began tasks."""
@@ -109,6 +140,11 @@ class EligibleClients:
             turns = is_on_then != is_on[rows]
             until_s[rows] = np.where(turns, passed_s, until_then_s)
             rows = watch.goes_on(rows[~turns])
+        if self._dying_below_byte is not None:
+            short_until_s = self._short_until_s[stale]
+            is_short = short_until_s > now_s
+            until_s = np.where(is_short, short_until_s, until_s)
+            is_on = is_on & ~is_short
         self._is_eligible[stale] = is_on
         self._valid_until_s[stale] = until_s
 

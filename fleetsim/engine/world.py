@@ -90,12 +90,17 @@ class World:
         self.eligible.forget_candidates()
         return state
 
-    def settle(self, clients: IntArray, state: ClientState, at_s: FloatArray) -> None:
+    def settle(
+        self, clients: IntArray, state: ClientState, at_s: FloatArray, fails_of_memory: IntArray
+    ) -> None:
         """End the tasks of clients [n], which have been idle in this state since `at_s` [n].
 
-        That is when each task ended, or began a pause that it did not survive.
+        That is when each task ended, or began a pause that it did not survive. Those in
+        `fails_of_memory` [k], indices of these, found too little memory for a step.
         """
         self.idle.settle(clients, state, at_s)
+        if fails_of_memory.size:
+            self.eligible.fail_of_memory(clients[fails_of_memory], at_s[fails_of_memory])
         self.eligible.expire(clients)
 
     def wait(
@@ -194,6 +199,7 @@ class World:
             "held_version": self.held_version,
             **({"frozen_left_byte": self.frozen_left_byte} if self.frozen_byte else {}),
             **self.idle.rows(),
+            **self.eligible.rows(),
         }
 
     def take_changed(self) -> ClientRows:

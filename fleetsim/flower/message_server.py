@@ -123,7 +123,8 @@ class MessageServer:
         """
         since_s = self.now_s
         while (num := len(self.connected())) < num_clients:
-            change_s = min(self._world.eligible.next_change_s(self.now_s), self._pushed.next_end_s)
+            enough_s = self._world.eligible.enough_s(num_clients - num, self.now_s)
+            change_s = min(enough_s, self._pushed.next_end_s)
             reason = too_few_clients(
                 now_s=self.now_s,
                 since_s=since_s,
@@ -221,6 +222,9 @@ class MessageServer:
                 self._finish(reason)
         if self._time_is_up.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
+        lost = self.rounds.without_updates.reason(self.now_s)
+        if lost is not None:
+            self._finish(lost)
         num_eligible = int(self._world.eligible.candidates(self.now_s).size)
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 

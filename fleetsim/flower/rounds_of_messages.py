@@ -34,6 +34,8 @@ from fleetsim.engine.servers.rounds import (
     round_row,
     task_rows,
 )
+from fleetsim.engine.servers.state_parts import joined, part_of
+from fleetsim.engine.servers.stop import WithoutUpdates
 from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.engine.world import World
 from fleetsim.flower.costs import AppSettings, train_loss_of
@@ -80,6 +82,7 @@ class RoundsOfMessages:
         self._on_progress = on_progress
         self.num_closed = 0
         """Rounds closed so far."""
+        self.without_updates = WithoutUpdates(world.fleet.size)
         self.energy_total_j = 0.0
         self.accuracy: float | None = None
         """Accuracy of the last row that has one."""
@@ -117,6 +120,8 @@ class RoundsOfMessages:
         """Add a message that has ended to the open round."""
         assert self._open is not None, "a message ends in a round"
         self._open.ended.append(ended)
+        result = ended.result
+        self.without_updates.end(1, num_delivered=result.is_delivered, now_s=result.finished_at_s)
 
     def measured(self, metrics: dict[str, Any]) -> None:
         """Take in metrics that the server app measured itself for the model of the open round."""
@@ -229,6 +234,7 @@ class RoundsOfMessages:
     def state(self) -> State:
         """Return everything that `restore` needs, between two rounds."""
         return {
+            **joined({"without-updates": self.without_updates.state()}),
             "closed": np.array(self.num_closed),
             "energy_total_j": np.array(self.energy_total_j),
             "closed_at_s": np.array(self._closed_at_s),
@@ -237,6 +243,7 @@ class RoundsOfMessages:
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
+        self.without_updates.restore(part_of(state, "without-updates"))
         self.num_closed = int(state["closed"])
         self.energy_total_j = float(state["energy_total_j"])
         self._closed_at_s = float(state["closed_at_s"])

@@ -148,13 +148,14 @@ def failures(
             Failure(
                 kind="no_round",
                 what="No round was completed.",
-                cause=f"{stop_text}; see server.eligibility, fleet.usage and stop.time_s.",
+                cause=f"{stop_text}; see fleet.usage and stop.time_s.",
             )
         ]
     found = [*_deliveries(history)]
+    is_starved = bool(found)
     if baseline is not None:
-        found.extend(_learning(history, baseline, is_starved=bool(found)))
-    if stop_rule == "no_clients":
+        found.extend(_learning(history, baseline, is_starved=is_starved))
+    if stop_rule in ("no_clients", "no_updates") and not is_starved:
         found.append(Failure(kind="ended_early", what="The run ended early.", cause=stop_text))
     if selector != "fixed":
         found.extend(_selection(history))

@@ -64,6 +64,8 @@ def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
     if isinstance(server, BufferedServerSettings):
         if server.concurrency > size:
             yield ("server", "concurrency"), f"must be at most fleet.size = {size}"
+        if server.buffer_size is not None and server.buffer_size > size:
+            yield ("server", "buffer_size"), f"must be at most fleet.size = {size}"
         unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             yield ("server", "selector", "kind"), unmet

@@ -48,6 +48,7 @@ from fleetsim.simulate.built_parts import (
 )
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
+from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
 
 
@@ -134,6 +135,9 @@ def run(
             num_samples=prepared.num_samples,
             batch_size=scenario.task.local.batch_size,
         )
+    unmet = unmet_deadline(scenario, fleet, prepared)
+    if unmet is not None and on_note is not None:
+        on_note(f"warning: {unmet}")
     begins = manifest_of(scenario, prepared, platform, fleet.device_figures, run_key=run_key)
     with held_folder(
         out,

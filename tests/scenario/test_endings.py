@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from fleetsim.engine.servers.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
+from fleetsim.engine.servers.stop import (
+    MOST_ROUNDS,
+    MOST_ROUNDS_WITHOUT,
+    MOST_WAIT_S,
+    StopSettings,
+    WithoutUpdates,
+)
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.scenario import load, scenario_warnings
+from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings
 from fleetsim.simulate import run
+from fleetsim.simulate.shortest_tasks import deadline_fault
 
 QUICK = ("fleet.size=6", "server.cohort=2", "server.over_commit=1.0", "task.partition={kind: iid}")
 PHONE = "fleet.devices={pixel-6: 1.0}"
@@ -110,6 +118,121 @@ def test_a_deadline_shorter_than_any_task_ends_with_its_rounds(tmp_path):
 
     assert done.manifest.stop_rule == "rounds"
     assert int(done.rounds["num_delivered"].sum()) == 0
+
+
+NEVER_IN_TIME = ("server.deadline_s=0.01", "late")
+TOO_SLOW = ("fleet.channel={kind: constant, down_bit_per_s: 1, up_bit_per_s: 1}", "link")
+NONE_ARRIVES = ("fleet.channel.upload_success=[{share: 1.0, probability: 1.0e-6}]", "link")
+BOARDS = (
+    "fleet={size: 12, devices: {jetson-nano-cpu: 1.0}, channel: {kind: constant,"
+    " down_bit_per_s: 1.0e+6, up_bit_per_s: 1.0e+6}}",
+    "task.partition={kind: iid}",
+    "stop={time_s: 1.0e+9}",
+)
+
+
+@pytest.mark.parametrize(
+    "mode", ["mode: synchronous, cohort: 4", "mode: buffered, concurrency: 4, buffer_size: 3"]
+)
+@pytest.mark.parametrize(("why", "outcome"), [NEVER_IN_TIME, TOO_SLOW, NONE_ARRIVES])
+def test_a_run_to_which_nothing_is_delivered_ends_after_twenty_tasks_a_client(
+    mode, why, outcome, tmp_path
+):
+    scenario = load("quickstart", [BLANK, *BOARDS, f"server={{{mode}}}", why])
+
+    done = run(scenario, out=tmp_path / "run", train=False)
+
+    # 20 for each of 12 clients, and the others of the last round or in flight.
+    num_lost = int((done.tasks["outcome"] == outcome).sum())
+    assert done.manifest.stop_rule == "no_updates"
+    assert 240 <= num_lost <= 243
+    assert [failure.kind for failure in done.manifest.failures] == ["nothing_delivered"]
+
+
+@pytest.mark.parametrize(
+    ("size", "most"), [(1, 200), (50, 1_000), (250, 5_000), (1_000_000, 5_000)]
+)
+def test_tasks_in_a_row_without_an_update_are_bounded(size, most):
+    counted = WithoutUpdates(size)
+    counted.end(most - 1, num_delivered=0, now_s=1.0)
+    before = counted.reason(1.0)
+    counted.end(1, num_delivered=0, now_s=2.0)
+    reason = counted.reason(2.0)
+    counted.end(1, num_delivered=1, now_s=3.0)
+
+    assert before is None
+    assert reason is not None
+    assert reason.rule == "no_updates"
+    assert counted.reason(3.0) is None
+
+
+def test_rounds_that_aggregate_nothing_and_weeks_without_an_update_are_bounded():
+    counted = WithoutUpdates(1_000)
+    for _ in range(MOST_ROUNDS_WITHOUT):
+        assert counted.reason(0.0) is None
+        counted.close(aggregated=False)
+    slow = WithoutUpdates(1_000)
+    slow.end(19, num_delivered=0, now_s=1.0)
+    few = slow.reason(2 * MOST_WAIT_S)
+    slow.end(1, num_delivered=0, now_s=1.0)
+
+    assert "rounds in a row" in counted.reason(0.0).text
+    assert few is None  # long tasks, of which too few have ended
+    assert slow.reason(MOST_WAIT_S) is None
+    assert "in 28 days" in slow.reason(MOST_WAIT_S + 1.5).text
+
+
+def test_a_deadline_that_no_client_can_meet_is_found_before_the_run():
+    network = "task.model={kind: 2nn, hidden: [200, 200]}"
+    few = [BLANK, *BOARDS, network, BUFFERED]
+
+    def fault(deadline_s):
+        return deadline_fault(load("quickstart", [*few, f"server.deadline_s={deadline_s}"]))
+
+    # 64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10 numbers of 32 bit at 1 Mbit/s: 1.76672 s.
+    assert "at least 1.77 s for the download" in str(fault(1.76))
+    assert fault(600) is None
+    assert fault("null") is None
+
+
+class _Nobody(RandomSelector):
+    """Selector that selects nobody."""
+
+    num_asked = 0
+
+    def select(self, view):
+        self.num_asked += 1
+        return view.candidates[:0]
+
+
+@pytest.mark.parametrize("server", ["server={cohort: 2}", BUFFERED])
+def test_a_selector_that_selects_nobody_is_asked_less_and_less_often(server, away, tmp_path):
+    states = (away / "states.csv").read_text().replace(",3600,", ",60,")
+    (away / "states.csv").write_text(states)
+    changes = ["fleet.size=2", f"fleet.usage={{trace: {away}, shift: none}}", server]
+    nobody = _Nobody(RandomSettings())
+
+    done = run(quick(PHONE, *changes, BLANK), out=tmp_path / "run", train=False, selector=nobody)
+
+    # At every change, at most, but 100 times at first: n^2 / 2 seconds are four weeks at 2,200.
+    assert done.manifest.stop_rule == "no_clients"
+    assert "the selector selects none" in str(done.manifest.stop_text)
+    assert nobody.num_asked < 2_400
+
+
+@pytest.mark.parametrize(
+    ("server", "key"),
+    [
+        ("{mode: buffered, concurrency: 2, buffer_size: 1000000000}", "buffer_size"),
+        ("{mode: buffered, concurrency: 7, buffer_size: 2}", "concurrency"),
+        ("{cohort: 7}", "cohort"),
+        ("{cohort: 4, over_commit: 2}", "over_commit"),
+        ("{cohort: 4, minimum_reports: 5}", "minimum_reports"),
+    ],
+)
+def test_counts_beyond_the_fleet_are_refused(server, key):
+    with pytest.raises(ScenarioError, match=rf"server\.{key} = .*: .*at most"):
+        quick(f"server={server}")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from fleetsim.engine.servers.flights import (
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span
 from fleetsim.engine.servers.server import Server
-from fleetsim.engine.servers.stop import StopSettings, too_few_clients
+from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.servers.windows import window_end_s
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult
@@ -122,6 +122,8 @@ class BufferedServer(Server):
         self._settings = settings
         self._num_selections = 0
         self._num_eligible = 0
+        self._num_refusals = 0
+        """Selections of no client in a row while none was at work."""
         self._flights: dict[int, Flight] = {}
         self._ended: list[TaskResult] = []
         """Results since the last round was closed, in the order of their ends."""
@@ -178,10 +180,13 @@ class BufferedServer(Server):
                 for request in self._selection.select(self._num_selections, [], at_most=num_free):
                     task = self._training(request, self._num_selections)
                     self._launch(task, self._num_selections)
+                self._num_refusals = 0 if self._flights else self._num_refusals + 1
             self._freed = self._clock.event()
             ends = [self._freed, self._done]
             if len(self._flights) < self._settings.concurrency:
                 change_s = self._world.eligible.next_change_s(self.now_s)
+                if not self._flights:
+                    change_s = max(change_s, self.now_s + pause_s(self._num_refusals))
                 # Tasks end in the order of the list: the last one is the latest.
                 busy_until_s = self._closed_at_s
                 if self._ended:
@@ -193,10 +198,10 @@ class BufferedServer(Server):
                         since_s=busy_until_s,
                         change_s=change_s,
                         minimum=1,
-                        num_eligible=0,
+                        num_eligible=self._num_eligible,
                     )
                 if reason is not None:
-                    self._done.succeed(reason)
+                    self._end_by(reason)
                 elif change_s < math.inf:
                     ends.append(self._wake_at(change_s))
             yield self._clock.any_of(ends)
@@ -240,11 +245,13 @@ class BufferedServer(Server):
             result = result._replace(outcome=Outcome.STALE)
         self._ended.append(result)
         self._num_buffered += result.is_delivered
+        self._without_updates.end(1, num_delivered=result.is_delivered, now_s=self.now_s)
         if not self._done.triggered:
             if self._settings.window_s is not None and len(self._ended) == 1:
                 self._open_window(self._settings.window_s)
             elif self._num_buffered == self._settings.buffer_size:
                 self._close()
+        self._end_by(self._without_updates.reason(self.now_s))
         if not self._freed.triggered:
             self._freed.succeed()
 
@@ -268,7 +275,10 @@ class BufferedServer(Server):
         span = Span(self._closed_at_s, self.now_s, 0.0, 0.0, self._num_eligible)
         self._closed_at_s = self.now_s
         self._close_round(span, ended, minimum=1)
-        reason = self._reached()
+        self._end_by(self._reached())
+
+    def _end_by(self, reason: StopReason | None) -> None:
+        """End the run for a reason, if there is one and it has not ended."""
         if reason is not None and not self._done.triggered:
             self._done.succeed(reason)
 
@@ -282,6 +292,7 @@ class BufferedServer(Server):
             | {
                 "server/num_selections": np.array(self._num_selections),
                 "server/num_eligible": np.array(self._num_eligible),
+                "server/num_refusals": np.array(self._num_refusals),
             }
         )
 
@@ -289,6 +300,7 @@ class BufferedServer(Server):
         """Repeat the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_selections = int(state["server/num_selections"])
         self._num_eligible = int(state["server/num_eligible"])
+        self._num_refusals = int(state["server/num_refusals"])
         for saved in saved_flights(state):
             if saved.dispatched_at_s > self.now_s:
                 self._clock.run(until=self._clock.at(saved.dispatched_at_s, Rank.WAKE))

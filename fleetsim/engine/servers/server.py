@@ -24,7 +24,7 @@ from fleetsim.engine.servers.round_closer import RoundCloser
 from fleetsim.engine.servers.rounds import Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, state_of
 from fleetsim.engine.servers.state_parts import joined, part_of
-from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
 from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
@@ -71,6 +71,7 @@ class Server(ABC):
             fleet, rule, spare_byte=spare_byte, frozen_byte=parts.learning.cost.frozen_byte
         )
         self._model = GlobalModel(parts.learning)
+        self._without_updates = WithoutUpdates(fleet.size)
         self._closer = RoundCloser(
             parts, world=self._world, model=self._model, last_round=stop.rounds
         )
@@ -132,11 +133,12 @@ class Server(ABC):
         """Return the stop rule that holds between two rounds, if any."""
         if self.now_s >= self._stop.time_s:
             return self._stop.time_is_up(num_waiting_for=0)
-        return self._stop.after_round(
+        reason = self._stop.after_round(
             round_=self._closer.round,
             accuracy=self._model.accuracy,
             energy_total_j=self._closer.energy_total_j,
         )
+        return reason or self._without_updates.reason(self.now_s)
 
     def _training(self, request: TrainingRequest, selection: int, *, cohort: int = 1) -> Task:
         """Return a task of the next round that trains the global model, one of `cohort`."""
@@ -190,6 +192,7 @@ class Server(ABC):
                 self._model.aggregate(delivered, results)
             except ValueError as fault:
                 raise SimulationError(str(fault), self.now_s) from fault
+        self._without_updates.close(aggregated=is_enough)
         self._world.count(reports)
         ended_all = [*probes, *(result for result, _ in collected)]
         rows = task_rows(
@@ -231,6 +234,7 @@ class Server(ABC):
             },
             "model": self._model.state(),
             "rounds": self._closer.state(),
+            "without-updates": self._without_updates.state(),
             "selector": state_of(self._parts.selector, time_s=self.now_s),
             "uplink": self._parts.learning.uplink.state(),
         }
@@ -246,6 +250,7 @@ class Server(ABC):
         self._world.restore(part_of(state, "clients"))
         self._model.restore(part_of(state, "model"))
         self._closer.restore(part_of(state, "rounds"))
+        self._without_updates.restore(part_of(state, "without-updates"))
         self._parts.selector.restore(part_of(state, "selector"))
         self._parts.learning.uplink.restore(part_of(state, "uplink"))
         if self._parts.learning.accountant is not None:

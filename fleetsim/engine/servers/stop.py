@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from fleetsim.contracts import StopReason
+import numpy as np
+
+from fleetsim.contracts import State, StopReason
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, PositiveFraction, Rounds
 from fleetsim.settings import Settings
@@ -15,13 +18,24 @@ MOST_ROUNDS = 100_000
 MOST_WAIT_S = 28 * S_PER_DAY
 """Virtual time for which a server waits for eligible clients before the run ends: four weeks, so
 that the record of an owner repeats."""
+MOST_TASKS_PER_CLIENT = 20
+FEWEST_TASKS, MOST_TASKS = 200, 5_000
+"""Train tasks in a row without an update after which a run ends: 20 for each client of the fleet,
+within these bounds. If one task in 500 delivers, 5 in 100,000 gaps between updates are as long."""
+MOST_ROUNDS_WITHOUT = 1_000
+"""Rounds in a row that aggregate nothing, after which a run ends."""
+_FEW_TASKS = 20
+"""Tasks without an update that end a run after `MOST_WAIT_S`: fewer may just take long."""
+_REFUSALS_AT_ONCE = 100
+"""Selections of no client in a row before the pauses between them grow."""
 _YEAR_S = 365.0 * S_PER_DAY
 
 
 class StopSettings(Settings):
     """Rules that end a run: the first that holds.
 
-    A run also ends if its server has waited four weeks of virtual time for eligible clients.
+    A run also ends if its server has waited four weeks of virtual time for eligible clients, or
+    gets no update any more (`WithoutUpdates`).
     """
 
     acts_if = by_key(accuracy=TRAINING)
@@ -75,24 +89,89 @@ class StopSettings(Settings):
         return StopReason("time_s", text)
 
 
+@dataclass(slots=True)
+class WithoutUpdates:
+    """Tasks and rounds since the last update, too many of which end a run."""
+
+    num_clients: int
+    """Size of the fleet."""
+    tasks: int = 0
+    """Tasks that ended since an update was delivered."""
+    rounds: int = 0
+    """Rounds that were closed since updates were aggregated."""
+    since_s: float = 0.0
+    """Moment of the first of these tasks, or of the last update that was delivered."""
+
+    def end(self, num_tasks: int, *, num_delivered: int, now_s: float) -> None:
+        """Take in tasks that have ended."""
+        if num_delivered or not self.tasks:
+            self.since_s = now_s
+        self.tasks = 0 if num_delivered else self.tasks + num_tasks
+
+    def close(self, *, aggregated: bool) -> None:
+        """Take in a round that was closed."""
+        self.rounds = 0 if aggregated else self.rounds + 1
+
+    def reason(self, now_s: float) -> StopReason | None:
+        """Return why the run need not go on, if so."""
+        most = max(FEWEST_TASKS, min(MOST_TASKS, MOST_TASKS_PER_CLIENT * self.num_clients))
+        waited_s = now_s - self.since_s
+        if self.tasks >= most:
+            says = f"{self.tasks:,} tasks in a row delivered no update, until {now_s:g} s"
+        elif self.tasks >= _FEW_TASKS and waited_s > MOST_WAIT_S:
+            says = (
+                f"no update was delivered in {waited_s / S_PER_DAY:.3g} days, until {now_s:g} s,"
+                f" by {self.tasks:,} tasks"
+            )
+        elif self.rounds >= MOST_ROUNDS_WITHOUT:
+            says = (
+                f"{self.rounds:,} rounds in a row got too few updates to aggregate, until"
+                f" {now_s:g} s"
+            )
+        else:
+            return None
+        return StopReason("no_updates", f"{says}, so the run ended")
+
+    def state(self) -> State:
+        """Return everything that `restore` needs."""
+        return {"counts": np.array([self.tasks, self.rounds]), "since_s": np.array(self.since_s)}
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self.tasks, self.rounds = state["counts"].tolist()
+        self.since_s = float(state["since_s"])
+
+
+def pause_s(num_refusals: int) -> float:
+    """Return the least seconds until a selector is asked again that selected no client.
+
+    Beyond 100 times in a row they grow, so that it is asked some 2,000 times in four weeks.
+    """
+    return float(max(0, num_refusals - _REFUSALS_AT_ONCE))
+
+
 def too_few_clients(
     *, now_s: float, since_s: float, change_s: float, minimum: int, num_eligible: int
 ) -> StopReason | None:
     """Return why a server need not wait for clients any longer, if so.
 
-    It has waited since `since_s` for `minimum` clients, and their number changes next at
-    `change_s`.
+    It has waited since `since_s` for `minimum` clients, and more may come at `change_s`. If enough
+    are eligible, it waits for a selector that selected none of them.
     """
-    if now_s - since_s > MOST_WAIT_S:
-        says = (
-            f"waited {MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s, for {minimum} eligible"
-            f" client(s) at once; {num_eligible} are"
-        )
-    elif change_s == math.inf:
+    has_waited, is_last = now_s - since_s > MOST_WAIT_S, change_s == math.inf
+    if not (has_waited or is_last):
+        return None
+    days = f"{MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s"
+    see = "server.eligibility and server.minimum_reports"
+    if num_eligible >= minimum:
+        says = f"the selector selects none of {num_eligible} eligible client(s)"
+        says += f", in {days}" if has_waited else f" at {now_s:g} s, and no others will come"
+        see = "server.selector"
+    elif has_waited:
+        says = f"waited {days}, for {minimum} eligible client(s) at once; {num_eligible} are"
+    else:
         says = (
             f"only {num_eligible} of the {minimum} client(s) that a round needs are eligible at"
-            f" {now_s:g} s, and no further client will become eligible"
+            f" {now_s:g} s, and too few others ever will be"
         )
-    else:
-        return None
-    return StopReason("no_clients", f"{says}; see server.eligibility and server.minimum_reports")
+    return StopReason("no_clients", f"{says}; see {see}")

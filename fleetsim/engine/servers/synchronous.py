@@ -34,7 +34,7 @@ from fleetsim.engine.event_order import Rank
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span
 from fleetsim.engine.servers.server import Server
-from fleetsim.engine.servers.stop import StopSettings, too_few_clients
+from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import TaskResult, TrainingRequest
 from fleetsim.schema.effects import PEOPLE, by_key
@@ -115,20 +115,22 @@ class SynchronousServer(Server):
     def _run_round(self) -> Steps:
         round_ = _Round(self._closer.round + 1, self.now_s)
         requests: list[TrainingRequest] = []
-        is_refused = False
+        num_refusals = 0
         while not requests:
-            reason = yield from self._wait(round_, after_change=is_refused)
+            reason = yield from self._wait(round_, num_refusals)
             if reason is not None:
                 if round_.probes:
                     self._finish(round_)
                 return reason
-            began_s = self.now_s
+            began_s, num_probes = self.now_s, len(round_.probes)
             yield from self._selection.probe(round_.round, round_.reports, round_.probes)
             self._dispatcher.release()
             round_.probe_s += self.now_s - began_s
             if not self._is_time_up:
                 requests = self._selection.select(round_.round, round_.reports)
-            is_refused = True
+                if not requests:
+                    num_refusals += 1
+                    self._count(round_.probes[num_probes:])
         tasks = [
             self._training(request, round_.round, cohort=len(requests)) for request in requests
         ]
@@ -136,27 +138,44 @@ class SynchronousServer(Server):
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
         self._dispatcher.release()
+        self._count(round_.trained)
         self._finish(round_)
         return self._stop.time_is_up(num_waiting_for=0) if self._is_time_up else None
 
-    def _wait(self, round_: _Round, *, after_change: bool) -> Steps:
-        """Wait for enough eligible clients; with `after_change`, at least for the next change."""
+    def _count(self, ended: list[TaskResult]) -> None:
+        """Count tasks that have ended for a round, or probes after which none was selected."""
+        num_delivered = sum(
+            result.is_delivered
+            for result in ended
+            if isinstance(result.task.request, TrainingRequest)
+        )
+        self._without_updates.end(len(ended), num_delivered=num_delivered, now_s=self.now_s)
+
+    def _wait(self, round_: _Round, num_refusals: int) -> Steps:
+        """Wait for enough eligible clients.
+
+        After as many selections of no client, wait at least for the next change of the fleet.
+        """
         minimum = self._settings.minimum_reports
-        began_s = self.now_s
+        began_s, again_s = self.now_s, self.now_s + pause_s(num_refusals)
+        after_change = num_refusals > 0
         while not self._is_time_up:
             num_eligible = int(self._world.eligible.candidates(self.now_s).size)
             if num_eligible >= minimum and not after_change:
                 round_.num_eligible = num_eligible
                 round_.idle_s += self.now_s - began_s
                 return None
-            change_s = self._world.eligible.next_change_s(self.now_s)
+            if num_eligible < minimum:
+                change_s = self._world.eligible.enough_s(minimum - num_eligible, self.now_s)
+            else:
+                change_s = max(self._world.eligible.next_change_s(self.now_s), again_s)
             reason = too_few_clients(
                 now_s=self.now_s,
                 since_s=round_.started_at_s,
                 change_s=change_s,
                 minimum=minimum,
                 num_eligible=num_eligible,
-            )
+            ) or self._without_updates.reason(self.now_s)
             if reason is not None:
                 return reason
             wake = self._clock.at(change_s, Rank.WAKE)

@@ -349,7 +349,8 @@ class TaskOutcomes:
                 has_begun |= segments.is_in[index]
         world.energy_j[clients] = meters_j
         has_model = has_begun & ((self._phase > Phase.DOWNLOAD) | self.is_delivered())
-        world.settle(clients, self._before[-1], self._worked_s)
+        is_short = self._outcome == MEMORY
+        world.settle(clients, self._before[-1], self._worked_s, is_short.nonzero()[0])
         world.held_version[clients[has_model]] = self._version[has_model]
         frozen_bit = self._kept_frozen_bit()
         world.frozen_left_byte[clients] -= (frozen_bit // BIT_PER_BYTE).astype(np.int64)

@@ -9,6 +9,7 @@ addressed stream, so it does not depend on the number of clients.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
@@ -195,6 +196,16 @@ class Usage:
     def ram_byte_at(self, clients: IntArray, t_s: ArrayLike) -> IntArray:
         """Return the memory that other apps of clients [n] take at `t_s`."""
         return self.states.ram_byte[self.steps.step_at(clients, t_s)]
+
+    def next_with_ram_s(self, client: int, t_s: float, most_byte: float) -> float:
+        """Return the first time from `t_s` on at which apps take at most so much; inf: never."""
+        row, step, second, local_s = self.steps.locate_one(client, t_s)
+        first, end = self.steps.offsets[row : row + 2].tolist()
+        is_little = self.states.ram_byte[first:end] <= most_byte
+        if is_little[step - first]:
+            return t_s
+        wait_s = (self.steps.times_s[first:end][is_little] - local_s) % self.steps.span_s[row]
+        return float(second + wait_s.min()) if wait_s.size else math.inf
 
     def load_after(self, clients: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the load of clients [n] at `t_s` [n], and until when [n]; inf: for ever."""

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
 from fleetsim.engine import event_order
+from fleetsim.engine.servers import stop
 from fleetsim.engine.servers.buffered import BufferedSettings
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.errors import ScenarioError, SimulationError
@@ -165,12 +166,12 @@ def num_calls(run) -> int:
 @pytest.mark.parametrize("closes", [{"buffer_size": 2}, {"window_s": 1e7}], ids=str)
 def test_a_server_to_which_nobody_delivers_works_in_proportion_to_its_tasks(tiny, closes):
     counts = {}
-    for tasks in (60, 120, 240):
+    for tasks in (45, 90, 180):
         three(tiny, deadline_s=1.0, **closes)
         tiny.recorder, tiny.stop = MemoryRecorder(), {"time_s": tasks / 3.0}
         counts[tasks] = num_calls(tiny.build_buffered().run)
         assert {row.outcome for row in tiny.recorder.tasks[:-3]} == {Outcome.LATE}
-    first, second = counts[120] - counts[60], counts[240] - counts[120]
+    first, second = counts[90] - counts[45], counts[180] - counts[90]
 
     assert second == pytest.approx(2 * first, rel=0.02)
 
@@ -184,6 +185,7 @@ def test_a_task_that_takes_no_time_at_all_stops_the_run_instead_of_hanging_it(ti
         update={"rounds": None, "time_s": 2e9}
     )
     monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
+    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
     tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
 
     with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):

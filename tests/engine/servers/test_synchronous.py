@@ -28,7 +28,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.engine import event_order
-from fleetsim.engine.servers import selection
+from fleetsim.engine.servers import selection, stop
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.errors import SimulationError
@@ -540,6 +540,7 @@ def test_rounds_that_take_no_time_at_all_stop_the_run_instead_of_hanging_it(tiny
         update={"rounds": None, "time_s": 2e9}
     )
     monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
+    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
     tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
 
     with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):

@@ -6,6 +6,7 @@ A t2.small has 2 GiB, half of them free; a t2.medium has 4.
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -179,6 +180,33 @@ def test_who_is_short_because_of_an_app_is_not_asked_until_it_is_closed(playing)
         1,
     ]
     assert fleet.usage.state_at_one(0, 60.0).ram_byte == GAME_BYTE
+
+
+@pytest.mark.parametrize(("closed_s", "back_s"), [(100, 100.0), (None, 100_000.0)])
+def test_who_failed_for_lack_of_memory_is_asked_again_when_apps_leave_enough(
+    playing, closed_s, back_s
+):
+    game = f"60,1,1,1,0,{GAME_BYTE}"
+    closed = "" if closed_s is None else f" {closed_s},1,1,1,0,0"
+    playing.trace(f"0,1,1,1,0,0 {game}{closed}", span_s=100_000)
+    playing.memory = share("fails")
+    world = world_of(playing.fleet(), spare_byte=np.array([float(SPARE_BYTE)]))
+    [failed] = laid_out(world, [task(0, 0)], 60.0, batch_size=50).settle()
+    failed_s = failed.finished_at_s
+
+    assert failed.outcome is Outcome.MEMORY
+    assert world.eligible.candidates(failed_s).size == 0
+    assert world.eligible.next_change_s(failed_s) == back_s  # the next lap begins without a game
+    assert world.eligible.candidates(back_s).size == 1
+
+
+def test_who_never_has_the_memory_is_asked_once(playing):
+    playing.trace(f"0,1,1,1,0,{GAME_BYTE} 60,1,1,1,0,{GAME_BYTE + 1}", span_s=100_000)
+    playing.memory = share("fails")
+    world = world_of(playing.fleet(), spare_byte=np.array([float(SPARE_BYTE)]))
+    laid_out(world, [task(0, 0)], 60.0, batch_size=50).settle()
+
+    assert world.eligible.next_change_s(61.0) == math.inf
 
 
 def test_an_app_that_leaves_exactly_enough_disturbs_nobody(playing):
