@@ -76,7 +76,7 @@ def copy(
     """Copy a bundled file, to change it; of a trace, its folder."""
     from fleetsim.host import paths
 
-    source = _found(kind, name)
+    source, dest = _found(kind, name), paths.local(dest, ScenarioError)
     target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
     found, wanted = paths.kind_of(target, ScenarioError), paths.kind_of(source)
     if found is not None and (not force or found != wanted):

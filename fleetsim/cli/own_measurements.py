@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fleetsim.cli.terminal import note, output
+from fleetsim.host import paths
 
 _WINDOW = "FROM:TO"
 
@@ -169,6 +170,7 @@ def import_(
         decimal=decimal,
         missing=tuple(missing or ()),
     )
+    source, dest = paths.local(source), paths.local(dest)
     for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
         output(line)
     output(dest)
@@ -248,8 +250,9 @@ def calibrate(
         raise ScenarioError(
             "device calibrate: --idle, --train and the columns of a log need --power LOG; give it"
         )
-    request = None
+    dest, runs, request = paths.local(dest), paths.local(runs), None
     if power is not None:
+        power = paths.local(power)
         request = PowerRequest(
             log=power,
             idle=[_window("--idle", text) for text in idle or ()],

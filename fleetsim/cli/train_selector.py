@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
 from fleetsim.cli.terminal import console, say
+from fleetsim.host import paths
 
 if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
@@ -85,6 +86,7 @@ def train(
     when the command is repeated. FedGCS learns from the complete runs of a study, by the settings
     of server.selector. `--set` overrides keys of the scenario, such as server.selector.hidden=32.
     """
+    out = paths.local(out)
     if kind == _FROM_RECORDS:
         if records is None or scenario is not None:
             raise typer.BadParameter(

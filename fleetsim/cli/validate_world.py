@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fleetsim.cli.terminal import console, output
+from fleetsim.host import paths
 
 
 def validate_world(
@@ -28,4 +29,4 @@ def validate_world(
         for name, make in SECTION_MAKERS.items():
             begin(name)
             sections.append(make())
-    output(write(sections, out))
+    output(write(sections, paths.local(out)))

@@ -55,6 +55,23 @@ def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path
         raise error(f"{begin}{name}: {user} is no user's home folder; write the path out") from None
 
 
+def local(path: str | Path, error: InputError = DataError) -> Path:
+    """Return the path of an argument: `~` expanded, and text that every library can take.
+
+    Raises:
+        error: there is no such user, or the path holds bytes that are no UTF-8, or NUL.
+    """
+    name = str(path)
+    try:
+        is_text = b"\0" not in name.encode()
+    except UnicodeEncodeError:
+        is_text = False
+    if not name or not is_text:
+        says = "is no path of UTF-8 characters; name another"
+        raise error(f"{name!a}: {says}")
+    return expanded(name, error)
+
+
 def kind_of(path: Path, error: InputError = DataError) -> Kind | None:
     """Return the kind of a path, through symbolic links; None if nothing is, or can be, there.
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Purpose
+from fleetsim.host import paths
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -107,8 +108,11 @@ class RunHistory:
     @classmethod
     def read(cls, folder: Path) -> RunHistory:
         """Return the columns of a run folder whose tables are complete."""
-        rounds = pq.ParquetFile(folder / "rounds.parquet").read()
-        tasks = pq.ParquetFile(folder / "tasks.parquet").read(columns=_TASK_COLUMNS)
+        # Opened here: Arrow reads some names as addresses.
+        with paths.opened(folder / "rounds.parquet") as file:
+            rounds = pq.ParquetFile(file).read()
+        with paths.opened(folder / "tasks.parquet") as file:
+            tasks = pq.ParquetFile(file).read(columns=_TASK_COLUMNS)
         is_train = _words(tasks["purpose"]) == str(Purpose.TRAIN)
         return cls(
             accuracy=_numbers(rounds["accuracy"]),

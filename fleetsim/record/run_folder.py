@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim.errors import DataError
-from fleetsim.host import new_files
+from fleetsim.host import new_files, paths
 from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import (
@@ -66,11 +66,12 @@ def choose_folder(
         DataError: the folder is taken, or cannot be read or made.
     """
     stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
+    given = None if out is None else paths.local(out)
     if resume:
-        found = Path(out) if out is not None else find_run(RUNS, stem)
+        found = given or find_run(RUNS, stem)
         if found is not None and not is_free(found):
             return found, _resumed(found, begun, on_note)
-    folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
+    folder = given or fresh_folder(RUNS, stem)
     try:
         create_folder(folder, scenario=scenario, manifest=begun)
     except RunExistsError:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
+from fleetsim.host import paths
 from fleetsim.record import run_folder
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, scenario_hash
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
@@ -402,5 +403,5 @@ def open_run(folder: str | Path) -> Run:
     Raises:
         DataError: it is not a run folder, or its manifest is damaged.
     """
-    folder = Path(folder)
+    folder = paths.local(folder)
     return Run(folder, read_manifest(folder))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
+from fleetsim.host import paths
 from fleetsim.host.notebook import interruptible
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.global_generators import GlobalGenerators
@@ -124,7 +125,7 @@ class StudyResult:
 
         target = RunStore(self.home).study_folder(self.study.settings.name)
         if folder is not None:
-            target = Path(folder)
+            target = paths.local(folder)
         page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
@@ -252,7 +253,7 @@ def study(
         backend = LocalProcesses(jobs or os.cpu_count() or 1)
     else:
         backend = RemoteTasks(executor)
-    store = RunStore(Path(home))
+    store = RunStore(paths.local(home))
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)
     is_shown = watcher is None if progress is None else progress
@@ -261,4 +262,4 @@ def study(
         watch_from_python(is_forced=progress is True, is_shown=is_shown) as display,
     ):
         execute(loaded, store, backend, watcher or display, timeout_s=timeout_s)
-    return StudyResult(loaded, Path(home))
+    return StudyResult(loaded, store.home)

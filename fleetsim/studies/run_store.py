@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from fleetsim.errors import DataError
+from fleetsim.host import paths
 from fleetsim.quoting import one_line, quoted
 from fleetsim.record import atomic_files, checkpoint, run_folder
 from fleetsim.record.file_lock import acquired
@@ -45,8 +46,8 @@ class SetAside(NamedTuple):
 class RunStore:
     """Runs of studies below one home."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: str | Path) -> None:
+        self.home = paths.local(home)
 
     def folder(self, planned: PlannedRun) -> Path:
         """Return the folder of a run, which need not exist."""

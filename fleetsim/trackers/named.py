@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fleetsim.contracts import Tracker
 from fleetsim.errors import ScenarioError
+from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
@@ -61,6 +62,8 @@ def _made(text: str) -> Tracker:
         raise ScenarioError(f"tracker {quoted(text)}: names no place; write {name} or {name}=DIR")
     module, cls = NAMED[name]
     tracker: Callable[..., Tracker] = getattr(importlib.import_module(module), cls)
+    if place.startswith("~"):  # any other may be an address
+        place = str(paths.local(place, ScenarioError))
     try:
         return tracker(place) if place else tracker()
     except ModuleNotFoundError as missing:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fleetsim.errors import ScenarioError
+from fleetsim.host import paths
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import platform_differences
 from fleetsim.record.saved_run import Run
@@ -105,13 +106,13 @@ def compare(
     )
 
 
-def write(comparison: Comparison, folder: Path, formats: Sequence[str] = ()) -> Path:
+def write(comparison: Comparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
     """Write comparison.html, two .csv, and figures as files of these formats; return the page.
 
     Raises:
         DataError: the folder or a file cannot be written.
     """
-    way_out = "choose another place with --out"
+    folder, way_out = paths.local(folder), "choose another place with --out"
     atomic_files.make_folder(folder, way_out=way_out)
     for name, table in (
         (f"{STEM}.csv", frame(comparison)),

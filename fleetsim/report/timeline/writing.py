@@ -51,7 +51,7 @@ def write_timeline(
             file cannot be written.
         ScenarioError: there are no such clients or rounds.
     """
-    path = run.folder / FILE if path is None else path
+    path = run.folder / FILE if path is None else paths.local(path)
     if paths.is_folder(path):
         raise DataError(f"{path}: is a folder; name a file in it with --out")
     shown_rounds, tasks = _of_rounds(run, rounds)
