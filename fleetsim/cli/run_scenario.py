@@ -59,6 +59,13 @@ class TorchDevice(StrEnum):
     CUDA = "cuda"
 
 
+class OnClientError(StrEnum):
+    """Result of an exception of a Flower app's client."""
+
+    REPLY = "reply"
+    STOP = "stop"
+
+
 def run(
     scenario: ScenarioArgument,
     seed: SeedOption = None,
@@ -161,6 +168,10 @@ def run_app(
     out: OutOption = None,
     resume: ResumeOption = False,
     allow_other_platform: OtherPlatformOption = False,
+    on_client_error: Annotated[
+        OnClientError,
+        typer.Option(help="Exception of the ClientApp: an error reply, as in Flower, or the end."),
+    ] = OnClientError.REPLY,
     log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
     no_report: NoReportOption = False,
 ) -> None:
@@ -184,6 +195,7 @@ def run_app(
             resume=resume,
             allow_other_platform=allow_other_platform,
             shows_log=log,
+            on_client_error=on_client_error.value,
             on_progress=on_progress,
             on_note=note,
         )

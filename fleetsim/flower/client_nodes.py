@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,10 @@ from fleetsim.quoting import one_line, quoted
 
 _CONTEXT = "context/"
 _COSTS = "costs"
+_RAISED = 2
+"""Flower's `ErrorCode.CLIENT_APP_RAISED_EXCEPTION`."""
+_OF_APPS = (Exception, SystemExit, GeneratorExit)
+"""All that an app's code raises for itself; an interrupt is the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +57,41 @@ class NodeMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Computed:
+class Computed:
     """A reply, and the state of the node after it."""
 
     content: Any
     state: Any
+    error: tuple[int, str] | None = None
+    """Flower's code and reason of the error that it is instead."""
 
 
 class ClientNodes:
     """Nodes of all clients."""
 
-    def __init__(self, app: App, client_app: Any, *, num_clients: int, seed: int) -> None:
+    def __init__(
+        self,
+        app: App,
+        client_app: Any,
+        *,
+        num_clients: int,
+        seed: int,
+        stops_at_errors: bool = False,
+        on_note: Callable[[str], None] | None = None,
+    ) -> None:
+        """Load nothing yet.
+
+        An exception of the client app ends the run if `stops_at_errors`, else it is an error reply,
+        the first of which `on_note` is told.
+        """
+        self._stops_at_errors, self._on_note = stops_at_errors, on_note
         self._app, self._client_app, self._seed = app, client_app, seed
         self._records = versions.module("flwr.app", "flwr.common")
         self._states: dict[int, Any] = {}
         """State of each node whose app has left one."""
         self._costs: dict[str, MessageCost] = {}
         """Cost of each kind of message to each client."""
-        self._measured: dict[str, _Computed] = {}
+        self._measured: dict[str, Computed] = {}
         """Replies that were computed to measure them, by the message, until they are taken."""
         self.num_samples: IntArray = np.zeros(num_clients, dtype=np.int64)
         """Most samples that each client has trained on in one message, as far as it is known."""
@@ -92,6 +113,11 @@ class ClientNodes:
             return self._costs[kind]
         with torch_counting.counting() if settings.counts_flop else nullcontext() as count:
             computed = self._compute(sent, keeps_state=True)
+        if computed.error is not None:
+            # Not remembered: the next message of this kind may succeed.
+            self._measured[sent.id] = computed
+            done = settings.work(settings.num_samples or 0) if count is None else count.work(0)
+            return MessageCost(done, len(computed.error[1].encode()))
         told = payload.num_samples_of(payload.metrics_of(computed.content))
         num_samples = settings.num_samples or told or 0
         work = settings.work(num_samples) if count is None else count.work(num_samples)
@@ -109,22 +135,25 @@ class ClientNodes:
         self._measured[sent.id] = computed
         return cost
 
-    def reply(self, sent: NodeMessage, cost: MessageCost) -> Any:
-        """Return the content of the reply to a delivered message; the node's state moves on.
+    def reply(self, sent: NodeMessage, cost: MessageCost) -> Computed:
+        """Return the reply to a delivered message; the node's state moves on, unless it failed.
 
         Raises:
             DataError: the client app raised an exception, or the reply costs something else.
         """
         computed = self._measured.pop(sent.id, None)
         if computed is None:
-            computed = self._compute(sent, keeps_state=False)
-            self._check(sent, cost, computed.content)
+            computed = self._compute(sent, keeps_state=not self._stops_at_errors)
+            if computed.error is None:
+                self._check(sent, cost, computed.content)
+        if computed.error is not None:
+            return computed
         if len(computed.state):
             self._states[sent.client] = computed.state
         if sent.purpose is Purpose.TRAIN:
             known = self.num_samples[sent.client]
             self.num_samples[sent.client] = max(known, cost.work.num_samples)
-        return computed.content
+        return computed
 
     def drop(self, sent: NodeMessage) -> None:
         """Drop the reply to a message that was not delivered."""
@@ -154,7 +183,7 @@ class ClientNodes:
                     f' {sent.purpose.value}.measure = "always" in pyproject.toml'
                 )
 
-    def _compute(self, sent: NodeMessage, *, keeps_state: bool) -> _Computed:
+    def _compute(self, sent: NodeMessage, *, keeps_state: bool) -> Computed:
         """Call the client app; with `keeps_state` the node's own state does not change."""
         state = self._states.get(sent.client)
         if state is None:
@@ -188,13 +217,35 @@ class ClientNodes:
             ),
             errors_of_app(self._app, f"the ClientApp, at the {sent.says},"),
         ):
-            reply = self._client_app(message, context)
+            try:
+                reply = self._client_app(message, context)
+            except FleetsimError:
+                raise
+            except _OF_APPS as fault:
+                if self._stops_at_errors:
+                    raise
+                place, cause = _origin(self._app, fault)
+                return self._failed(sent, _RAISED, f"{place}: {type(cause).__name__}: {cause}")
+        if not isinstance(reply, self._records.Message):
+            says = f"the ClientApp returned {type(reply).__name__}, not a Message"
+            return self._failed(sent, _RAISED, f"{self._app.folder}: {says}")
         if not reply.has_content():
-            raise DataError(
-                f"{self._app.folder}: the ClientApp answered the {sent.says} with an error:"
-                f" {reply.error.reason}"
-            )
-        return _Computed(reply.content, context.state)
+            return self._failed(sent, int(reply.error.code), str(reply.error.reason))
+        return Computed(reply.content, context.state)
+
+    def _failed(self, sent: NodeMessage, code: int, reason: str) -> Computed:
+        """Return an error reply.
+
+        Raises:
+            DataError: errors end the run.
+        """
+        says = f"{self._app.client_app}: the {sent.says} failed: {one_line(reason)}"
+        if self._stops_at_errors:
+            raise DataError(says)
+        if self._on_note is not None:
+            note, self._on_note = self._on_note, None
+            note(f"{says}; the server app gets an error reply, as for all others")
+        return Computed(None, None, (code, one_line(reason)))
 
     # --- stop and resume --------------------------------------------------------------------------
 
@@ -219,6 +270,19 @@ class ClientNodes:
                 self._states[int(key.removeprefix(_CONTEXT))] = payload.unpack(packed.tobytes())
 
 
+def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:
+    """Return the place in the app that raised a fault, and the fault itself."""
+    # Flower wraps what an app raises in an error of its own.
+    cause = fault.__cause__ if type(fault).__module__.startswith("flwr") else None
+    cause = cause or fault
+    own = [
+        frame
+        for frame in traceback.extract_tb(cause.__traceback__)
+        if frame.filename.startswith(str(app.folder))
+    ]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else str(app.folder), cause
+
+
 @contextmanager
 def errors_of_app(app: App, who: str) -> Iterator[None]:
     """Turn an exception of an app's code into one line that names its place in the app."""
@@ -226,16 +290,8 @@ def errors_of_app(app: App, who: str) -> Iterator[None]:
         yield
     except FleetsimError:
         raise
-    except Exception as fault:
-        # Flower wraps what an app raises in an error of its own.
-        cause = fault.__cause__ if type(fault).__module__.startswith("flwr") else None
-        cause = cause if isinstance(cause, Exception) else fault
-        own = [
-            frame
-            for frame in traceback.extract_tb(cause.__traceback__)
-            if frame.filename.startswith(str(app.folder))
-        ]
-        place = f"{own[-1].filename}:{own[-1].lineno}" if own else str(app.folder)
+    except _OF_APPS as fault:
+        place, cause = _origin(app, fault)
         says = one_line(f"{type(cause).__name__}: {cause}")
         raise DataError(
             f"{place}: {who} raised {says}; its traceback is in {crash_file.write(fault)}"

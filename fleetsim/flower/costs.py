@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import CountedWork, Purpose
+from fleetsim.errors import DataError
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings
 
@@ -103,6 +104,8 @@ class AppSettings(Settings):
     query: MessageCostSettings = MessageCostSettings()
     accuracy: MetricName | None = None
     """Name of the metric in the column `accuracy`; null: the first usual name that is there."""
+    accuracy_in: Literal["fraction", "percent"] = "fraction"
+    """Unit of that metric."""
     loss: MetricName | None = None
     """Name of the metric in the column `loss`, the same way."""
     same_cost_config: tuple[MetricName, ...] = ()
@@ -121,8 +124,24 @@ class AppSettings(Settings):
         return of_purpose[purpose]
 
     def accuracy_of(self, metrics: Mapping[str, Any]) -> float | None:
-        """Return the accuracy among metrics; None if there is none."""
-        return number_named(metrics, _ACCURACIES if self.accuracy is None else (self.accuracy,))
+        """Return the accuracy among metrics as a fraction; None if there is none.
+
+        Raises:
+            DataError: it is no fraction.
+        """
+        names = _ACCURACIES if self.accuracy is None else (self.accuracy,)
+        found = number_named(metrics, names)
+        if found is None:
+            return None
+        share = found / 100.0 if self.accuracy_in == "percent" else found
+        if share < 0.0 or share > 1.0:
+            whole = 100 if self.accuracy_in == "percent" else 1
+            raise DataError(
+                f"the app's metric of accuracy is {found:g}, beyond 0 to {whole}; set"
+                ' [tool.fleetsim] accuracy_in = "percent" in its pyproject.toml if it is in percent,'
+                " or accuracy = the name of another metric"
+            )
+        return share
 
     def loss_of(self, metrics: Mapping[str, Any]) -> float | None:
         """Return the loss among metrics; None if there is none."""

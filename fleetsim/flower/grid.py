@@ -17,12 +17,10 @@ from fleetsim.flower import payload, versions
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import NodeMessage
 from fleetsim.flower.message_server import MessageServer
-from fleetsim.flower.message_tasks import Answer
+from fleetsim.flower.message_tasks import NODE_UNAVAILABLE, Answer
 from fleetsim.quoting import quoted
 
 _FIRST_NODE = versions.SERVER_NODE + 1
-_NODE_UNAVAILABLE = 5
-"""Flower's `ErrorCode.NODE_UNAVAILABLE`."""
 _PURPOSES = {
     "train": Purpose.TRAIN,
     "evaluate": Purpose.EVALUATE,
@@ -181,12 +179,13 @@ class VirtualGrid:
         return self._store(json.dumps(nodes).encode())
 
     def _answered(self, answers: list[Answer]) -> list[Any]:
-        """Return answers as the record keeps them: [id, digest of the content, how it was lost]."""
+        """Return answers as the record keeps them: [id, digest of the content, cause, code]."""
         return [
             [
                 answer.message_id,
                 None if answer.content is None else self._store(payload.pack(answer.content)),
                 answer.lost,
+                answer.code,
             ]
             for answer in answers
         ]
@@ -194,12 +193,13 @@ class VirtualGrid:
     def _replies(self, answer: Any) -> list[Any]:
         return [self._reply(*each) for each in answer]
 
-    def _reply(self, message_id: str, digest: str | None, lost: str) -> Any:
+    def _reply(self, message_id: str, digest: str | None, lost: str, code: int) -> Any:
         instruction = self._sent.pop(message_id)
         number = f"r{message_id[1:]}"
         if digest is None:
-            reason = f"node {instruction.metadata.dst_node_id} {lost}"
-            error = self._records.Error(_NODE_UNAVAILABLE, reason)
+            node = f"node {instruction.metadata.dst_node_id} "
+            reason = f"{node if code == NODE_UNAVAILABLE else ''}{lost}"
+            error = self._records.Error(code, reason)
             reply = self._records.Message(error, reply_to=instruction)
         else:
             content = payload.unpack(self._stored(digest))

@@ -24,6 +24,8 @@ from fleetsim.flower.payload import metrics_of, payload_byte
 from fleetsim.flower.rounds_of_messages import EndedMessage, RoundsOfMessages
 from fleetsim.units import BIT_PER_BYTE
 
+NODE_UNAVAILABLE = 5
+"""Flower's `ErrorCode.NODE_UNAVAILABLE`."""
 _NO_MODEL = ModelCost({}, num_parameters=0, payload_byte=0)
 _KINDS = {Purpose.TRAIN: 0, Purpose.PROBE: 1, Purpose.EVALUATE: 2}
 """First number of the address of a task's draws; those of training and probes are the engine's."""
@@ -37,7 +39,9 @@ class Answer:
     content: Any = None
     """Content of the reply; None: the client is lost."""
     lost: str = ""
-    """Cause of the loss."""
+    """Cause of the loss, or of the error of the client app."""
+    code: int = NODE_UNAVAILABLE
+    """Flower's code of the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,12 @@ class MessageTasks:
         check_bytes(result)
         message, content = sent.message, None
         if result.is_delivered:
-            content = self._nodes.reply(message, sent.cost)
+            computed = self._nodes.reply(message, sent.cost)
+            content = computed.content
+            if computed.error is not None:
+                result = result._replace(outcome=Outcome.CRASHED)
+                self._rounds.add(EndedMessage(result, message.purpose, waiting_j, {}))
+                return Answer(message.id, lost=computed.error[1], code=computed.error[0])
         else:
             self._nodes.drop(message)
         metrics = {} if content is None else metrics_of(content)

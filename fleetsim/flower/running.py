@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -69,6 +69,7 @@ def run(
     resume: bool = False,
     allow_other_platform: bool = False,
     shows_log: bool = False,
+    on_client_error: Literal["reply", "stop"] = "reply",
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Run:
@@ -82,6 +83,8 @@ def run(
         resume: continue the unfinished run; the server app is replayed up to its checkpoint.
         allow_other_platform: resume even on another numerical platform.
         shows_log: show Flower's own log lines, too.
+        on_client_error: what an exception of the client app is: an error reply, as in Flower, or
+            the end of the run.
         on_progress: callback after every round.
         on_note: callback with a line of text about a run to resume.
 
@@ -120,7 +123,16 @@ def run(
         if manifest.status == "done":
             return open_run(folder)
         with _own_modules(app.folder):
-            runner = _AppRun(app, scenario, fleet, folder, manifest.identity, on_progress)
+            runner = _AppRun(
+                app,
+                scenario,
+                fleet,
+                folder,
+                manifest.identity,
+                on_progress,
+                stops_at_errors=on_client_error == "stop",
+                on_note=on_note,
+            )
             done = run_recorded(
                 runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
             )
@@ -157,6 +169,9 @@ class _AppRun:
         folder: Path,
         identity: RunIdentity,
         on_progress: Callable[[Progress], None] | None,
+        *,
+        stops_at_errors: bool,
+        on_note: Callable[[str], None] | None,
     ) -> None:
         self._app, self._seed = app, scenario.seed
         every_rounds = scenario.checkpoint.every_rounds
@@ -168,7 +183,12 @@ class _AppRun:
             )
         self.calls = CallRecord(folder / FOLDER, is_kept=app.settings.keep_replies)
         self._nodes = ClientNodes(
-            app, self._loaded(app.client_app), num_clients=fleet.size, seed=scenario.seed
+            app,
+            self._loaded(app.client_app),
+            num_clients=fleet.size,
+            seed=scenario.seed,
+            stops_at_errors=stops_at_errors,
+            on_note=on_note,
         )
         self._server = MessageServer(
             World(fleet, scenario.server.eligibility),

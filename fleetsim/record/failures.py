@@ -47,7 +47,8 @@ _CAUSES: Mapping[str, str] = {
     " or look at fleet.battery",
     Outcome.LINK: "transfers were given up: raise fleet.channel.give_up_s or the channel's rates,"
     " or set server.compression",
-    Outcome.CRASHED: "clients crashed: lower fleet.crash_per_hour",
+    Outcome.CRASHED: "clients crashed: lower fleet.crash_per_hour, or mend what the ClientApp"
+    " raises",
     Outcome.MEMORY: "devices had too little memory: look at fleet.memory, or lower"
     " task.local.batch_size or task.model",
     Outcome.CANCELLED: "the run ended before any answer: raise stop.time_s",

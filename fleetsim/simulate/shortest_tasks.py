@@ -28,7 +28,7 @@ def deadline_fault(scenario: Scenario) -> str | None:
     try:
         prepared = prepare_task(task_request(scenario), train=False, torch_device="cpu", workers=1)
     except DataError:
-        if scenario.task.dataset.is_own_files:
+        if getattr(scenario.task.dataset, "is_own_files", False):
             raise
         return None
     fleet = build_fleet(

@@ -16,7 +16,7 @@ from tests.documented_names import unknown_names
 COMMANDS = {
     ("flower", "run"): {
         *("--scenario", "--run-config", "--seed", "--set", "--out", "--resume"),
-        *("--allow-other-platform", "--log", "--no-report"),
+        *("--allow-other-platform", "--on-client-error", "--log", "--no-report"),
     },
     ("run",): {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),

@@ -638,12 +638,85 @@ def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
     app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "9.0"), client=client)
 
     with pytest.raises(DataError) as fault:
-        _run(app, tmp_path / "run")
+        _run(app, tmp_path / "run", on_client_error="stop")
 
     line = client.splitlines().index("    1 / 0") + 1
     assert str(fault.value).startswith(f"{app / 'client.py'}:{line}: the ClientApp, at the 'train'")
     assert "raised ZeroDivisionError: division by zero" in str(fault.value)
     assert open_run(tmp_path / "run").manifest.status == "failed"
+
+
+_ROUND = """
+    sent = messages(grid.get_node_ids())
+    replies = grid.send_and_receive(sent, timeout=3600.0)
+    tell(codes=sorted(reply.error.code for reply in replies if reply.has_error()),
+         reasons=[reply.error.reason for reply in replies if reply.has_error()],
+         answered=sum(reply.has_content() for reply in replies))
+"""
+
+
+@pytest.mark.parametrize("project", [_PROJECT, _PROJECT.replace("num_samples = 10, ", "")])
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        ("raise RuntimeError('no data')", "RuntimeError: no data"),
+        ("raise SystemExit(1)", "SystemExit: 1"),
+        ("return None", "returned NoneType, not a Message"),
+    ],
+)
+def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
+    fails, says, project, tmp_path
+):
+    own = f"    if context.node_config['partition-id'] % 3 == 0:\n        {fails}\n"
+    client = _CLIENT.replace("    [weights] =", f"{own}    [weights] =")
+    app = _small_app(tmp_path / "app", _ROUND, client=client, project=project)
+    notes = []
+
+    run = _run(app, tmp_path / "run", on_note=notes.append)
+
+    [told] = _told(app)
+    crashed = run.tasks.query("outcome == 'crashed'")
+    assert told["codes"] == [2, 2, 2, 2]  # Flower's CLIENT_APP_RAISED_EXCEPTION
+    assert all(says in reason for reason in told["reasons"])
+    assert told["answered"] == 6
+    assert sorted(crashed["client"]) == [0, 3, 6, 9]
+    assert run.rounds["num_lost"].tolist() == [4]
+    assert [says in note for note in notes] == [True]
+
+
+@pytest.mark.parametrize("value", [93.5, -0.1])
+def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value, tmp_path):
+    central = _TRAIN.replace("TIMEOUT", "3600.0, evaluate_fn=central")
+    main = f"    from flwr.app import MetricRecord\n{_CENTRAL.format(value=value)}{central}"
+    app = _small_app(tmp_path / "app", main)
+    percent = _PROJECT.replace("[tool.fleetsim]", '[tool.fleetsim]\naccuracy_in = "percent"')
+    told = _small_app(tmp_path / "told", main, project=percent)
+
+    with pytest.raises(DataError, match=rf"accuracy is {value}, beyond 0 to 1; set .*accuracy_in"):
+        _run(app, tmp_path / "run")
+    if value > 0:
+        assert _run(told, tmp_path / "percent").rounds["accuracy"].iloc[-1] == value / 100.0
+    else:
+        with pytest.raises(DataError, match="beyond 0 to 100"):
+            _run(told, tmp_path / "percent")
+
+
+_CENTRAL = """
+    def central(number, arrays):
+        return MetricRecord({{"accuracy": {value}, "loss": 1.0}})
+"""
+
+
+def test_an_app_to_which_nothing_is_delivered_ends(tmp_path):
+    main = """
+    while True:
+        grid.send_and_receive(messages(grid.get_node_ids()), timeout=0.001)
+"""
+    run = _run(_small_app(tmp_path / "app", main), tmp_path / "run")
+
+    # 20 for each of 10 clients.
+    assert run.manifest.stop_rule == "no_updates"
+    assert run.tasks["outcome"].tolist() == ["late"] * 200
 
 
 def test_a_message_to_nobody_is_refused(tmp_path):
