@@ -138,7 +138,7 @@ class AppSettings(Settings):
             whole = 100 if self.accuracy_in == "percent" else 1
             raise DataError(
                 f"the app's metric of accuracy is {found:g}, beyond 0 to {whole}; set"
-                ' [tool.fleetsim] accuracy_in = "percent" in its pyproject.toml if it is in percent,'
+                ' [tool.fleetsim] accuracy_in = "percent" in pyproject.toml if it is in percent,'
                 " or accuracy = the name of another metric"
             )
         return share
