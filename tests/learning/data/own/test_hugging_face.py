@@ -136,6 +136,7 @@ def test_words_of_a_csv_file_are_names_and_its_separator_is_seen(library, tmp_pa
     loaded = dataset(tmp_path / "a.csv", test_fraction=0.5, client="who", inputs=["x"]).load()
 
     # Two rows of each name, of which one is for testing.
+    assert loaded.owner is not None
     assert sorted(loaded.owner.tolist()) == [0, 1, 2]
     (tmp_path / "b.csv").write_text("a,b;c\n0,1;2\n")
     with pytest.raises(
