@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.host.plain_console import PlainConsole
 from fleetsim.progress import (
     duration_text,
     fraction_done,
@@ -19,7 +18,7 @@ from fleetsim.scenario import load
 
 def test_a_short_run_shows_nothing_where_there_is_no_terminal(capsys):
     lines: list[str] = []
-    with watch(load("quickstart"), Console(force_terminal=False), lines.append) as on_progress:
+    with watch(load("quickstart"), PlainConsole(force_terminal=False), lines.append) as on_progress:
         on_progress(Progress(7, 3725.0, 0.8125, 12_345.0, 9, 13))
 
     assert lines == []
@@ -62,11 +61,11 @@ def test_long_virtual_times_are_shown_in_days():
 
 
 def test_a_share_is_shown_to_a_person_alone(capsys):
-    with share("timeline", Console(force_terminal=False)) as show:
+    with share("timeline", PlainConsole(force_terminal=False)) as show:
         show(0.5)
     assert capsys.readouterr().out == ""
 
-    with share("timeline", Console(force_terminal=True, width=80)) as show:
+    with share("timeline", PlainConsole(force_terminal=True, width=80)) as show:
         show(0.5)
 
     assert "timeline" in capsys.readouterr().out

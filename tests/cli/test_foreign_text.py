@@ -24,6 +24,7 @@ from tests.report.made_runs import MadeUp, make_run
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 PACKAGE = Path(fleetsim.__file__).parent
+WRITERS = ("typer.echo", "print", "rich.print", "Console", "sys.stdout.write")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -128,9 +129,7 @@ def test_only_the_plain_console_and_terminal_write_to_the_terminal():
         name = path.relative_to(PACKAGE).as_posix()
         if name in ("cli/terminal.py", "host/plain_console.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            written = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if written in ("typer.echo", "print", "rich.print", "Console", "sys.stdout.write"):
-                others.append(f"{name}:{node.lineno}: {written}")
+        calls = (n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call))
+        others += [f"{name}:{call.lineno}" for call in calls if ast.unparse(call.func) in WRITERS]
 
     assert others == []

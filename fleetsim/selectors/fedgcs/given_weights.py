@@ -49,7 +49,9 @@ def require_form(name: str, weights: State) -> None:
         return
     lists = {"records/sizes": (None,), "records/clients": (None,)}
     require_arrays(name, _KIND, weights, lists, np.int64)
-    sizes, known, clients = (weights[key] for key in ("records/sizes", "known", "records/clients"))
+    sizes, known, clients = (
+        weights[key].astype(np.int64) for key in ("records/sizes", "known", "records/clients")
+    )
     costs = dict.fromkeys(
         ("records/performance", "records/latency_s", "records/energy_j"), sizes.shape
     )
