@@ -11,11 +11,9 @@ from fleetsim.learning.models.frozen_weights import FrozenWeights, frozen_sha256
 
 def network() -> nn.Sequential:
     """7 x 5 + 5 frozen weights, scale and shift of 5 frozen, 5 x 3 + 3 trained ones."""
-    net = nn.Sequential(nn.Linear(7, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
-    net[0].requires_grad_(False)
-    net[1].requires_grad_(False)
-    net[1].num_batches_tracked = None
-    return net
+    norm = nn.BatchNorm1d(5).requires_grad_(False)
+    norm.num_batches_tracked = None
+    return nn.Sequential(nn.Linear(7, 5).requires_grad_(False), norm, nn.Linear(5, 3))
 
 
 def test_the_vector_and_the_bytes_are_those_of_trained_weights_and_buffers() -> None:
@@ -39,7 +37,7 @@ def test_loading_a_vector_leaves_frozen_weights_as_they_are() -> None:
     load_flat(net, np.arange(28, dtype=np.float32))
 
     assert all(torch.equal(weight, before[name]) for name, weight in frozen(net).items())
-    assert net[2].bias.tolist() == [25.0, 26.0, 27.0]
+    assert net.get_parameter("2.bias").tolist() == [25.0, 26.0, 27.0]
 
 
 def test_tied_weights_travel_once_beside_frozen_ones() -> None:
@@ -60,9 +58,9 @@ def test_frozen_weights_are_named_by_their_content() -> None:
     other.load_state_dict(net.state_dict())
     same = frozen_sha256(other)
     with torch.no_grad():
-        other[2].bias.add_(1.0)
+        other.get_parameter("2.bias").add_(1.0)
         assert frozen_sha256(other) == same == frozen_sha256(net)
-        other[0].bias[0] += 1.0
+        other.get_parameter("0.bias")[0] += 1.0
 
     assert frozen_sha256(other) != same
     assert frozen_sha256(nn.Linear(3, 2)) is None

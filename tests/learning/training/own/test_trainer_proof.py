@@ -59,10 +59,10 @@ def mobile_net() -> nn.Module:
 
 def frozen_chain() -> nn.Module:
     """A frozen linear layer, a trained and a frozen one, a trained one."""
-    net = nn.Sequential(*chain(), nn.Tanh(), nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))
-    net[0].requires_grad_(False)
-    net[-3].requires_grad_(False)
-    return net
+    return nn.Sequential(
+        *(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4), nn.ReLU()),
+        *(nn.Linear(4, 4).requires_grad_(False), nn.Tanh(), nn.Linear(4, 3)),
+    )
 
 
 def frozen_parts() -> nn.Module:
