@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.fedcor.equations import noise_variance
 
 _FIRST_MOMENT, _SECOND_MOMENT, _ADAM_EPSILON = 0.9, 0.999, 1e-8
 
@@ -178,7 +179,7 @@ def _log_likelihood(
     if not noise > 0.0:
         raise ValueError(f"noise must be above 0, got {noise}")
     value, gradient = 0.0, np.zeros(points.shape)
-    variance = noise**2
+    variance = noise_variance(points, noise)
     for clients, residuals, weights in patterns:
         own = points[:, clients]
         inner = variance * np.eye(own.shape[0]) + own @ own.T

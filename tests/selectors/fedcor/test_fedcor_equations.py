@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.fedcor.correlation_fit import initial_points
+from fleetsim.selectors.fedcor.correlation_fit import initial_points, log_likelihood
 from fleetsim.selectors.fedcor.equations import (
     annealed,
     choose,
@@ -141,3 +141,19 @@ def test_bad_arguments_are_refused():
         covariance(np.ones((1, 1)), 0.0)
     with pytest.raises(ValueError, match="wanted must not be negative, got -1"):
         choose(SIGMA, np.ones(3), SHARES, EVERYBODY, -1, np.zeros(3))
+
+
+def test_a_tiny_noise_leaves_the_covariance_regular() -> None:
+    """Two clients at one point have Sigma = [[25 + v, 25], [25, 25 + v]], whose determinant is
+    50 v + v^2; with v = 1e-12 of 25 it is above 0, and 0 by rounding with v = 1e-24."""
+    points = np.array([[3.0, 3.0], [4.0, 4.0]])
+
+    sigma = covariance(points, 1e-12)
+
+    assert sigma[0, 0] - 25.0 == pytest.approx(25e-12, rel=1e-3)
+    assert np.linalg.det(sigma) == pytest.approx(50 * 25e-12, rel=1e-3)
+    value, gradient = log_likelihood(
+        points, np.array([[1.0, -1.0]]), np.ones(1), np.zeros(2), 1e-12
+    )
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()

@@ -146,7 +146,8 @@ class ModelStack:
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the flat vectors of all models [K, P], in the number type of the stack."""
-        parts = [self._values[name].flatten(1) for name, _ in self._slots]
+        # Weights of the shape () are [K] here, which has no axis to flatten.
+        parts = [self._values[name].unsqueeze(-1).flatten(1) for name, _ in self._slots]
         return torch.cat(parts, dim=1).cpu().numpy()
 
     def _descend(

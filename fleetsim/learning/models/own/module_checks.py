@@ -6,6 +6,7 @@ Each raises a `ModelFaultError` whose message is one line: what is wrong, where,
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,9 @@ from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 
 _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
-_NUM_TRIED = 2
-"""Samples of a trial: two, so that a network that confuses samples with features is noticed."""
+_NUM_TRIED = (2, 3, 1)
+"""Samples of the trial's batches: several, so that a network that confuses samples with features is
+noticed; an odd number; and one, which the last batch of a client or of the test set may have."""
 
 
 def check_weights(module: nn.Module) -> None:
@@ -43,7 +45,7 @@ def check_weights(module: nn.Module) -> None:
 
 
 def check_forward(module: nn.Module, samples: SampleForm) -> None:
-    """Check the forward pass of a network in evaluation mode on two samples of a form.
+    """Check the forward pass of a network in evaluation mode on batches of a form.
 
     The network does not change.
 
@@ -51,13 +53,19 @@ def check_forward(module: nn.Module, samples: SampleForm) -> None:
         ModelFaultError: it fails, draws random numbers, changes its input, gives another result the
             second time, or results that are no logits for these samples.
     """
-    inputs, _ = drawn_samples(samples, _NUM_TRIED)
+    tried = copied(module).eval()
+    for num in _NUM_TRIED:
+        _check_batch(tried, samples, num)
+
+
+def _check_batch(tried: nn.Module, samples: SampleForm, num: int) -> None:
+    """Check the forward pass on one batch; see `check_forward`."""
+    inputs, _ = drawn_samples(samples, num)
     batch = torch.from_numpy(inputs)
     kept = batch.clone()
-    tried = copied(module).eval()
     with torch.no_grad(), addressed(0, "trial") as draws:
         first = _logits(tried, batch)
-    _check_logits(first, samples)
+    check_logits(first, samples, num)
     if draws.library is not None:
         raise ModelFaultError(
             f"its forward pass draws random numbers ({draws.library}) in evaluation mode, so that a"
@@ -87,24 +95,31 @@ def copied(module: nn.Module) -> nn.Module:
         return copy.deepcopy(module)
 
 
-def _logits(module: nn.Module, batch: Tensor) -> Tensor:
+def _logits(module: nn.Module, batch: Tensor) -> Any:
     with from_code_of(f"its forward pass on a batch of the shape {tuple(batch.shape)}"):
-        found: object = module(batch)
-    if not isinstance(found, Tensor):
+        return module(batch)
+
+
+def check_logits(logits: object, samples: SampleForm, num: int) -> None:
+    """Check that what a network returns for some samples are logits.
+
+    Raises:
+        ModelFaultError: they are not.
+    """
+    if not isinstance(logits, Tensor):
         raise ModelFaultError(
-            f"its forward pass returns {type(found).__name__}; it must return a tensor of logits"
+            f"its forward pass returns {type(logits).__name__}; it must return a tensor of logits"
         )
-    return found
-
-
-def _check_logits(logits: Tensor, samples: SampleForm) -> None:
     places = samples.input_shape[:1] if samples.is_sequence else ()
-    expected = (_NUM_TRIED, *places, samples.num_classes)
+    expected = (num, *places, samples.num_classes)
     if tuple(logits.shape) != expected:
+        squeezed = tuple(size for size in expected if size != 1)
+        hint = "; squeeze removes the samples' axis, too" if tuple(logits.shape) == squeezed else ""
+        those = "1 sample" if num == 1 else f"{num} samples"
         form = "[samples, positions, classes]" if samples.is_sequence else "[samples, classes]"
         raise ModelFaultError(
-            f"its forward pass returns the shape {tuple(logits.shape)} for {_NUM_TRIED} samples of"
-            f" the shape {samples.input_shape}; it must return logits {form}: {expected}"
+            f"its forward pass returns the shape {tuple(logits.shape)} for {those} of"
+            f" the shape {samples.input_shape}; it must return logits {form}: {expected}{hint}"
         )
     if logits.dtype != torch.float32:
         raise ModelFaultError(

@@ -97,7 +97,9 @@ def checked_trainer(
         raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
     try:
         check_training(module, samples, local.loss)
-        check_single_samples(module, samples, num_samples=num_samples, batch_size=local.batch_size)
+        check_single_samples(
+            module, samples, local.loss, num_samples=num_samples, batch_size=local.batch_size
+        )
         return choose_own_trainer(
             wanted,
             module,

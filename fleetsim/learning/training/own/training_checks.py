@@ -13,10 +13,10 @@ from fleetsim.contracts import IntArray, SampleForm
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
-from fleetsim.learning.local.sample_losses import losses_of
+from fleetsim.learning.local.sample_losses import losses, losses_of
 from fleetsim.learning.models.frozen_weights import FrozenWeights, left_alone
 from fleetsim.learning.models.own.model_fault import ModelFaultError, from_code_of
-from fleetsim.learning.models.own.module_checks import copied
+from fleetsim.learning.models.own.module_checks import check_logits, copied
 from fleetsim.learning.models.own.synthetic_samples import drawn_samples
 from fleetsim.learning.training.own.trial import Trial, trial_settings, vector_of
 
@@ -60,13 +60,19 @@ def check_training(module: nn.Module, samples: SampleForm, loss: LossKind = MODE
 
 
 def check_single_samples(
-    module: nn.Module, samples: SampleForm, *, num_samples: IntArray, batch_size: int
+    module: nn.Module,
+    samples: SampleForm,
+    loss: LossKind = MODEL_LOSS,
+    *,
+    num_samples: IntArray,
+    batch_size: int,
 ) -> None:
     """Check that a network can be trained on batches of one sample, if some client has such.
 
     Args:
         module: network; it does not change.
         samples: form of the samples.
+        loss: loss of the clients.
         num_samples: training samples of every client [N].
         batch_size: samples of a full batch.
 
@@ -76,18 +82,24 @@ def check_single_samples(
     (clients,) = np.nonzero((num_samples % batch_size == 1) | (batch_size == 1))
     if clients.size == 0:
         return
-    inputs, _ = drawn_samples(samples, 1)
+    inputs, labels = drawn_samples(samples, 1)
     tried = copied(module).train()
     client = int(clients[0])
+    rest = (
+        f"a batch of one sample, which client {client} has with its {num_samples[client]} samples"
+        " (choose another task.local.batch_size),"
+    )
     with (
-        from_code_of(
-            f"its forward pass on a batch of one sample, which client {client} has with its"
-            f" {num_samples[client]} samples (choose another task.local.batch_size),"
-        ),
+        from_code_of(f"its forward pass on {rest}"),
         addressed(0, "trial"),
         torch.no_grad(),
     ):
-        tried(torch.from_numpy(inputs))
+        found = tried(torch.from_numpy(inputs))
+    with from_code_of(f"its training on {rest}"):
+        loss_of = losses_of(tried, loss.build())
+        if loss_of is losses:
+            check_logits(found, samples, 1)
+        loss_of(found, torch.from_numpy(labels))
 
 
 def draws_in_training(
@@ -108,7 +120,10 @@ def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> 
     with addressed(0, "trial"), from_code_of("its training"):
         loss_of = losses_of(tried, loss.build())
         with left_alone(tried):
-            mean = loss_of(tried(torch.from_numpy(inputs)), torch.from_numpy(labels)).mean()
+            found = tried(torch.from_numpy(inputs))
+            if loss_of is losses:
+                check_logits(found, samples, len(labels))
+            mean = loss_of(found, torch.from_numpy(labels)).mean()
         if not mean.requires_grad:
             raise ModelFaultError(
                 "its logits do not depend on its weights by differentiable operations; leave out"

@@ -103,5 +103,6 @@ def _drawn_base(module: nn.Module, index: int) -> Parameters:
     with torch.no_grad():
         for place, parameter in enumerate(changed.parameters()):
             draw = rng.stream(0, "trial base", index, place).normal(size=tuple(parameter.shape))
-            parameter.add_(torch.from_numpy(_SPREAD * draw).to(parameter.dtype))
+            # Of the shape (), NumPy draws a number and no array.
+            parameter.add_(torch.from_numpy(np.asarray(_SPREAD * draw)).to(parameter.dtype))
     return flatten(changed)

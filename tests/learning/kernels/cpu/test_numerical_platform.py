@@ -13,6 +13,7 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fleetsim
+from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.host import numerics
 from fleetsim.learning.kernels.cpu import gemm, numerical_platform, processor
@@ -219,7 +220,8 @@ def test_a_run_holds_blas_to_one_thread_and_names_its_platform(tmp_path: Path):
 
     scenario = fleetsim.load("synthetic-fedprox", ["stop.rounds=1"])
     with threadpool_limits(limits=2, user_api="blas"):
-        run = fleetsim.run(scenario, out=tmp_path / "run", train=False, on_progress=look)
+        # A callback of `fleetsim.run` has the caller's settings.
+        run = simulate.run(scenario, out=tmp_path / "run", train=False, on_progress=look)
     (platform,) = json.loads((run.folder / "manifest.json").read_text())["platforms"]
 
     assert set(seen) == {1}

@@ -10,12 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.models.flat_vector import layout
 from fleetsim.learning.models.own.model_fault import ModelFaultError
+from fleetsim.learning.models.own.module_checks import check_forward
+from fleetsim.learning.training.own.trainer_proof import proof_of
 from fleetsim.learning.training.own.training_checks import (
     check_single_samples,
     check_training,
     draws_in_training,
 )
+from fleetsim.learning.training.own.trial import Trial, trial_settings, vector_of
 from tests.learning.given_networks import VECTORS
 
 
@@ -186,3 +191,52 @@ def test_batches_of_one_sample_are_refused_where_a_client_has_them() -> None:
         check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
     with pytest.raises(ModelFaultError, match="which client 0 has"):
         check_single_samples(module, VECTORS, num_samples=sizes, batch_size=1)
+
+
+class Squeezing(Net):
+    """Net without axes of one entry: in both modes, or in training alone."""
+
+    def __init__(self, in_training_alone: bool) -> None:
+        super().__init__()
+        self.in_training_alone = in_training_alone
+
+    def forward(self, x):
+        logits = super().forward(x)
+        return logits if self.in_training_alone and not self.training else logits.squeeze()
+
+
+def test_a_network_that_squeezes_its_output_is_refused_for_a_batch_of_one() -> None:
+    with pytest.raises(ModelFaultError, match=r"shape \(3,\) for 1 sample .*\(1, 3\); squeeze"):
+        check_forward(Squeezing(in_training_alone=False), VECTORS)
+    sizes = np.array([8, 9])
+    module = Squeezing(in_training_alone=True)
+    check_forward(module, VECTORS)
+    check_single_samples(module, VECTORS, num_samples=sizes, batch_size=5)
+    with pytest.raises(ModelFaultError, match=r"returns the shape \(3,\) for 1 sample"):
+        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,)])
+def test_a_weight_of_any_shape_is_trained(shape) -> None:
+    """y = a W x with a = 1 has da = (dL/dy)(W x), which is not 0; an empty weight has no entry."""
+
+    class Scaled(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(shape))
+
+        def forward(self, x):
+            return super().forward(x) * self.scale.prod()
+
+    module = Scaled()
+    check_training(module, VECTORS)
+    trial = Trial.of(module, VECTORS, torch.float64)
+    (result, *_) = trial.train(trial.kernel(Kernel, trial_settings(0.1)))
+    (scale,) = (slot for slot in layout(module) if slot.name == "scale")
+    before, after = (
+        vector[scale.start : scale.stop] for vector in (trial.jobs[0].base, vector_of(result))
+    )
+
+    assert before.shape == (module.scale.numel(),)
+    assert (before != after).all()
+    assert proof_of("vectorised", module, VECTORS).fault is None
