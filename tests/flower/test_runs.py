@@ -670,7 +670,7 @@ def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
     own = f"    if context.node_config['partition-id'] % 3 == 0:\n        {fails}\n"
     client = _CLIENT.replace("    [weights] =", f"{own}    [weights] =")
     app = _small_app(tmp_path / "app", _ROUND, client=client, project=project)
-    notes = []
+    notes: list[str] = []
 
     run = _run(app, tmp_path / "run", on_note=notes.append)
 

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from fleetsim.host import termination
 from fleetsim.host.termination import terminable
 
 
@@ -14,7 +13,7 @@ from fleetsim.host.termination import terminable
 def clock(monkeypatch):
     """Seconds of the monotonic clock, set by the test."""
     now_s = [100.0]
-    monkeypatch.setattr(termination.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr("fleetsim.host.termination.time.monotonic", lambda: now_s[0])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield now_s
     signal.signal(signal.SIGINT, before)
@@ -33,7 +32,7 @@ def pressed_twice(clock, *, apart_s, saved):
 
 @pytest.mark.parametrize(("apart_s", "kept"), [(0.02, ["rounds"]), (2.0, [])])
 def test_a_second_ctrl_c_at_once_does_not_disturb_the_saving_after_the_first(apart_s, kept, clock):
-    saved = []
+    saved: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         pressed_twice(clock, apart_s=apart_s, saved=saved)
 

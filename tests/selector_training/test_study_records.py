@@ -45,7 +45,13 @@ def made(home: Path, text: str, *overrides: str):
     study = load_study(path, overrides)
     store = RunStore(home)
     for planned in study.runs:
-        run(planned.scenario, out=store.folder(planned), train=study.settings.train, workers=1)
+        run(
+            planned.scenario,
+            out=store.folder(planned),
+            train=study.settings.train,
+            workers=1,
+            run_key=planned.key,
+        )
     return study, store
 
 

@@ -26,8 +26,11 @@ ON_DIGITS = (
 )
 """Overrides for studies whose data must be fetched. Digits keep their partition: weights of
 selectors hold for certain clients."""
-EXPECTED = "so the paper's theorem 2 does not promise that beliefs converge"
-"""Warning of a paper's own settings."""
+EXPECTED = (
+    "so the paper's theorem 2 does not promise that beliefs converge",
+    "no rate of a transformer's matrix products",
+)
+"""Warnings of a paper's own settings, and of its network on phones that nobody timed with it."""
 
 
 @cache
@@ -47,7 +50,7 @@ def test_a_bundled_study_asks_a_question_and_warns_of_nothing(name):
         for scenario in study.cells.values()
         for line in scenario_warnings(scenario, train=True)
     }
-    assert all(EXPECTED in line for line in warnings)
+    assert all(any(known in line for known in EXPECTED) for line in warnings)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -195,7 +195,7 @@ def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_o
     done = carried_out(study, store.home)
 
     assert list(done.failures) == [first.key]
-    assert "cannot be locked" in done.failures[first.key]
+    assert "is not the file of a lock" in done.failures[first.key]
     assert (done.num_found, done.num_made) == (2, 1)
 
 

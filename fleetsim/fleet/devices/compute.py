@@ -54,7 +54,8 @@ def unloaded_s(
 
     >>> from fleetsim.fleet.devices.profile import load_device
     >>> resnet18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
-    >>> nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=5)
+    >>> nano = load_device("reproduction/jetson-nano-fedgcs").compute
+    >>> train = Work(WorkKind.TRAIN, epochs=5)
     >>> seconds = unloaded_s(nano, resnet18, train, num_samples=np.array([500]), batch_size=32)
     >>> np.round(seconds / 60, 2).tolist()
     [28.24]

@@ -7,7 +7,7 @@ nor which weights are frozen.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -41,11 +41,13 @@ class FrozenWeights:
 
 
 @contextmanager
-def left_alone(module: nn.Module) -> Iterator[None]:
+def left_alone(
+    module: nn.Module, error: Callable[[str], Exception] = PluginError
+) -> Iterator[None]:
     """Check that a block leaves the frozen weights alone, by their marks: no number is read.
 
     Raises:
-        PluginError: it changes one in place, or which weights are frozen.
+        PluginError: it changes one in place, or which weights are frozen; or the given `error`.
     """
     before = _marks(module)
     yield
@@ -53,7 +55,7 @@ def left_alone(module: nn.Module) -> Iterator[None]:
         if was != now:
             is_toggle = None in (was, now)
             says = _toggled(name, is_frozen=was is None) if is_toggle else _CHANGED
-            raise PluginError(f"{type(module).__name__} {says.format(name=name)}")
+            raise error(f"{type(module).__name__} {says.format(name=name)}")
 
 
 def _marks(module: nn.Module) -> dict[str, int | None]:

@@ -14,7 +14,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl import FedMarlSettings
 from fleetsim.selectors.fedmarl.agents import Agents, Lessons, first_network
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
@@ -334,14 +334,14 @@ def test_a_training_that_counts_in_steps_is_refused(frozen):
     [
         (LOW_LOSSES_GO, 64, "the weights have 2 hidden units, not 64; set hidden"),
         ({}, 2, "no finite weights of agents with 6 inputs and 2 actions"),
-        (LOW_LOSSES_GO | {"hidden/bias": np.array([1.0, np.nan])}, 2, "no finite weights"),
+        (LOW_LOSSES_GO | {"hidden/bias": np.array([1.0, np.nan])}, 2, "hidden/bias is not finite"),
         (LOW_LOSSES_GO | {"hidden/weight": np.ones((2, 5))}, 2, "no finite weights"),
         (LOW_LOSSES_GO | {"more": np.ones(2)}, 2, "no finite weights"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(tmp_path, network, hidden, message):
     weights = written(tmp_path, network or {"other": np.ones(1)})
-    with pytest.raises(ScenarioError, match=message):
+    with pytest.raises(FaultsError, match=message):
         met(FedMarlSettings(weights=weights, learning=False, hidden=hidden), (10, 10))
 
 

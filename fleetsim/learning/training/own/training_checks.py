@@ -119,7 +119,7 @@ def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> 
     named = {name: value for name, value in tried.named_parameters() if value.requires_grad}
     with addressed(0, "trial"), from_code_of("its training"):
         loss_of = losses_of(tried, loss.build())
-        with left_alone(tried):
+        with left_alone(tried, ModelFaultError):
             found = tried(torch.from_numpy(inputs))
             if loss_of is losses:
                 check_logits(found, samples, len(labels))
