@@ -48,7 +48,15 @@ COMMANDS = {
     ("show",): set(),
     ("copy",): {"--force"},
     ("data", "fetch"): {"--list"},
-    ("study", "run"): {"--set", "--home", "--jobs", "--dask", "--plugin", "--run-reports"},
+    ("study", "run"): {
+        "--set",
+        "--home",
+        "--jobs",
+        "--dask",
+        "--plugin",
+        "--run-reports",
+        "--timeout",
+    },
     ("study", "report"): {"--set", "--home", "--out", "--format", "--latex", "--plugin"},
     ("study", "status"): {"--set", "--home", "--plugin"},
     ("selector", "train"): {
