@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import fleetsim
 from fleetsim.contracts import ClientUpdate
-from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.record.saved_run import Run
 
 FROZEN_BYTE = 4 * (64 * 32 + 32)
@@ -132,5 +132,5 @@ class Writes:
     ],
 )
 def test_training_of_ones_own_leaves_frozen_weights_alone(tmp_path, local, says):
-    with pytest.raises(TrainingError, match=says):
+    with pytest.raises(PluginError, match=says):
         fleetsim.run("quickstart", FEW, model=Backbone, local=local, out=tmp_path / "run")

@@ -12,7 +12,14 @@ from fleetsim.selectors.fedcor.correlation_fit import (
     mean_changes,
     remembered,
 )
-from fleetsim.selectors.fedcor.equations import annealed, choose, conditioned, covariance, scores
+from fleetsim.selectors.fedcor.equations import (
+    annealed,
+    choose,
+    conditioned,
+    covariance,
+    noise_variance,
+    scores,
+)
 from fleetsim.selectors.fedcor.selector import FedCorSelector, FedCorSettings
 
 __all__ = [
@@ -26,6 +33,7 @@ __all__ = [
     "initial_points",
     "log_likelihood",
     "mean_changes",
+    "noise_variance",
     "remembered",
     "scores",
 ]
