@@ -43,7 +43,7 @@ def noise_variance(points: FloatArray, noise: float) -> float:
     That is 1e-12 of the largest squared length of a point, which doubles resolve. The authors'
     sigma_n of 0.01 is above it for points up to a length of 10,000.
 
-    Source: sigma_n of FedCor (Tang et al., CVPR 2022), section 4; the floor is fleetsim's.
+    Source: sigma_n of the authors' code (Yoruko-Tang/FedCor@d941083); the floor is fleetsim's.
 
     >>> noise_variance(np.array([[3.0], [4.0]]), 0.01), noise_variance(np.array([[1e3]]), 1e-12)
     (0.0001, 1e-06)
