@@ -48,10 +48,14 @@ _NUM_TRANSFERS = 500
 _NUM_QUEUES = 24
 _WARM_UP = 100
 _NUM_ROUNDS = 600
+_ROUNDS_OF_A_RUN = 200
+"""A run without a delivery ends after 5,000 tasks; these rounds have 4,000 of them at most."""
+_CLIENTS = 200
+"""Size of the fleet, of which each round takes a cohort."""
 _CRASH_PER_HOUR = 10.0
 _ROUND = """\
 name: exponential-tasks
-seed: 20261122
+seed: {seed}
 task:
   dataset:
     kind: blank
@@ -67,7 +71,7 @@ fleet:
   channel: {{kind: constant, down_bit_per_s: 1.0e+15, up_bit_per_s: 1.0e+15}}
   transport: {{kind: none}}
   crash_per_hour: {crash_per_hour}
-server: {{cohort: {size}, over_commit: 1.0, selector: {{kind: random}}}}
+server: {{cohort: {cohort}, over_commit: 1.0, selector: {{kind: random}}}}
 stop: {{rounds: {rounds}, time_s: 1.0e+9}}
 checkpoint: {{every_rounds: {rounds}}}
 """
@@ -113,13 +117,25 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
 
 
 def round_times_s(num_clients: int) -> FloatArray:
-    """Run a scenario and return lengths of rounds whose tasks all crash, exponentially."""
+    """Run scenarios and return lengths of rounds whose tasks all crash, exponentially."""
+    parts = range(_NUM_ROUNDS // _ROUNDS_OF_A_RUN)
+    return np.concatenate([_round_times_s(num_clients, 20261122 + part) for part in parts])
+
+
+def _round_times_s(num_clients: int, seed: int) -> FloatArray:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "scenario.yaml"
-        text = _ROUND.format(size=num_clients, crash_per_hour=_CRASH_PER_HOUR, rounds=_NUM_ROUNDS)
+        text = _ROUND.format(
+            seed=seed,
+            size=_CLIENTS,
+            cohort=num_clients,
+            crash_per_hour=_CRASH_PER_HOUR,
+            rounds=_ROUNDS_OF_A_RUN,
+        )
         path.write_text(text, encoding="utf-8")
         done = run(load(str(path)), out=Path(home) / "run", train=False)
-        assert set(done.tasks.outcome) == {Outcome.CRASHED}
+        if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
+            raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
         times = done.rounds.finished_at_s - done.rounds.started_at_s
         return times.to_numpy(dtype=np.float64)
 

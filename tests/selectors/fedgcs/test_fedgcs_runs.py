@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetsim import simulate
+from fleetsim.errors import PluginError
 from fleetsim.scenario import load
 from fleetsim.selectors.fedgcs import FedGCSSelector, FedGCSSettings
 
@@ -72,7 +73,7 @@ def test_a_run_has_proposals_and_fits(whole):
 @pytest.mark.parametrize("bad_round", [3, 8])
 def test_a_resumed_run_has_the_digest_of_a_whole_one(bad_round, scenario, whole, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(ValueError, match="lost my way"):
+    with pytest.raises(PluginError, match="lost my way"):
         simulate.run(scenario, out=out, selector=Lost(bad_round))
     resumed = simulate.run(scenario, out=out, resume=True, selector=Lost(NEVER))
 

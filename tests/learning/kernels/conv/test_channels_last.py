@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -176,8 +176,11 @@ def test_training_equals_the_reference_for_all_sizes_and_optimizers(
 ) -> None:
     network, shape, _ = NETWORKS[name]
     fleet = Fleet(network(), clients, shape=shape)
+    expected = fleet.train(Kernel, chosen)
+    # Training that diverges multiplies differences by rounding without bound.
+    assume(all(np.abs(vector_of(result)).max() < 100.0 for result in expected))
 
-    assert_equal(fleet, fleet.train(ChannelsLastKernel, chosen), fleet.train(Kernel, chosen))
+    assert_equal(fleet, fleet.train(ChannelsLastKernel, chosen), expected)
 
 
 BLOCKS = "two blocks, batch"
