@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Outcome
+from fleetsim.engine.servers import stop
 
 Z = 4.0
 MEAN_S = 3600.0 / 10.0
@@ -22,8 +23,10 @@ MEAN_S = 3600.0 / 10.0
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_clients", "num_rounds"), [(5, 800), (20, 400)])
 def test_the_mean_round_time_is_the_mean_task_time_times_the_harmonic_number(
-    tiny, num_clients, num_rounds
+    tiny, num_clients, num_rounds, monkeypatch
 ):
+    # A run to which nothing is delivered would end before.
+    monkeypatch.setattr(stop, "FEWEST_TASKS", num_clients * num_rounds + 1)
     tiny.size = num_clients
     tiny.server = {"cohort": num_clients}
     tiny.stop = {"rounds": num_rounds, "time_s": 1e9}
