@@ -30,7 +30,7 @@ BUFFERED = ["server.max_staleness=0", "server.deadline_s=4"]
         ("quickstart", LATE, 6, False, {"used", "late", "cancelled"}),
         ("quickstart", SHORT, 10, False, {"used", "unused", "late"}),
         ("quickstart", PROBING, 2, True, {"used", "cancelled"}),
-        ("interruptions", PAUSED, 8, False, {"used", "offline", "cancelled", "crashed"}),
+        ("interruptions", PAUSED, 8, False, {"used", "cancelled", "crashed"}),
         ("interruptions", IN_PART, 6, False, {"used", "offline"}),
         ("quickstart-fedbuff", BUFFERED, 8, False, {"used", "stale", "cancelled"}),
     ],
