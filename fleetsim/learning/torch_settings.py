@@ -54,7 +54,8 @@ class TorchSettings:
         self._before = _noted(torch)
         configure_torch()
         torch.set_default_dtype(torch.float32)
-        torch.use_deterministic_algorithms(False)
+        if torch.are_deterministic_algorithms_enabled():  # the call imports torch's compiler
+            torch.use_deterministic_algorithms(False)
         torch.set_flush_denormal(False)
         for place in _products(torch):
             if place.fp32_precision not in _EXACT:
