@@ -116,7 +116,9 @@ def _deterministic(torch: Any) -> tuple[bool, bool]:
 
 
 def _set_deterministic(is_on: bool, warns: bool) -> None:
-    sys.modules["torch"].use_deterministic_algorithms(is_on, warn_only=warns)
+    torch = sys.modules["torch"]
+    if _deterministic(torch) != (is_on, warns):  # the call imports torch's compiler
+        torch.use_deterministic_algorithms(is_on, warn_only=warns)
 
 
 def _flushes_denormal() -> bool:
