@@ -17,6 +17,7 @@ from fleetsim.cli.terminal import output, say
 from fleetsim.errors import DataError
 
 if TYPE_CHECKING:
+    from fleetsim.learning.training.prepared_task import PreparedTask
     from fleetsim.scenario import Scenario
 
 
@@ -47,9 +48,9 @@ def validate(
     from fleetsim.scenario import outline, samples_of
 
     dataset = loaded.task.dataset
-    tried = _tried_lines(loaded)
+    prepared, tried = _tried(loaded)
     # Other data sets have checksums; the user's own files are read and split.
-    if not tried and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
+    if prepared is None and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
         read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
     load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
@@ -57,10 +58,10 @@ def validate(
     if full:
         output(loaded.to_yaml(), ends_line=False)
         return
-    if loaded.server.deadline_s is not None:
+    if prepared is not None:
         from fleetsim.simulate.shortest_tasks import deadline_fault
 
-        unmet = deadline_fault(loaded)
+        unmet = deadline_fault(loaded, prepared)
         if unmet is not None:
             say(f"warning: {unmet}")
     output(f"valid: {loaded.name}")
@@ -70,8 +71,11 @@ def validate(
         output(one_line(line))
 
 
-def _tried_lines(scenario: Scenario) -> list[str]:
-    """Return trainer and weights of a network or loss of the user's own; [] of another scenario.
+def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
+    """Return the prepared task where it tells something, and what it tells of the user's own.
+
+    It does for a network or loss of the user's own, with its trainer and weights, and where there
+    is a deadline. None as well if the data are not here.
 
     Raises:
         ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
@@ -82,23 +86,27 @@ def _tried_lines(scenario: Scenario) -> list[str]:
 
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here
-    is_own = isinstance(model, OwnModelKind) or task.local.has_own_loss
-    if not is_own or isinstance(task.dataset, BlankSettings):
-        return []
+    is_blank = isinstance(task.dataset, BlankSettings)
+    is_own = (isinstance(model, OwnModelKind) or task.local.has_own_loss) and not is_blank
+    if not is_own and scenario.server.deadline_s is None:
+        return None, []
     from fleetsim.learning.training.preparation import prepare_task
     from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
 
     try:
-        prepared = prepare_task(task_request(scenario), train=True, torch_device="cpu", workers=1)
+        prepared = prepare_task(task_request(scenario), train=is_own, torch_device="cpu", workers=1)
     except DataError as missing:
-        if task.dataset.is_own_files:
+        if not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files:
             raise
-        return [f"trainer: chosen by the form of the samples, and {missing}"]
+        says = f"trainer: chosen by the form of the samples, and {missing}"
+        return None, [says] if is_own else []
+    if not is_own:
+        return prepared, []
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:
         say(f"warning: {slow}")
     weights = [] if prepared.weights_text is None else [prepared.weights_text]
-    return [f"{prepared.trainer_text}, on the CPU", *weights]
+    return prepared, [f"{prepared.trainer_text}, on the CPU", *weights]
 
 
 def check_plugin(

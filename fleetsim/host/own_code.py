@@ -10,7 +10,7 @@ are as they were before it:
 - NumPy's treatment of overflow, division by zero and the like.
 
 A process that the code forks ends with the call: it must not go on with the run beside the first.
-Changes of the environment last until the end of the run (`kept_environment`): libraries read some
+Changes of the environment last until the end of the run (`turns.Environment`): libraries read some
 variables long after they were set.
 """
 
@@ -85,20 +85,6 @@ def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> It
         if isinstance(error, type) and isinstance(fault, error):
             raise
         raise error(f"{what} fails: {told(fault)}") from fault
-
-
-@contextmanager
-def kept_environment() -> Iterator[None]:
-    """Restore the environment variables at the end of the block."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        for name, value in before.items():
-            if os.environ.get(name) != value:
-                os.environ[name] = value
 
 
 def told(fault: BaseException) -> str:

@@ -20,9 +20,8 @@ from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.fleet.population import build_fleet
 from fleetsim.host.numerics import OneBlasThread
-from fleetsim.host.own_code import kept_environment
 from fleetsim.host.termination import terminable
-from fleetsim.host.turns import turn
+from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
@@ -53,8 +52,7 @@ from fleetsim.trackers.following import Following
 
 
 @terminable()
-@turn(GlobalGenerators, TorchSettings, OneBlasThread)
-@kept_environment()
+@turn(Environment, GlobalGenerators, TorchSettings, OneBlasThread)
 def run(
     scenario: Scenario,
     *,

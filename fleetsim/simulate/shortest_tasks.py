@@ -10,26 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 from fleetsim.contracts import FloatArray, Work, WorkKind
-from fleetsim.errors import DataError
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.learning.training.prepared_task import PreparedTask
 from fleetsim.scenario import Scenario
-from fleetsim.simulate.built_parts import task_request
 from fleetsim.units import BIT_PER_BYTE
 
 
-def deadline_fault(scenario: Scenario) -> str | None:
-    """Return why no client can meet the deadline, if so; None as well if the data are not here."""
+def deadline_fault(scenario: Scenario, prepared: PreparedTask) -> str | None:
+    """Return why no client can meet the deadline, if so."""
     if scenario.server.deadline_s is None:
-        return None
-    try:
-        prepared = prepare_task(task_request(scenario), train=False, torch_device="cpu", workers=1)
-    except DataError:
-        if getattr(scenario.task.dataset, "is_own_files", False):
-            raise
         return None
     fleet = build_fleet(
         scenario.fleet,

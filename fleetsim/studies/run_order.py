@@ -17,8 +17,7 @@ from pathlib import Path
 
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.host.own_code import kept_environment
-from fleetsim.host.turns import turn
+from fleetsim.host.turns import Environment, turn
 from fleetsim.plugins import Plugin, load_plugins
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
@@ -113,11 +112,7 @@ def carry_out(
     from fleetsim.simulate import run  # noqa: PLC0415
 
     # Imported plug-ins belong to the whole process, too.
-    with (
-        turn(),
-        kept_environment(),
-        tempfile.TemporaryDirectory(prefix="fleetsim-") as home,
-    ):
+    with turn(Environment), tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
         scenario = _scenario(order, Path(home))
         atomic_files.make_folder(folder.parent, way_out="choose another place with --home")
 

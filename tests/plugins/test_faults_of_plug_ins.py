@@ -12,7 +12,8 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import kept_environment, own_code, told
+from fleetsim.host.own_code import own_code, told
+from fleetsim.host.turns import Environment, turn
 from fleetsim.studies.backends import LocalProcesses, RemoteTasks, output_of
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
@@ -150,7 +151,7 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
 
 def test_the_environment_is_that_of_before_at_the_end_of_a_run():
     before = dict(os.environ)
-    with kept_environment():
+    with turn(Environment):
         os.environ.pop("PATH")
         os.environ["MINE"] = "1"
 
