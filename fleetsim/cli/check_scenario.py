@@ -53,17 +53,19 @@ def validate(
     if prepared is None and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
         read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
-    load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
-    loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
-    if full:
-        output(loaded.to_yaml(), ends_line=False)
-        return
-    if prepared is not None:
+    if prepared is None or loaded.server.deadline_s is None:
+        load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
+        loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
+    else:
         from fleetsim.simulate.shortest_tasks import deadline_fault
 
+        # It builds the fleet, whose trace and channel need no second reading.
         unmet = deadline_fault(loaded, prepared)
         if unmet is not None:
             say(f"warning: {unmet}")
+    if full:
+        output(loaded.to_yaml(), ends_line=False)
+        return
     output(f"valid: {loaded.name}")
     for line in outline(loaded):
         output(one_line(line))

@@ -19,9 +19,7 @@ from fleetsim.units import BIT_PER_BYTE
 
 
 def deadline_fault(scenario: Scenario, prepared: PreparedTask) -> str | None:
-    """Return why no client can meet the deadline, if so."""
-    if scenario.server.deadline_s is None:
-        return None
+    """Build the fleet, and return why no client can meet the deadline, if so."""
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,

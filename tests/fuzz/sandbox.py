@@ -192,6 +192,8 @@ def _serve() -> None:
     orders = os.fdopen(os.dup(0), "rb")
     os.dup2(nothing, 0)
     # Everything heavy is imported now, so that no case pays for it.
+    from sklearn import datasets  # noqa: F401, PLC0415
+
     from fleetsim import scenario, simulate  # noqa: F401, PLC0415
     from fleetsim.report.pages import comparison, run_page  # noqa: F401, PLC0415
     from fleetsim.studies import result  # noqa: F401, PLC0415

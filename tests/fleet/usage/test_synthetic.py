@@ -127,7 +127,7 @@ def test_a_trace_and_a_made_up_one_together_are_refused():
 def test_users_that_are_drawn_in_blocks_are_those_drawn_together(monkeypatch):
     settings = SyntheticUsageSettings(availability=0.3, severity=0.7, users=23, cycles_per_day=5)
     together = make_usage(settings, seed=3)
-    monkeypatch.setattr("fleetsim.fleet.usage.synthetic._USERS_AT_ONCE", 4)
+    monkeypatch.setattr("fleetsim.fleet.usage.synthetic._CYCLES_AT_ONCE", 4 * 7 * 5)
     in_blocks = make_usage(settings, seed=3)
 
     assert in_blocks.user_ids == together.user_ids
