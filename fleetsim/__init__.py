@@ -32,6 +32,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `rng`: random streams with addresses.
 - `units`: conversions between units.
 - `counts`: whole numbers from fractions.
+- `read_only`: arrays that nobody may change.
 - `rounding`: slack of comparisons that differ by rounding.
 - `errors`: exceptions.
 - `quoting`: foreign text in messages.
@@ -44,6 +45,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.host import numerics, turns
+from fleetsim.record import run_views
 
 if TYPE_CHECKING:
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
@@ -73,6 +75,9 @@ __all__ = [
 
 # Before NumPy and torch are loaded, which read what it sets.
 numerics.settle()
+
+# Runs show themselves in notebooks. Figures stand above the record, and take imports.
+run_views.attach(lambda: importlib.import_module("fleetsim.report.pages.run_card"))
 
 # Loaded at first use: `import fleetsim` and the light commands must not wait for torch.
 _HOMES = {

@@ -47,9 +47,9 @@ def report(
     prices: PricesOption = None,
 ) -> None:
     """Write report.html into run folders, and the figures into their figures/ if asked."""
+    from fleetsim.record.prices import load
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.pages import run_page
-    from fleetsim.report.pages.prices import load
 
     priced = None if prices is None else load(prices)
     for folder in runs:
@@ -81,10 +81,10 @@ def compare(
     ] = None,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
+    from fleetsim.record.prices import load
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.pages import comparison
     from fleetsim.report.pages.measures import budgets
-    from fleetsim.report.pages.prices import load
 
     allowed = budgets(budget_s, budget_j)
     result = comparison.compare(

@@ -18,7 +18,8 @@ from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
 from fleetsim.engine.idle_state import IdleState
 from fleetsim.fleet.batteries.base import Watch
 from fleetsim.fleet.population import Fleet
-from fleetsim.fleet.traces.periodic import Schedule, freeze
+from fleetsim.fleet.traces.periodic import Schedule
+from fleetsim.read_only import freeze
 
 
 class EligibleClients:

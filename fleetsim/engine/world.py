@@ -21,7 +21,7 @@ from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Flow
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
-from fleetsim.fleet.traces.periodic import freeze
+from fleetsim.read_only import freeze
 from fleetsim.rounding import ROUNDING_SLACK
 
 _NO_CLIENTS = np.empty(0, dtype=np.int64)

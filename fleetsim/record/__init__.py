@@ -10,6 +10,8 @@
 - `atomic_files`: files that are written whole or not at all.
 - `failures`: failures of a whole run, read from its tables.
 - `saved_run`: a run folder for reading, with its measures.
+- `run_views`: figures of a run, attached from above.
 - `saved_tables`: saved tables, compared with their digests.
+- `prices`: costs of a run in money and carbon.
 - `measures`: measures of a run, computed from its tables.
 """

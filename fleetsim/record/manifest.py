@@ -24,7 +24,7 @@ from fleetsim.record.identity import (
     content_sha256,
 )
 from fleetsim.record.tables import TableName
-from fleetsim.schema import faults, overrides
+from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
 
@@ -226,11 +226,6 @@ class Manifest(Settings):
         if (self.digest is not None) != is_done or (self.stop_rule is not None) != is_done:
             raise ValueError("digest and stop_rule must be there if status is done, and only then")
         return self
-
-
-def scenario_hash(data: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all keys of a scenario that can change the result, not `checkpoint`."""
-    return overrides.content_hash({key: data[key] for key in data if key != "checkpoint"})
 
 
 def versions() -> dict[str, str]:

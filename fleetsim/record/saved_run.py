@@ -16,13 +16,14 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.record import run_folder
-from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, scenario_hash
+from fleetsim.record import run_folder, run_views
+from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
 from fleetsim.record.measures import diagnostics as selector_diagnostics
 from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.measures.opinions import opinions
 from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
+from fleetsim.schema.overrides import scenario_hash
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,6 +132,16 @@ class Run:
             place = self.folder / run_folder.SCENARIO
             raise DataError(f"{place}: fleet.size is no number of clients; {RUN_AGAIN}")
         return size
+
+    @property
+    def virtual_s(self) -> float:
+        """Virtual seconds of the run.
+
+        The clock may go on after the last round, waiting for clients that never come. The manifest
+        of a run that was killed does not say so.
+        """
+        last_s = float(self.rounds["finished_at_s"].iloc[-1]) if len(self.rounds) else 0.0
+        return max(last_s, self.manifest.virtual_s)
 
     @property
     def is_synchronous(self) -> bool:
@@ -360,9 +371,7 @@ class Run:
         Raises:
             DataError: the run has no such figure, or a table is missing or damaged.
         """
-        from fleetsim.report.pages import run_card  # noqa: PLC0415  # draws with matplotlib
-
-        return run_card.figure(self, name)
+        return run_views.views().figure(self, name)
 
     def __repr__(self) -> str:
         manifest = self.manifest
@@ -372,9 +381,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the summary that a notebook shows."""
-        from fleetsim.report.pages import run_card  # noqa: PLC0415  # draws with matplotlib
-
-        return run_card.html(self)
+        return run_views.views().html(self)
 
     @cached_property
     def _saved(self) -> SavedTables:

@@ -33,7 +33,6 @@ from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugins import Plugin, given_plugin
 from fleetsim.plugins.extension import extended
 from fleetsim.plugins.selectors import guarded
-from fleetsim.record.manifest import scenario_hash
 from fleetsim.schema import overrides, strict_yaml
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
@@ -151,7 +150,7 @@ class Scenario(Settings):
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that can change the result."""
-        return scenario_hash(self.data())
+        return overrides.scenario_hash(self.data())
 
     @property
     def clients_seed(self) -> int:

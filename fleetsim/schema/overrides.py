@@ -17,7 +17,7 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,11 @@ def content_hash(data: Any) -> str:
     """
     text = json.dumps(_canonical(data), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def scenario_hash(data: Mapping[str, Any]) -> str:
+    """Return the hash of all keys of a scenario that can change the result, not `checkpoint`."""
+    return content_hash({key: data[key] for key in data if key != "checkpoint"})
 
 
 def _canonical(data: Any) -> Any:

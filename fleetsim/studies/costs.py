@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fleetsim.record import prices
 from fleetsim.record.measures.cost_to_target import first_reached
+from fleetsim.record.prices import Prices
 from fleetsim.record.saved_run import Run
-from fleetsim.report.pages import prices
-from fleetsim.report.pages.prices import Prices
 from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 
 CURRENCIES: Mapping[str, str] = {

@@ -13,9 +13,9 @@ from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.plugins import Plugin, PluginNames, load_plugins
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
+from fleetsim.record import prices
 from fleetsim.record.manifest import MANIFEST, Manifest
-from fleetsim.report.pages import prices
-from fleetsim.report.pages.prices import Prices
+from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override

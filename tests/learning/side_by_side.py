@@ -25,12 +25,12 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.hinge_loss import LinearSvm
+from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
     Gpt2Settings,
-    Hinge,
     LeNet5Settings,
     LogisticSettings,
     ModelSettings,

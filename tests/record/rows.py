@@ -16,8 +16,9 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
-from fleetsim.record.manifest import Manifest, scenario_hash
+from fleetsim.record.manifest import Manifest
 from fleetsim.record.recorder import RunRecorder
+from fleetsim.schema.overrides import scenario_hash
 from tests.report import rows
 
 HASH = "0123456789abcdef" * 4

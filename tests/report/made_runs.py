@@ -21,14 +21,13 @@ from fleetsim.contracts import (
 from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
-    scenario_hash,
     write_manifest,
 )
 from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.schema import strict_yaml
-from fleetsim.schema.overrides import content_hash
+from fleetsim.schema.overrides import content_hash, scenario_hash
 from tests.record.rows import new_recorder
 from tests.report.rows import round_row, task_row
 

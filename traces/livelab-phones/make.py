@@ -11,9 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from app_sessions import APPS, with_app_sessions
 
 from fleetsim import bundled
-from fleetsim.fleet.traces.usage.app_sessions import APPS, with_app_sessions
 from fleetsim.fleet.traces.usage.files import read_trace, write_trace
 from fleetsim.fleet.traces.usage.trace import Trace, shortened
 from fleetsim.fleet.usage.usage import build_usage

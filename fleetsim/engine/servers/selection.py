@@ -30,7 +30,7 @@ from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError, SimulationError
-from fleetsim.fleet.traces.periodic import freeze
+from fleetsim.read_only import freeze
 
 _SETUP_STAGE = -1
 _MAX_STAGES = 1000

@@ -19,7 +19,8 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.batteries.base import Charge
-from fleetsim.fleet.traces.periodic import PeriodicSteps, freeze
+from fleetsim.fleet.traces.periodic import PeriodicSteps
+from fleetsim.read_only import freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,9 +22,9 @@ from fleetsim.fleet.network.sharing.flows import RateSteps
 from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
-from fleetsim.fleet.traces.periodic import freeze
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.trace import is_change
+from fleetsim.read_only import freeze
 from fleetsim.units import MS_PER_S
 
 NetShift = Literal["random", "none"]

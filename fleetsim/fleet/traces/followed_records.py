@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.traces.periodic import freeze
+from fleetsim.read_only import freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False)

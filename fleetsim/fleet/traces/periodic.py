@@ -22,14 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.traces.usage.trace import is_change
+from fleetsim.read_only import freeze
 
 _NEVER = -1
-
-
-def freeze(*arrays: NDArray[np.generic]) -> None:
-    """Make arrays read-only."""
-    for array in arrays:
-        array.flags.writeable = False
 
 
 def _finite(t_s: ArrayLike) -> FloatArray:

@@ -24,12 +24,13 @@ from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile_files import DeviceKind
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
 from fleetsim.fleet.traces.followed_records import FollowedRecords
-from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule, freeze
+from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings
+from fleetsim.read_only import freeze
 from fleetsim.schema import faults
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.effects import (

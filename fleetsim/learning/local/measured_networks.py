@@ -20,7 +20,6 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.settings import LstmSettings
 from fleetsim.learning.models.text import Lstm
 
 _IMAGENET = (3, 224, 224)
@@ -219,12 +218,12 @@ def celeba_cnn() -> nn.Module:
 def reddit_lstm() -> nn.Module:
     """Return LEAF's network for Reddit: the next word at each of 10 positions."""
     words = SampleForm((10,), _REDDIT_WORDS, _REDDIT_WORDS, is_sequence=True)
-    return Lstm(LstmSettings(embedding=256, hidden=256, layers=2), words)
+    return Lstm(words, embedding=256, hidden=256, layers=2)
 
 
 def shakespeare_lstm() -> nn.Module:
     """Return LEAF's network for Shakespeare: the character after 80 others."""
-    return Lstm(LstmSettings(embedding=8, hidden=256, layers=2), SampleForm((80,), 80, 80))
+    return Lstm(SampleForm((80,), 80, 80), embedding=8, hidden=256, layers=2)
 
 
 MEASURED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.vision import Layers
 
 

@@ -8,13 +8,17 @@ imports it, or the module of the network, inside.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fleetsim.contracts import SampleForm
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     from torch import nn
+
+Hinge = Literal["crammer-singer", "weston-watkins", "one-vs-rest"]
+"""Hinge loss of several classes: of the wrong class with the highest score; summed over all wrong
+classes; summed over one binary machine per class."""
 
 
 class ModelKind(Settings):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind
+from fleetsim.learning.models.model_kind import Hinge, ModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ class LogisticSettings(ModelKind):
         from fleetsim.learning.models import small  # noqa: PLC0415
 
         return small.logistic(samples.input_shape, samples.num_classes)
-
-
-Hinge = Literal["crammer-singer", "weston-watkins", "one-vs-rest"]
-"""Hinge loss of several classes: of the wrong class with the highest score; summed over all wrong
-classes; summed over one binary machine per class."""
 
 
 class SvmSettings(ModelKind):
@@ -208,7 +203,7 @@ class LstmSettings(ModelKind):
         """Return the network, for text alone."""
         from fleetsim.learning.models.text import Lstm  # noqa: PLC0415
 
-        return Lstm(self, samples)
+        return Lstm(samples, embedding=self.embedding, hidden=self.hidden, layers=self.layers)
 
 
 class Gpt2Settings(ModelKind):
@@ -254,7 +249,7 @@ class Gpt2Settings(ModelKind):
                 f"task.model.kind: gpt2 predicts one of the {samples.vocabulary_size} tokens, but"
                 f" the labels of this data set are {samples.num_classes} classes; choose lstm"
             )
-        return Gpt2(self, samples)
+        return Gpt2(samples, layers=self.layers, heads=self.heads, width=self.width)
 
 
 ModelSettings = Annotated[

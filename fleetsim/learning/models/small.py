@@ -12,7 +12,7 @@ from torch import nn
 
 from fleetsim.learning.models.dropout import Dropout
 from fleetsim.learning.models.hinge_loss import LinearSvm
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.vision import Layers
 
 _KERNEL = 5

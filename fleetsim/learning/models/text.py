@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fleetsim.contracts import SampleForm
-from fleetsim.learning.models.settings import Gpt2Settings, LstmSettings
 
 _STD = 0.02
 _POSITION_STD = 0.01
@@ -25,12 +24,12 @@ _MLP_FACTOR = 4
 class Lstm(nn.Module):
     """Embedding, LSTM layers, one linear layer; the state begins at zero in every sample."""
 
-    def __init__(self, settings: LstmSettings, samples: SampleForm) -> None:
+    def __init__(self, samples: SampleForm, *, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
         assert samples.vocabulary_size is not None
-        self.embedding = nn.Embedding(samples.vocabulary_size, settings.embedding)
-        self.lstm = nn.LSTM(settings.embedding, settings.hidden, settings.layers, batch_first=True)
-        self.fc = nn.Linear(settings.hidden, samples.num_classes)
+        self.embedding = nn.Embedding(samples.vocabulary_size, embedding)
+        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
+        self.fc = nn.Linear(hidden, samples.num_classes)
         self._is_sequence = samples.is_sequence
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -107,13 +106,12 @@ class Gpt2(nn.Module):
     The embedding is used twice but is one entry of the state dict: the flat vector holds it once.
     """
 
-    def __init__(self, settings: Gpt2Settings, samples: SampleForm) -> None:
+    def __init__(self, samples: SampleForm, *, layers: int, heads: int, width: int) -> None:
         super().__init__()
         assert samples.vocabulary_size is not None
-        width = settings.width
         self.tokens = nn.Embedding(samples.vocabulary_size, width)
         self.positions = nn.Embedding(samples.input_shape[0], width)
-        self.blocks = nn.Sequential(*(Block(width, settings.heads) for _ in range(settings.layers)))
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
         self._is_sequence = samples.is_sequence
 

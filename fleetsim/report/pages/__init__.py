@@ -13,5 +13,5 @@
 - `device_figures`: table of the device figures with drawn errors.
 - `regret`: regret of runs against the best fixed clients.
 - `batteries_paid`: share of their batteries that a run took from its clients.
-- `prices`: costs of a run in money and carbon.
+- `bill_tables`: tables of costs in money and carbon.
 """

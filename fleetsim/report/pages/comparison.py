@@ -12,12 +12,12 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host import paths
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import platform_differences
+from fleetsim.record.prices import Prices, bill
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text, markup
 from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
 from fleetsim.report.pages import (
     ledger_tables,
-    prices,
     regret,
     run_figures,
     scenario_differences,
@@ -37,7 +37,6 @@ from fleetsim.report.pages.comparison_tables import (
     worlds_say,
 )
 from fleetsim.report.pages.measures import Budgets
-from fleetsim.report.pages.prices import Prices
 from fleetsim.report.pages.run_figures import Drawn
 
 __all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
@@ -89,7 +88,7 @@ def compare(
             run,
             summary.totals(run),
             run.ledger(),
-            None if priced is None else prices.bill(run, priced),
+            None if priced is None else bill(run, priced),
         )
         for label, run in zip(labels, runs, strict=True)
     )

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from fleetsim.record.prices import AMOUNTS, Bill, Prices
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import ledger_tables, measures, prices, regret
+from fleetsim.report.pages import ledger_tables, measures, regret
 from fleetsim.report.pages.measures import Budgets
-from fleetsim.report.pages.prices import Bill, Prices
 from fleetsim.report.pages.regret import Regrets
 from fleetsim.report.pages.scenario_differences import Difference
 from fleetsim.report.pages.summary import Totals
@@ -221,7 +221,7 @@ def _bills(comparison: Comparison, priced: Prices) -> Table:
     """Return a row per run and a column per amount that the prices give."""
     bills = [(entry.label, entry.bill) for entry in comparison.entries]
     return Table(
-        ("run", *(prices.AMOUNTS[amount] for amount in priced.amounts)),
+        ("run", *(AMOUNTS[amount] for amount in priced.amounts)),
         [
             (label, *(quantities.digits(bill.total(amount)) for amount in priced.amounts))
             for label, bill in bills

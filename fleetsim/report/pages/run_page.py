@@ -9,20 +9,21 @@ from typing import Any
 import pandas as pd
 
 from fleetsim.record import atomic_files
+from fleetsim.record.prices import Prices
+from fleetsim.record.prices import bill as bill_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
 from fleetsim.report.figures import selection
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import (
     batteries_paid,
+    bill_tables,
     device_figures,
     ledger_tables,
     measures,
-    prices,
     run_figures,
     summary,
 )
-from fleetsim.report.pages.prices import Prices
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
 
@@ -88,7 +89,7 @@ def write_report(
             ),
         )
     }
-    bill = None if priced is None else prices.bill(run, priced)
+    bill = None if priced is None else bill_of(run, priced)
     kind = _setting(run, "server", "selector", "kind") or NOTHING
     path = run.folder / REPORT
     markup.write(
@@ -121,8 +122,8 @@ def write_report(
         ),
         device_figures=device_figures.table(run.manifest),
         prices=priced,
-        bill=None if bill is None else prices.table(bill),
-        price_sources=None if priced is None else prices.sources_table(priced),
+        bill=None if bill is None else bill_tables.table(bill),
+        price_sources=None if priced is None else bill_tables.sources_table(priced),
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
         devices_caption=(

@@ -45,12 +45,9 @@ def totals(run: Run) -> Totals:
     accuracy = rounds["accuracy"].dropna()
     energy_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
     wasted_j = float(rounds["energy_wasted_j"].sum())
-    last_s = float(rounds["finished_at_s"].iloc[-1]) if len(rounds) else 0.0
     return Totals(
         num_rounds=len(rounds),
-        # The clock may go on after the last round, waiting for clients that never come. The
-        # manifest of a run that was killed does not say so.
-        virtual_s=max(last_s, run.manifest.virtual_s),
+        virtual_s=run.virtual_s,
         final_accuracy=float(accuracy.iloc[-1]) if len(accuracy) else None,
         best_accuracy=float(accuracy.max()) if len(accuracy) else None,
         energy_j=energy_j,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from typing import Any
 
@@ -14,18 +13,9 @@ from fleetsim.fleet.traces.network.files import read_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.trace import Trace
+from tests.fleet.traces.scripts import script_of
 
 NAMES = ("people-week", "livelab-phones", "commute-5g")
-
-
-def script_of(name: str) -> Any:
-    path = bundled.folder("traces") / name / "make.py"
-    spec = importlib.util.spec_from_file_location(name.replace("-", "_"), path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @cache

@@ -26,7 +26,7 @@ from fleetsim.learning.kernels.vmap import vmap_sgd
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.kernels.vmap.model_stack import ModelStack
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.training.worker_pool import Pool
 from tests.learning.side_by_side import (
     EVERY_TERM,

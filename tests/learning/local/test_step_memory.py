@@ -18,7 +18,6 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
-    Gpt2Settings,
     LeNet5Settings,
     LstmSettings,
     ModelSettings,
@@ -129,7 +128,7 @@ def test_counting_leaves_the_module_as_it_was() -> None:
 def test_attention_keeps_squares_of_the_context() -> None:
     def sample_byte(context: int) -> int:
         form = SampleForm((context,), 11, 11, is_sequence=True)
-        module = Gpt2(Gpt2Settings(layers=1, heads=2, width=8), form)
+        module = Gpt2(form, layers=1, heads=2, width=8)
         return step_memory(module, (context,), local()).sample_byte
 
     short, double, quadruple = (sample_byte(context) for context in (32, 64, 128))

@@ -15,7 +15,6 @@ from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
-    Gpt2Settings,
     LeNet5Settings,
     LogisticSettings,
     ModelSettings,
@@ -168,7 +167,7 @@ def test_torch_counts_the_same_for_recurrent_layers(mode: str) -> None:
 @pytest.mark.parametrize("is_sequence", [True, False])
 def test_torch_counts_the_same_for_gpt2(is_sequence: bool) -> None:
     form = SampleForm((6,), 11, 11, is_sequence)
-    module = Gpt2(Gpt2Settings(layers=2, heads=2, width=8), form)
+    module = Gpt2(form, layers=2, heads=2, width=8)
     counted = counted_by_torch(module, torch.zeros(1, 6, dtype=torch.int64))
 
     assert sum(model_cost(module, (6,)).forward_flop.values()) == counted

@@ -23,8 +23,9 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
+from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import Hinge, SvmSettings
+from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.training.trainers import DataTrainer
 
 every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))

@@ -11,9 +11,10 @@ from fleetsim import bundled
 from fleetsim.contracts import Outcome
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile import device_names
+from fleetsim.record import prices
+from fleetsim.record.prices import PriceFigure, Prices
 from fleetsim.record.saved_run import Run
-from fleetsim.report.pages import comparison, prices, run_page
-from fleetsim.report.pages.prices import PriceFigure, Prices
+from fleetsim.report.pages import bill_tables, comparison, run_page
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row, task_row
 
@@ -82,7 +83,7 @@ def test_what_was_not_used_costs_too(tmp_path: Path) -> None:
 
 
 def test_table_by_hand(tmp_path: Path) -> None:
-    table = prices.table(prices.bill(made_run(tmp_path / "run"), ALL))
+    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), ALL))
 
     assert table.rows == [
         ("phone", "2", "0.500", "2.00", "0", "0", "0.500", "1,000"),
@@ -94,7 +95,7 @@ def test_table_by_hand(tmp_path: Path) -> None:
 
 def test_only_prices_that_are_given_have_a_column(tmp_path: Path) -> None:
     carbon = Prices(title="carbon", grid_gram_per_kwh=figure(100.0))
-    table = prices.table(prices.bill(made_run(tmp_path / "run"), carbon))
+    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), carbon))
 
     assert table.columns == (
         "device",
@@ -117,7 +118,7 @@ def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
         found = prices.load(name)
 
         assert set(found.usd_per_hour) <= set(device_names())
-        assert all(source for _, _, source in prices.sources_table(found).rows)
+        assert all(source for _, _, source in bill_tables.sources_table(found).rows)
 
 
 @pytest.mark.parametrize(

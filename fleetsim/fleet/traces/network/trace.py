@@ -15,9 +15,9 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.periodic import freeze
 from fleetsim.fleet.traces.usage.trace import Place
 from fleetsim.quoting import quoted
+from fleetsim.read_only import freeze
 
 MAX_BIT_PER_S: Final = 1e15
 """Highest rate."""

@@ -12,5 +12,4 @@
 - `state_columns`: columns of such a table that give states.
 - `fedscale`: behaviour file of FedScale.
 - `plain_pickle`: pickles of plain values, read without execution.
-- `app_sessions`: load and memory of app sessions, drawn for any trace.
 """

@@ -38,7 +38,7 @@ from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.kernels.stacked.client_products import PANEL, products_of
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, relu_backward, view
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 
 _MAX_RATIO = 0.8
 """Largest ratio of the dual form's arithmetic to the plain one's for which it is used. Measured for

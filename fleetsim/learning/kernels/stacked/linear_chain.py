@@ -35,7 +35,7 @@ from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer
 from fleetsim.learning.kernels.stacked.sgd_step import StackedWeights, take_step
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 
 relu_backward = torch.ops.aten.threshold_backward.grad_input
 

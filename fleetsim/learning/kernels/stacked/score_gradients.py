@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 
 _log_softmax_backward = torch._log_softmax_backward_data
 

@@ -23,7 +23,7 @@ from fleetsim.learning.kernels.device_samples import Samples, stack_samples
 from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, num_parameters
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.model_kind import Hinge
 
 STACK_BYTE = 6_000_000
 """Bytes of weights and activations of one stack. Larger stacks start fewer operations; more stacks

@@ -7,16 +7,13 @@ import gzip
 import numpy as np
 import pytest
 
-from fleetsim.fleet.traces.usage import app_sessions
-from fleetsim.fleet.traces.usage.app_sessions import (
-    APPS,
-    BACKGROUND_PERCENT,
-    HOUR_WEIGHTS,
-    with_app_sessions,
-)
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
+from tests.fleet.traces.scripts import script_of
 
+app_sessions = script_of("livelab-phones", "app_sessions")
+APPS, with_app_sessions = app_sessions.APPS, app_sessions.with_app_sessions
+BACKGROUND_PERCENT, HOUR_WEIGHTS = app_sessions.BACKGROUND_PERCENT, app_sessions.HOUR_WEIGHTS
 DAY_S = 86_400
 
 

@@ -21,10 +21,6 @@ from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.record.measures import ledger
 from fleetsim.record.saved_run import Run
-from fleetsim.report import quantities
-from fleetsim.report.markup import Table
-from fleetsim.report.pages.summary import totals
-from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import faults, strict_yaml
 from fleetsim.settings import Settings
 from fleetsim.units import J_PER_KWH, S_PER_HOUR
@@ -84,7 +80,7 @@ class Bill:
 
     def total(self, amount: str) -> float | None:
         """Return an amount of the whole run; None if it is unknown for any device."""
-        return _total(self.by_device, amount)
+        return total_of(self.by_device, amount)
 
 
 def load(name: str) -> Prices:
@@ -112,7 +108,7 @@ def bill(run: Run, prices: Prices) -> Bill:
     )
     is_done = run.manifest.status == "done"
     num_clients = run.clients["device"].value_counts() if is_done else None
-    virtual_s = totals(run).virtual_s
+    virtual_s = run.virtual_s
     return Bill(
         prices,
         _weighed(tasks, prices, num_clients, virtual_s),
@@ -135,37 +131,6 @@ def amounts_until(run: Run, prices: Prices, last_round: int) -> dict[str, float]
     virtual_s = float(rounds["finished_at_s"].iloc[-1])
     found = _weighed(tasks, prices, num_clients, virtual_s)
     return {amount: float(found[amount].sum()) for amount in prices.amounts}
-
-
-def table(found: Bill) -> Table:
-    """Return costs by device, in total, and of energy that was not used."""
-    amounts = found.prices.amounts
-    rows = [
-        _row(str(device), found.by_device.loc[[device]], amounts)
-        for device in found.by_device.index
-    ]
-    rows.append(_row("all", found.by_device, amounts))
-    rows.append(_row("of it not used", found.not_used, amounts))
-    columns = ("device", "clients", "hours at work", "energy (kWh)")
-    return Table((*columns, *(AMOUNTS[amount] for amount in amounts)), rows)
-
-
-def sources_table(prices: Prices) -> Table:
-    """Return every price with its source."""
-    figures = {
-        "electricity (g CO2e/kWh)": prices.grid_gram_per_kwh,
-        "electricity (USD/kWh)": prices.usd_per_kwh,
-        **{f"{device} (USD/h)": figure for device, figure in prices.usd_per_hour.items()},
-    }
-    return Table(
-        ("price", "value", "source"),
-        [
-            (name, f"{figure.value:g}", figure.source + (" (inferred)" if figure.inferred else ""))
-            for name, figure in figures.items()
-            if figure is not None
-        ],
-        is_text=True,
-    )
 
 
 def _weighed(
@@ -192,17 +157,7 @@ def _weighed(
     return found
 
 
-def _row(name: str, found: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
-    num_clients = _total(found, "num_clients")
-    return (
-        name,
-        NOTHING if num_clients is None else f"{num_clients:,.0f}",
-        quantities.digits(float(found["busy_s"].sum()) / S_PER_HOUR),
-        quantities.digits(float(found["energy_j"].sum()) / J_PER_KWH),
-        *(quantities.digits(_total(found, amount)) for amount in amounts),
-    )
-
-
-def _total(found: pd.DataFrame, column: str) -> float | None:
+def total_of(found: pd.DataFrame, column: str) -> float | None:
+    """Return the sum of a column over devices; None if it is unknown for any."""
     total = float(found[column].sum(skipna=False))
     return None if math.isnan(total) else total
