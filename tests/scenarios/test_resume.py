@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
+import itertools
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fleetsim.contracts import Progress
-from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from tests.scenarios import kills
 
 CASES = {
     "quickstart": ("quickstart", ["server.cohort=4"]),
@@ -75,7 +70,6 @@ LIVE = [
     "stop.rounds=7",
     "checkpoint.every_rounds=3",
 ]
-NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "4"))
 
 
 def interrupt(progress: Progress) -> None:
@@ -156,62 +150,18 @@ def test_any_number_of_processes_changes_no_byte(name: str, kind: str, tmp_path:
     assert len(digests) == 1
 
 
-@pytest.fixture(scope="module")
-def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    scenario, changes = CASES[request.param]
-    out = tmp_path_factory.mktemp("reference") / "run"
-    return run(load(scenario, [*changes, *LONG]), out=out, workers=1)
-
-
-def command(name: str, out: Path, workers: int) -> list[str]:
-    scenario, changes = CASES[name]
-    sets = [part for change in [*changes, *LONG] for part in ("--set", change)]
-    program = [sys.executable, "-m", "fleetsim.cli", "run", scenario]
-    return [*program, "--out", str(out), "--workers", str(workers), *sets]
-
-
-def num_rounds_saved(out: Path) -> int:
-    """Rounds in the newest checkpoint: 0 of a run that has begun, -1 of one that has not."""
-    newest = out / "checkpoint" / "latest.json"
-    if newest.exists():
-        state = json.loads(newest.read_text())["state"]["file"]
-        return int(state.removeprefix("state-").removesuffix(".npz"))
-    return 0 if (out / "manifest.json").exists() else -1
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "reference"), [(name, name) for name in CASES], indirect=["reference"]
-)
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("kind", kills.KINDS)
 def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(
-    name: str, reference: Run, tmp_path: Path
+    kind: str, tmp_path: Path
 ) -> None:
-    """For any number of processes that train before and after."""
-    moments = np.random.default_rng()
-    num_cut = 0
-    for kill in range(NUM_KILLS):
-        out = tmp_path / f"run-{kill}"
-        process = subprocess.Popen(command(name, out, 1 + kill % 3), stdout=subprocess.DEVNULL)
-        if kill % 4 == 3:
-            # Before there is a folder, while it is made, or soon after.
-            time.sleep(float(moments.uniform(0.0, 4.0)))
-        else:
-            # A round is drawn, not a second: how long a run lasts depends on the machine.
-            after_round = 0 if kill == 0 else int(moments.integers(2, 37))
-            while process.poll() is None and num_rounds_saved(out) < after_round:
-                time.sleep(0.001)
-            time.sleep(float(moments.uniform(0.0, 0.1)))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        num_cut += (out / "manifest.json").exists() and open_run(out).manifest.status == "running"
+    """One run of each kind; `python -m tests.scenarios.kills` has as many as one likes."""
+    expected = kills.undisturbed(kind, tmp_path / "undisturbed")
+    for number in itertools.count():
+        result = kills.killed(kind, number, tmp_path / f"run-{number}")
 
-        resumed = subprocess.run(
-            [*command(name, out, 1 + (kill + 1) % 3), "--resume"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-        assert resumed.returncode == 0, resumed.stderr
-        assert open_run(out).manifest.digest == reference.manifest.digest
-    assert num_cut > 0, "every run had ended before it was killed; make the run longer"
+        assert result.digests == expected
+        if result.kills:
+            break
+        assert number < 3, "every run had ended before it was killed; make the run longer"
