@@ -75,6 +75,7 @@ class DaskCluster:
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
         """Give a run to the scheduler; its files come back as the result."""
+        self._begun.pop(order.key, None)  # of an earlier attempt: this one waits for a worker
         future: Future[Files | None] = self._executor.submit(
             carry_out_on_worker, order, self._wanted, self._topic
         )
@@ -86,7 +87,11 @@ class DaskCluster:
         return self._busy.get(future) in self._begun
 
     def give_up(self, future: Future[Files | None]) -> bool:
-        """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one."""
+        """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one.
+
+        Raises:
+            DataError: the scheduler has gone.
+        """
         key = self._busy.pop(future, "")
         future.cancel()
         worker = self._begun.pop(key, None)
@@ -94,10 +99,14 @@ class DaskCluster:
             return True
         try:
             # Threads cannot be interrupted, and the next run would wait for this one.
-            self._client.restart_workers([worker], raise_for_error=False)
+            found = self._client.restart_workers([worker], raise_for_error=False)
         except ValueError:
             return False  # there is no nanny
-        return True
+        except KeyError:
+            return True  # the worker has gone, and the run with it
+        except (OSError, TimeoutError) as fault:
+            raise self._unreachable(fault) from None
+        return bool(found[worker] == "OK")
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call.
@@ -127,10 +136,7 @@ class DaskCluster:
             threads: dict[str, int] = self._client.nthreads()
             self._check([worker for worker in threads if worker not in self._workers])
         except (OSError, TimeoutError) as fault:
-            raise DataError(
-                f"--dask {self._address}: does not answer any more ({one_line(str(fault))});"
-                f" {_GO_ON}"
-            ) from None
+            raise self._unreachable(fault) from None
         self._num_workers = len(threads)
         if not threads:
             return [f"{self._address} has no workers yet; runs begin when one joins"]
@@ -171,6 +177,11 @@ class DaskCluster:
             function, *arguments, workers=list(workers), on_error="return"
         )
         return answers
+
+    def _unreachable(self, fault: Exception) -> DataError:
+        return DataError(
+            f"--dask {self._address}: does not answer any more ({one_line(str(fault))}); {_GO_ON}"
+        )
 
     def _require(self, worker: str, says: str | None) -> None:
         if says is not None:

@@ -37,6 +37,9 @@ class FakeClient:
         """Versions by worker; an exception is one that is not there."""
         self.num_threads = 1
         self.handler: Any = None
+        self.restarted: list[str] = []
+        self.restart: Any = "OK"
+        """Answer to a restart of a worker, or the exception that it raises."""
 
     def get_executor(self, *, pure: bool) -> Any:
         assert not pure  # the same order may be given again
@@ -47,6 +50,13 @@ class FakeClient:
 
     def nthreads(self) -> dict[str, int]:
         return dict.fromkeys(self.workers, self.num_threads)
+
+    def restart_workers(self, workers: list[str], *, raise_for_error: bool) -> dict[str, str]:
+        assert not raise_for_error
+        self.restarted += workers
+        if isinstance(self.restart, Exception):
+            raise self.restart
+        return dict.fromkeys(workers, self.restart)
 
     def run(self, function: Any, *arguments: str, workers: list[str], on_error: str) -> Any:
         assert on_error == "return"
@@ -160,6 +170,50 @@ def test_progress_of_runs_under_way_comes_back():
     client.handler((2.0, ["of another study", 0.5, 3, 10.0, None]))
 
     assert cluster.progress() == [RunProgress("mine", 0.5, 3, 10.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "has_place"),
+    [("OK", True), ("timed out", False), (ValueError("no nanny"), False), (KeyError("tcp"), True)],
+    ids=["begins anew", "hangs", "no nanny", "has gone"],
+)
+def test_a_run_that_is_given_up_frees_its_worker_if_that_begins_anew(answer, has_place):
+    client = FakeClient({"tcp://a:1": worker()})
+    client.restart = answer
+    cluster = DaskCluster(client, "tcp://s:8786")
+    future = cluster.submit(order("mine"), Path())
+    client.handler((1.0, ["mine", "tcp://a:1"]))
+    cluster.progress()
+
+    assert cluster.has_begun(future)
+    assert cluster.give_up(future) is has_place
+    assert future.cancelled()
+    assert client.restarted == ["tcp://a:1"]
+
+
+def test_a_scheduler_that_is_gone_when_a_run_is_given_up_is_one_line():
+    client = FakeClient({})
+    client.restart = OSError("Timed out trying to connect")
+    cluster = DaskCluster(client, "tcp://s:8786")
+    future = cluster.submit(order("mine"), Path())
+    client.handler((1.0, ["mine", "tcp://a:1"]))
+    cluster.progress()
+
+    with pytest.raises(DataError, match=r"does not answer any more \(Timed out trying"):
+        cluster.give_up(future)
+
+
+def test_a_repeated_run_has_not_begun_until_a_worker_says_so():
+    client = FakeClient({})
+    cluster = DaskCluster(client, "tcp://s:8786")
+    cluster.submit(order("mine"), Path()).cancel()
+    client.handler((1.0, ["mine", "tcp://a:1"]))
+    cluster.progress()
+    again = cluster.submit(order("mine"), Path())
+
+    assert not cluster.has_begun(again)
+    assert cluster.give_up(again)
+    assert client.restarted == []
 
 
 def test_a_lost_connection_ends_the_study_in_one_line():

@@ -21,7 +21,7 @@ from fleetsim.studies.dask_cluster import connect
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
-from tests.studies.small_studies import Silent, written
+from tests.studies.small_studies import Silent, loaded, written
 
 distributed = pytest.importorskip("distributed", reason="needs fleetsim[dask]")
 
@@ -100,6 +100,21 @@ def test_a_killed_worker_of_a_local_cluster_changes_no_byte(study, alone, tmp_pa
     # The scheduler itself gives the task to another worker.
     assert not [text for kind, text in watcher.events if kind == "repeated"]
     assert_same(study, RunStore(tmp_path), alone)
+
+
+def test_a_run_that_takes_too_long_is_ended_with_its_worker_and_the_next_one_begins(tmp_path):
+    """The only worker has the endless run first; a nanny begins it anew."""
+    endless = {"stop.rounds": 50_000_000, "stop.energy_j": 1e15}
+    study = loaded(tmp_path, arms={"endless": endless, "short": {}}, seeds=[1])
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        backend = connect(cluster.scheduler_address)
+        done = execute(study, RunStore(tmp_path / "home"), backend, Silent(), timeout_s=40.0)
+
+    (reason,) = done.failures.values()
+    assert reason.startswith("took longer than --timeout 40 s, and was ended")
+    assert done.num_made == 1
 
 
 @contextmanager
