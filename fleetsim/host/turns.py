@@ -15,7 +15,7 @@ import os
 import random  # noqa: TID251 - kept as the caller has it
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from fleetsim.errors import ScenarioError
@@ -63,8 +63,15 @@ class _Turn:
         with self.changed:
             state = self.depth, self.held
             self.owner, self.depth, self.held = None, 0, []
-            self.changed.notify()
+            # All: one alone may be interrupted just now, and the others would wait forever.
+            self.changed.notify_all()
         return state
+
+    def leave(self) -> None:
+        """End a block of the thread that has the turn; the outermost one ends the turn."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.end()
 
     @property
     def is_ours(self) -> bool:
@@ -109,11 +116,11 @@ def turn(*kinds: Callable[[], Held]) -> Iterator[None]:
     finally:
         # Not ours where waiting for the turn after a callback was interrupted.
         if _turn.is_ours:
-            while len(_turn.held) > num_before:
-                _turn.held.pop().give_back()
-            _turn.depth -= 1
-            if _turn.depth == 0:
-                _turn.end()
+            with ExitStack() as ends:  # in reverse order, the others even if one of them raises
+                ends.callback(_turn.leave)
+                for one in _turn.held[num_before:]:
+                    ends.callback(one.give_back)
+                del _turn.held[num_before:]
 
 
 @contextmanager

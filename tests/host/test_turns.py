@@ -41,6 +41,24 @@ def test_a_fault_gives_everything_back() -> None:
     assert settings == ["caller"]
 
 
+def test_a_fault_of_giving_back_gives_back_the_rest_and_ends_the_turn() -> None:
+    class Broken(Held):
+        def give_back(self):
+            raise ZeroDivisionError
+
+    def other() -> list[str]:
+        with turn(Held):
+            return list(settings)
+
+    with pytest.raises(ZeroDivisionError), turn(Held, Broken):
+        settings.pop()  # what Broken leaves behind
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(other).result(30)
+
+    assert found == ["caller", "run"]
+    assert settings == ["caller"]
+
+
 def test_threads_take_turns_one_after_the_other() -> None:
     began, ends, order = threading.Event(), threading.Event(), []
 
