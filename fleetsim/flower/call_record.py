@@ -112,6 +112,7 @@ class CallRecord:
         """Remove the store of a run that is done."""
         if self._folder.is_symlink() or not self._folder.is_dir():
             return
+        atomic_files.remove_temporaries(self._folder)
         for path in sorted(self._folder.iterdir()):
             if _DIGEST.fullmatch(path.name):
                 atomic_files.remove(path)

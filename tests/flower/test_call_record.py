@@ -2,6 +2,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.flower.call_record import CallRecord
+from fleetsim.host import new_files
 
 
 def _no_call():
@@ -61,6 +62,9 @@ def test_the_store_of_a_run_that_is_done_is_removed_and_nothing_else(tmp_path):
     record = _recorded(tmp_path)
     mine = tmp_path / "replies" / "mine.txt"
     mine.write_text("not a reply")
+    left_by_a_kill, file = new_files.created_beside(tmp_path / "replies" / ("0" * 64))
+    file.close()
+    assert left_by_a_kill.exists()
 
     record.clear()
 
