@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -285,9 +285,13 @@ def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:
 
 @contextmanager
 def errors_of_app(app: App, who: str) -> Iterator[None]:
-    """Turn an exception of an app's code into one line that names its place in the app."""
+    """Turn an exception of an app's code into one line that names its place in the app.
+
+    The current folder, which the code may leave, is as it was after the block.
+    """
     try:
-        yield
+        with chdir("."):
+            yield
     except FleetsimError:
         raise
     except _OF_APPS as fault:

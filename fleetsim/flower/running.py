@@ -29,19 +29,14 @@ from fleetsim.flower.message_server import MessageServer, RunStopped
 from fleetsim.flower.server_app import on_virtual_clock
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
-from fleetsim.host.turns import turn
+from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.global_generators import GlobalGenerators, addressed
 from fleetsim.learning.kernels.cpu.numerical_platform import resolve
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.record.checkpoint import FOLDER
 from fleetsim.record.identity import FlowerRecord, RunIdentity
-from fleetsim.record.manifest import (
-    Manifest,
-    PlatformRecord,
-)
-from fleetsim.record.manifest import (
-    versions as library_versions,
-)
+from fleetsim.record.manifest import Manifest, PlatformRecord
+from fleetsim.record.manifest import versions as library_versions
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario
@@ -59,7 +54,7 @@ WITHOUT_EFFECT = (
 
 
 @terminable()
-@turn(GlobalGenerators, TorchSettings, OneBlasThread)
+@turn(Environment, GlobalGenerators, TorchSettings, OneBlasThread)
 def run(
     app_folder: str | Path,
     scenario: Scenario,
@@ -173,6 +168,7 @@ class _AppRun:
         stops_at_errors: bool,
         on_note: Callable[[str], None] | None,
     ) -> None:
+        folder = folder.absolute()  # the app may leave the current folder
         self._app, self._seed = app, scenario.seed
         every_rounds = scenario.checkpoint.every_rounds
         self.recorder, state = RunRecorder.resume(folder, run=identity, every_rounds=every_rounds)

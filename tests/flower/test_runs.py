@@ -1,6 +1,7 @@
 """Runs of apps; they need flwr, as `scripts/check-flower` installs it."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -724,6 +725,26 @@ def test_a_message_to_nobody_is_refused(tmp_path):
 
     with pytest.raises(DataError, match=r"to node 1; .* nodes are 2 to 11"):
         _run(app, tmp_path / "run")
+
+
+def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_began(
+    tmp_path, monkeypatch
+):
+    leaves = "import os; os.chdir(os.path.dirname(__file__)); os.environ['APP_WAS_HERE'] = '1'\n"
+    main = f"    {leaves}{_TRAIN.replace('TIMEOUT', '3600.0')}"
+    client = _CLIENT.replace("    [weights]", f"    {leaves}    [weights]")
+    app = _small_app(tmp_path / "app", main, client=client)
+    plain = _run(
+        _small_app(tmp_path / "plain", _TRAIN.replace("TIMEOUT", "3600.0")), tmp_path / "p"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    moved = _run(app, "run")
+
+    assert Path.cwd() == tmp_path
+    assert "APP_WAS_HERE" not in os.environ
+    assert open_run("run").manifest.digest == moved.manifest.digest == plain.manifest.digest
+    assert not (app / "run").exists()
 
 
 def test_another_seed_is_another_run_and_modules_of_an_app_are_forgotten(tmp_path):
