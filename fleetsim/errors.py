@@ -8,7 +8,7 @@ FleetsimError
 |   `-- DataError       a device file, trace, data set or run folder: file, row        (exit 2)
 |-- TrainingError     a process that trains failed or was killed                       (exit 1)
 |-- TrackerError      a tracker of fleetsim failed                                    (exit 1)
-|-- DivergenceError   the global model is no longer finite                             (exit 1)
+|-- DivergenceError   the global model or a selector's network is no longer finite     (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
 ```
 
@@ -70,7 +70,10 @@ class TrackerError(_PlainMessageError):
 
 
 class DivergenceError(_PlainMessageError):
-    """Weights of the global model that are not finite; no later number would have a meaning."""
+    """Weights that are not finite, of the global model or of a selector's network.
+
+    No later number would have a meaning.
+    """
 
 
 class SimulationError(FleetsimError):

@@ -65,5 +65,8 @@ StepFactor = Annotated[float, Field(le=1e12)]
 """Factor of weights or gradients; bounded, because these are 32-bit floats."""
 LearningRate = Annotated[StepFactor, Field(ge=1e-30)]
 """Step size of an optimizer."""
+NetworkRate = Annotated[float, Field(ge=1e-30, le=1.0)]
+"""Step size of a selector's network. Adam and RMSProp move each weight by about this much; weights
+begin below 1, and products of much larger ones leave the range of 32-bit floats."""
 Severity = Annotated[float, Field(ge=0.0, le=1.0)]
 """Spread of a property over clients: from 0, none, to 1, severe."""

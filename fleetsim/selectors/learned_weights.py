@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 
 from fleetsim import bundled
 from fleetsim.contracts import FleetView, State
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError, DivergenceError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.settings import Settings
@@ -31,6 +31,23 @@ ANY_CLIENTS = "any"
 _TRAIN = "train with `fleetsim selector train"
 _LENGTH_BYTE = 8
 """Bytes of a safetensors file that hold the length of its header."""
+
+
+def require_finite(kind: str, layers: State) -> None:
+    """Refuse to go on with a network whose training diverged.
+
+    Args:
+        kind: `server.selector.kind`, which learns.
+        layers: weights of the network by name.
+
+    Raises:
+        DivergenceError: a weight is not finite.
+    """
+    if not all(np.isfinite(layer).all() for layer in layers.values()):
+        raise DivergenceError(
+            f"server.selector.kind = {quoted(kind)}: weights of its network are not finite: its"
+            " training diverged; lower server.selector.learning_rate"
+        )
 
 
 class _About(Settings):

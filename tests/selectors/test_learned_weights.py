@@ -12,8 +12,9 @@ from hypothesis.extra import numpy as arrays
 
 from fleetsim import bundled
 from fleetsim.contracts import FleetView, State
-from fleetsim.errors import DataError, FaultsError, ScenarioError
+from fleetsim.errors import DataError, DivergenceError, FaultsError, ScenarioError
 from fleetsim.scenario import load
+from fleetsim.selectors import build_selector
 from fleetsim.selectors.learned_weights import (
     ANY_CLIENTS,
     WeightFile,
@@ -21,6 +22,8 @@ from fleetsim.selectors.learned_weights import (
     weights_for,
     weights_sha256,
 )
+from tests.contracts.test_selector_contract import Server
+from tests.selector_modes import modes
 
 
 def fleet(clients_hash: str | None) -> FleetView:
@@ -197,3 +200,26 @@ def test_weights_of_another_form_are_refused_with_the_array(kind, change, tmp_pa
     assert "own.safetensors: " in str(caught.value)
     assert f"train with `fleetsim selector train {kind}`" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["fedgcs", "favor", "fedmarl"])
+def test_a_network_that_diverges_ends_the_run_and_names_the_key(kind):
+    """A step of 1e30 makes products of weights that no 32-bit float holds."""
+    (usual,) = (mode.values[0] for mode in modes() if mode.id == kind)
+    soon = {"batch_size": 2, "learning_rate": 1e30, "warm_up_rounds": 3, "refit_rounds": 1}
+    fast = soon | {"refit_epochs": 3, "held_out_fraction": 0.0, "starts": 2, "steps": 2}
+    known = {key: value for key, value in fast.items() if key in type(usual).model_fields}
+    server = Server(build_selector(usual.model_copy(update=known)))
+
+    def twelve_rounds() -> None:
+        for _ in range(12):
+            server.play()
+
+    with pytest.raises(DivergenceError, match=f"'{kind}'.* lower server.selector.learning_rate"):
+        twelve_rounds()
+
+
+@pytest.mark.parametrize("kind", ["fedgcs", "favor", "fedmarl"])
+def test_a_learning_rate_above_1_is_refused(kind):
+    with pytest.raises(ScenarioError, match=r"learning_rate = 1\.5.* <= 1"):
+        load("quickstart", [f"server.selector={{kind: {kind}, learning_rate: 1.5}}"])

@@ -94,7 +94,9 @@ class GlobalModel:
             if self._memory is not None:
                 parameters, server = self._memory.step(self.parameters, parameters, delivered)
             # One sum in the usual case: it is finite only if all weights are.
-            if not np.isfinite(parameters.sum(dtype=np.float64)):
+            with np.errstate(invalid="ignore"):  # infinity minus infinity: refused below
+                total = parameters.sum(dtype=np.float64)
+            if not np.isfinite(total):
                 num_broken = int(np.count_nonzero(~np.isfinite(parameters)))
                 raise DivergenceError(
                     f"{num_broken} of {parameters.size} weights of global model"

@@ -36,6 +36,7 @@ class FedDyn:
         """Build it; `alpha` is the weight of the regulariser, above 0."""
         self._alpha = alpha
 
+    @np.errstate(over="ignore", invalid="ignore")  # the server refuses what is not finite
     def train_client(
         self,
         model: nn.Module,
@@ -66,6 +67,7 @@ class FedDyn:
         """Return nothing."""
         return {}
 
+    @np.errstate(over="ignore", invalid="ignore")  # likewise
     def server_step(self, server: Arrays, step: ServerStep) -> tuple[Parameters, Arrays]:
         """Return the mean model less h / alpha, and the next h."""
         is_trained = ~step.start.buffers

@@ -34,6 +34,9 @@ class Scaffold:
     num_copies = 2
     """Correction c - c_i, and the model that was sent."""
 
+    @np.errstate(
+        divide="ignore", over="ignore", invalid="ignore"
+    )  # the server refuses such updates
     def train_client(
         self,
         model: nn.Module,
@@ -68,6 +71,7 @@ class Scaffold:
         """Return c."""
         return server
 
+    @np.errstate(over="ignore", invalid="ignore")  # likewise
     def server_step(self, server: Arrays, step: ServerStep) -> tuple[Parameters, Arrays]:
         """Return the aggregated model, and c moved by the clients' changes."""
         control = server["control"].astype(np.float64)

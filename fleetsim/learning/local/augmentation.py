@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 
@@ -74,9 +73,12 @@ def _cropped(images: Tensor, padding: int, stream: np.random.Generator) -> Tenso
     """Return parts of the images' own size, cut at random from padded images [n, C, H, W]."""
     num, _, height, width = images.shape
     down, right = stream.integers(2 * padding + 1, size=(2, num)).tolist()
-    padded = pad(images, (padding,) * 4)
-    parts = [
-        image[:, top : top + height, left : left + width]
-        for image, top, left in zip(padded, down, right, strict=True)
-    ]
-    return torch.stack(parts)
+    parts = torch.zeros_like(images)
+    for image, part, top, left in zip(images, parts, down, right, strict=True):
+        # Number [i, j] of a part is [i + y, j + x] of the image, or 0 outside of it. The padded
+        # images themselves would take memory as the square of the padding.
+        y = min(max(top - padding, -height), height)
+        x = min(max(left - padding, -width), width)
+        inner = image[:, max(y, 0) : height + min(y, 0), max(x, 0) : width + min(x, 0)]
+        part[:, max(-y, 0) :, max(-x, 0) :][:, : inner.shape[1], : inner.shape[2]] = inner
+    return parts

@@ -14,6 +14,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, State
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
+from fleetsim.selectors.learned_weights import require_finite
 
 if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
@@ -79,6 +80,9 @@ class Agent:
 
         Returns:
             Mean loss of the steps; None if there was none.
+
+        Raises:
+            DivergenceError: a weight is not finite after the steps.
         """
         self._replay.follow(state, actions, reward=reward, is_last=is_last)
         self._num_rounds += 1
@@ -86,6 +90,7 @@ class Agent:
         losses = []
         if len(self._replay) >= settings.batch_size:
             losses = [self._step() for _ in range(settings.steps_per_round)]
+            require_finite("favor", self._network.weights())
         if settings.sync_in == "rounds" and self._num_rounds % settings.sync_every == 0:
             self._network.update_target()
         return math.fsum(losses) / len(losses) if losses else None

@@ -68,7 +68,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.schema.effects import ActsIf, by_key
-from fleetsim.schema.ranges import Gain, LearningRate, MemoryGib, Rounds, Severity, Steps
+from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
@@ -148,7 +148,7 @@ class FavorSettings(Settings):
     """Hidden units of the network."""
     discount: Severity = 0.999
     """Weight of the next value in the target (gamma)."""
-    learning_rate: LearningRate = 0.001
+    learning_rate: NetworkRate = 0.001
     """Learning rate of RMSprop."""
     batch_size: Annotated[int, Field(ge=1, le=100_000)] = Field(default=32, examples=[4])
     """Transitions of a step; there is no step before there are as many."""
@@ -348,8 +348,9 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         settings = self._settings
         needed = memory_byte(settings, self._size, fleet.cohort, fleet.parameters.size)
         if needed > settings.memory_gib * BYTE_PER_GIB:
+            gib = needed / BYTE_PER_GIB
             raise ScenarioError(
-                f"server.selector: favor needs {needed / BYTE_PER_GIB:.1f} GiB for"
+                f"server.selector: favor needs {gib:.{1 if gib >= 0.1 else 4}f} GiB for"
                 f" {self._size:,} clients with {self._num_axes} components, {settings.hidden}"
                 f" hidden units and models of {fleet.parameters.size:,} numbers; lower components"
                 f" or hidden, set learning: false, or raise memory_gib = {settings.memory_gib:g}"

@@ -32,6 +32,7 @@ from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.equations import min_max
 from fleetsim.selectors.fedgcs.network import Network, Widths
 from fleetsim.selectors.fedgcs.records import Records, Scoring
+from fleetsim.selectors.learned_weights import require_finite
 
 OnProgress = Callable[[int, int], None]
 """Receiver of the finished and the planned epochs."""
@@ -105,6 +106,7 @@ def fit(
 
     Raises:
         ValueError: there are less than two records, or one names a client that does not exist.
+        DivergenceError: a weight is not finite after the fit.
     """
     clients = records.clients
     if len(records) < 2 or clients[-1] >= num_clients:
@@ -134,6 +136,7 @@ def fit(
     if on_progress is not None:
         on_progress(planned, planned)
     weights = {f"{_NETWORK}{name}": array for name, array in real.network.arrays().items()}
+    require_finite("fedgcs", weights)
     return Fitted(weights | {"known": clients} | records.state(), facts)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, LearningRate, Rounds, Severity, Weight
+from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgcs.records import Scoring
 from fleetsim.settings import Settings
@@ -99,7 +99,7 @@ class FedGCSSettings(Settings):
     """Scores that the evaluator learns: scaled to [0, 1] over the records, or as they are."""
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
     """Sequences of an SGD step."""
-    learning_rate: LearningRate = 0.001
+    learning_rate: NetworkRate = 0.001
     """Learning rate of Adam."""
     refit_epochs: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Most epochs of a fit during a run."""

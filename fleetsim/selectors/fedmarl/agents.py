@@ -18,6 +18,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
 from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.learned_weights import require_finite
 
 _ACTIONS = 2
 _NETWORK, _TARGET, _ADAM = "network/", "target/", "adam/"
@@ -104,6 +105,9 @@ class Agents:
         Returns:
             Mean loss of the batches, each before its step; None before the replay memory holds a
             batch, when there is nothing to do.
+
+        Raises:
+            DivergenceError: a weight is not finite after the steps.
         """
         lessons = self._lessons
         if len(self._replay) < lessons.batch_size:
@@ -119,6 +123,7 @@ class Agents:
         after = learning.improved(
             self._network, self._moments, self._num_steps, batches, lessons.learning_rate
         )
+        require_finite("fedmarl", after.network)
         self._network, self._moments = after.network, after.moments
         self._num_steps += len(batches)
         self._num_rounds += 1

@@ -70,7 +70,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.schema.ranges import Clients, LearningRate, Rounds, Samples, Steps, Weight
+from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Steps, Weight
 from fleetsim.selectors import learned_weights
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
@@ -151,7 +151,7 @@ class FedMarlSettings(Settings):
     """Chance that an agent explores after `exploration_decay_rounds` choices, of all episodes."""
     exploration_decay_rounds: Rounds = 200
     """Choices over which the chance falls, on a line."""
-    learning_rate: LearningRate = 1e-3
+    learning_rate: NetworkRate = 1e-3
     """Step size of Adam."""
     batch_size: Samples = Field(default=32, examples=[2])
     """Rounds in a batch; agents begin to learn after as many."""

@@ -73,6 +73,23 @@ def test_a_crop_is_the_image_moved_by_up_to_the_padding() -> None:
     assert len(moves) == 9  # one of nine is missing with chance 9 (8/9)^300 < 1e-14
 
 
+@pytest.mark.parametrize("padding", [2, 3, 4, 5, 9])
+def test_a_crop_is_that_of_a_padded_image_for_any_padding(padding: int) -> None:
+    down, right = stream().integers(2 * padding + 1, size=(2, 50))
+    padded = torch.nn.functional.pad(images(50), (padding,) * 4)
+    expected = [
+        image[:, top : top + 3, left : left + 4]
+        for image, top, left in zip(padded, down, right, strict=True)
+    ]
+
+    assert torch.equal(changed(images(50), crop_padding=padding), torch.stack(expected))
+
+
+def test_a_crop_takes_no_memory_of_the_padding() -> None:
+    """Images that were padded by 10,000 would take 19 GB."""
+    assert not changed(images(), crop_padding=10_000).any()
+
+
 def test_noise_has_its_standard_deviation() -> None:
     noise = changed(torch.zeros(400, 10, 10), noise_sd=0.3)
 

@@ -1,0 +1,256 @@
+"""Runs at both ends of every number of selectors, servers and local training, and at several.
+
+Each ends with finite records, or is refused before its first round in a line.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from itertools import chain, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.errors import DivergenceError, ScenarioError
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.scenario import Scenario, load, scenario_warnings
+from fleetsim.scenario.settings import BufferedServerSettings, SynchronousServerSettings
+from fleetsim.selectors import SelectorSettings
+from fleetsim.simulate import run
+from tests.contracts.test_selector_contract import LIGHT
+from tests.scenario.number_ends import Number, numbers_in, numbers_of_kinds
+
+SIZE = 8
+BASE = f"""\
+name: ends
+task:
+  dataset: {{kind: digits}}
+  model: {{kind: logistic}}
+  holdout_fraction: 0.2
+  local: {{epochs: 2, batch_size: 64, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+fleet:
+  size: {SIZE}
+  devices: {{pixel-6: 0.5, t2.small: 0.5}}
+server: {{cohort: 3}}
+evaluate: {{validation_fraction: 0.1}}
+stop: {{rounds: 4}}
+"""
+BUFFERED = "server={mode: buffered, concurrency: 3}"
+SCENES = [
+    (),
+    ("server={mode: buffered, concurrency: 3, buffer_size: 2}",),
+    (BUFFERED,),
+    ("server.cohort=8", "server.minimum_reports=7"),
+    ("server.aggregator={kind: fedavg, weights: uniform}",),
+    ("task.local.epochs=null",),
+    ("task.local.optimizer.momentum=0.5",),
+    ("fleet.channel={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}",),
+]
+"""Surroundings; a number is tried in the first in which it has an effect."""
+SOON = {kind: LIGHT.get(kind, {}) | {"batch_size": 2} for kind in ("favor", "fedmarl")} | {
+    kind: LIGHT[kind] for kind in ("fedgcs", "fedcor")
+}
+"""Settings with which a selector learns within four rounds, and quickly."""
+CAPS = {
+    "fedcor.dimensions": 50,
+    "fedcor.fit_steps": 50,
+    "fedcor.warm_up_fit_steps": 50,
+    "fedcor.observed_fit_steps": 50,
+    "fedgcs.hidden": 64,
+    "fedgcs.refit_epochs": 3,
+    "fedgcs.steps": 20,
+    "fedmarl.steps_per_round": 5,
+    "favor.hidden": 1000,
+    "favor.steps_per_round": 5,
+    "quick-init-ucb.slot_rounds": 3,
+    "geometric-median.iterations": 50,
+    "epochs": 3,
+    "steps": 30,
+    "window_s": 100.0,
+}
+"""Numbers of steps or sizes whose cost grows with them: hours, not a few seconds, at their upper
+end. It is tried there up to the first step."""
+
+OWN = ("selector", "eligibility", "interruption")
+OF_SELECTORS = numbers_of_kinds("server.selector", SelectorSettings)
+OF_TRAINING = [
+    *numbers_in("server", SynchronousServerSettings, leave=OWN),
+    *(
+        number._replace(kinds=("buffered",))
+        for number in numbers_in("server", BufferedServerSettings, leave=OWN)
+        if number.name not in SynchronousServerSettings.model_fields and not number.kinds
+    ),
+    *numbers_in("task.local", LocalSettings),
+]
+
+
+def ends(numbers: list[Number]) -> list[object]:
+    """Return every number at each end; some of them are no slow tests."""
+    found = [(number, values) for number in numbers for values in number.ends()]
+    return [
+        pytest.param(
+            number,
+            values,
+            id=f"{number.label}-{'-'.join(map(str, values))}",
+            marks=[] if index % 40 == 7 else pytest.mark.slow,
+        )
+        for index, (number, values) in enumerate(found)
+    ]
+
+
+@pytest.fixture(scope="session")
+def scenario(tmp_path_factory) -> Path:
+    path: Path = tmp_path_factory.mktemp("ends") / "ends.yaml"
+    path.write_text(BASE, encoding="utf-8")
+    return path
+
+
+def acts(path: Path, number: Number, changes: list[str]) -> bool:
+    """Return whether a scenario is taken in which the number has an effect."""
+    try:
+        said = scenario_warnings(load(path, changes))
+    except ScenarioError:
+        return False
+    keys = number.key.split(".")
+    above = [".".join(keys[:depth]) for depth in range(2, len(keys) + 1)]
+    idle = [line for line in said if "has no effect" in line]
+    return not any(f": {key}{end}" in line for key in above for line in idle for end in ": ")
+
+
+def acting(path: Path, number: Number) -> tuple[str, ...]:
+    """Return overrides with which the number, at a usual value, is taken and has an effect."""
+    soon = SOON.get(number.kinds[0], {}) if number.kinds else {}
+    sooner = [f"server.selector.{key}={json.dumps(value)}" for key, value in soon.items()]
+    within = (*number.within[:1], *sooner, *number.within[1:])
+    scenes = [*SCENES, *map(tuple, map(chain.from_iterable, permutations(SCENES[1:], 2)))]
+    orders = ((*scene, *within, *mode) for scene in scenes for mode in number.modes())
+    others = ((*within, *scene, *mode) for scene in scenes for mode in number.modes())
+    for changes in chain.from_iterable(zip(orders, others, strict=True)):
+        if any(acts(path, number, [*changes, number.at(value)]) for value in number.usual):
+            return changes
+    raise AssertionError(f"{number.label} never has an effect; add a scene to SCENES")
+
+
+@pytest.fixture(scope="session")
+def place(scenario):
+    return functools.cache(functools.partial(acting, scenario))
+
+
+def capped(number: Number, value: float) -> float:
+    return min(value, CAPS.get(number.label, value))
+
+
+def require_plain(fault: ScenarioError) -> None:
+    assert all("\n" not in line and ": " in line for line in fault.faults)
+
+
+def loaded(path: Path, changes: list[str]) -> Scenario | None:
+    """Return the scenario; None if it is refused in plain lines."""
+    try:
+        found = load(path, changes)
+    except ScenarioError as fault:
+        require_plain(fault)
+        return None
+    found.build_selector()
+    return found
+
+
+def check(found: Scenario, out: Path, *, may_diverge: bool) -> None:
+    """Run a scenario; only training at enormous rates may diverge, which it says."""
+    rounds: list[object] = []
+    try:
+        done = run(found, out=out, workers=1, on_progress=rounds.append)
+    except ScenarioError as fault:
+        require_plain(fault)
+        if rounds:
+            raise
+        return
+    except DivergenceError:
+        if not may_diverge:
+            raise
+        return
+
+    accuracy = done.rounds["accuracy"].to_numpy(dtype=float)
+    assert len(accuracy) > 0
+    assert ((accuracy >= 0.0) & (accuracy <= 1.0)).all()
+    for table in (done.rounds, done.tasks, done.clients):
+        for name, column in table.select_dtypes("float").items():
+            is_loss = "loss" in str(name) or "norm" in str(name)
+            assert (may_diverge and is_loss) or not np.isinf(column).any(), name
+    trained = done.tasks[done.tasks["purpose"] == "train"]
+    assert trained["client"].between(0, SIZE - 1).all()
+    if not may_diverge:
+        assert np.isfinite(done.rounds["loss"].to_numpy(dtype=float)).all()
+        assert not trained.duplicated(["round", "client"]).any()
+        assert (trained.groupby("round").size() <= 3).all()
+
+
+@pytest.mark.parametrize(("number", "values"), ends(OF_SELECTORS) + ends(OF_TRAINING))
+def test_a_number_at_an_end_of_its_range(number, values, place, scenario, tmp_path):
+    around = place(number)
+    is_taken = loaded(scenario, [*around, number.at(*values)]) is not None
+    found = loaded(scenario, [*around, number.at(*(capped(number, value) for value in values))])
+
+    assert (found is not None) == is_taken
+    if found is not None:
+        check(found, tmp_path / "run", may_diverge=number in OF_TRAINING)
+
+
+def drawn(numbers: list[Number], name: str, seed: int, place) -> list[str]:
+    """Return overrides that set three of the numbers to ends of their ranges."""
+    generator = rng.stream(seed, "tests/number ends", *map(ord, name[:8]))
+    changes: list[str] = []
+    for index in generator.permutation(len(numbers))[:3].tolist():
+        number = numbers[index]
+        modes = list(number.modes())
+        choices = number.ends()
+        values = choices[int(generator.integers(len(choices)))]
+        # Settings around a number that stand already stay, with the numbers set before.
+        changes += [change for change in place(number) if change not in changes]
+        changes += modes[int(generator.integers(len(modes)))]
+        changes.append(number.at(*(capped(number, value) for value in values)))
+    return changes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", sorted({number.kinds[0] for number in OF_SELECTORS}))
+def test_several_numbers_of_a_selector_at_ends(kind, seed, place, scenario, tmp_path):
+    numbers = [number for number in OF_SELECTORS if number.kinds[0] == kind]
+    found = loaded(scenario, drawn(numbers, kind, seed, place))
+
+    if found is not None:
+        check(found, tmp_path / "run", may_diverge=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_several_numbers_of_server_and_training_at_ends(seed, place, scenario, tmp_path):
+    found = loaded(scenario, drawn(OF_TRAINING, "training", seed, place))
+
+    if found is not None:
+        check(found, tmp_path / "run", may_diverge=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("task.model={kind: svm}", "task.local.algorithm={kind: feddyn, alpha: 1.0e12}"),
+        (
+            "task.model={kind: svm}",
+            "trainer.kind=vectorised",
+            "server.aggregator={kind: fedbuff, server_learning_rate: 1.0e12}",
+            "task.local.optimizer={kind: adamw, learning_rate: 0.1}",
+        ),
+    ],
+    ids=["overflow of FedDyn's gradient", "global model of both infinities"],
+)
+def test_numbers_that_overflow_are_refused_without_a_warning(changes, scenario, tmp_path):
+    check(load(scenario, changes), tmp_path / "run", may_diverge=True)
+
+
+def test_every_cap_is_of_a_number():
+    assert CAPS.keys() <= {number.label for number in [*OF_SELECTORS, *OF_TRAINING]} | {"window_s"}
