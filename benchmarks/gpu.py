@@ -31,7 +31,8 @@ from fleetsim.learning.kernels.batches import StackJob
 from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_stack
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (

@@ -13,9 +13,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -33,7 +34,7 @@ _LENGTH_BYTE = 8
 """Bytes of a safetensors file that hold the length of its header."""
 
 
-def require_finite(kind: str, layers: State) -> None:
+def require_finite(kind: str, layers: Mapping[str, NDArray[Any]]) -> None:
     """Refuse to go on with a network whose training diverged.
 
     Args:

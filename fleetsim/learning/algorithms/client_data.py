@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fleetsim.contracts import Arrays, ClientUpdate, Loss
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten
 
 
@@ -33,7 +33,7 @@ class ClientData:
     losses: Callable[[Tensor, Tensor], Tensor]
     """Loss of each sample [n] from the network's outputs and labels: that of the scenario, with its
     label smoothing."""
-    settings: LocalSettings
+    settings: StepSettings
     epochs: int
     """Passes over the samples in this task."""
     most_steps: int | None = None

@@ -20,7 +20,7 @@ from fleetsim.contracts import ClientUpdate
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.task_steps import take_steps
 from fleetsim.learning.algorithms.trained_weights import trained
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 
 
@@ -41,7 +41,7 @@ class Ditto:
         model: nn.Module,
         data: ClientData,
         generator: np.random.Generator,
-        settings: LocalSettings,
+        settings: StepSettings,
     ) -> ClientUpdate:
         """Train the global model, then the personal one."""
         sent = flatten(model)

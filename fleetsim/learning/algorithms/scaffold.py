@@ -23,7 +23,7 @@ from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, Se
 from fleetsim.learning.algorithms.client_data import ClientData
 from fleetsim.learning.algorithms.task_steps import take_steps
 from fleetsim.learning.algorithms.trained_weights import parts_of, trained, vector_of
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 
 _FLOAT_BYTE = 4
 
@@ -42,7 +42,7 @@ class Scaffold:
         model: nn.Module,
         data: ClientData,
         generator: np.random.Generator,
-        settings: LocalSettings,
+        settings: StepSettings,
     ) -> ClientUpdate:
         """Take corrected steps."""
         weights = trained(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 from pydantic import Field
@@ -10,12 +10,10 @@ from pydantic import Field
 from fleetsim.contracts import ClientTraining
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.step_schedule import ConstantRateSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import StepFactor
 from fleetsim.settings import Settings
-
-if TYPE_CHECKING:
-    from fleetsim.learning.local.settings import LocalSettings
 
 Fault = tuple[str, str]
 """Key of `task.local`, and why it does not suit an algorithm."""
@@ -33,7 +31,7 @@ class AlgorithmKind(Settings):
         """Return the algorithm; None: the built-in local training."""
         return None
 
-    def fault(self, local: LocalSettings) -> Fault | None:
+    def fault(self, local: StepSettings) -> Fault | None:
         """Return what does not suit the algorithm; None: everything does."""
         return None
 
@@ -57,7 +55,7 @@ class ScaffoldSettings(AlgorithmKind):
 
         return Scaffold()
 
-    def fault(self, local: LocalSettings) -> Fault | None:
+    def fault(self, local: StepSettings) -> Fault | None:
         """Return what is not plain SGD, whose steps its control variates are computed from."""
         sgd, says = local.optimizer, "scaffold computes its control variates from steps of plain"
         if not isinstance(sgd, SgdSettings) or sgd.momentum:
@@ -90,7 +88,7 @@ class FedDynSettings(AlgorithmKind):
 
         return FedDyn(self.alpha)
 
-    def fault(self, local: LocalSettings) -> Fault | None:
+    def fault(self, local: StepSettings) -> Fault | None:
         """Return a proximal term, which the algorithm has itself."""
         if local.proximal_mu:
             return "proximal_mu", "feddyn has a proximal term of its own, alpha; leave it out"

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from fleetsim.learning.algorithms.client_data import ClientData, LossTally
 from fleetsim.learning.algorithms.trained_weights import trained
 from fleetsim.learning.local.optimizers import Descent
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 
 
 def take_steps(
     model: nn.Module,
     data: ClientData,
     generator: np.random.Generator,
-    settings: LocalSettings,
+    settings: StepSettings,
     *,
     added: Sequence[Tensor] | None = None,
     proximal_mu: float | None = None,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
 from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 
 
 class AccessKernel(Kernel):
@@ -29,7 +29,7 @@ class AccessKernel(Kernel):
         module: nn.Module,
         data: TrainerData,
         *,
-        local_settings: LocalSettings,
+        local_settings: StepSettings,
         seed: int,
         torch_device: str = "cpu",
         **options: Any,

@@ -30,7 +30,7 @@ from fleetsim.learning.kernels.cpu.gemm import onednn
 from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.frozen_weights import left_alone
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.quoting import quoted
@@ -99,7 +99,7 @@ class Kernel:
         module: nn.Module,
         data: TrainerData,
         *,
-        local_settings: LocalSettings,
+        local_settings: StepSettings,
         seed: int,
         torch_device: str = "cpu",
         seeds_draws: bool = False,
@@ -292,7 +292,7 @@ class Kernel:
         """Return the learning rate of a training."""
         return self._first_rate if job.learning_rate is None else job.learning_rate
 
-    def _settings_at(self, learning_rate: float) -> LocalSettings:
+    def _settings_at(self, learning_rate: float) -> StepSettings:
         """Return the clients' settings with this learning rate."""
         if learning_rate == self._first_rate:
             return self._local_settings

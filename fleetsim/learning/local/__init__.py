@@ -4,7 +4,8 @@
 - `step_schedule`: schedule of the learning rate over the steps of a task.
 - `optimizer_settings`: settings of the optimizers.
 - `loss_settings`: settings of the loss that clients minimise.
-- `settings`: settings of local training.
+- `step_settings`: settings of the steps of a training.
+- `settings`: settings of local training, with the algorithm of clients.
 - `augmentation_settings`: settings of the augmentation of training samples.
 - `augmentation`: flip, crop, noise and mixup of the samples of a step.
 - `optimizers`: directions of the optimizers' steps, clipping of gradients.

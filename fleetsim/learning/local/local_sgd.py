@@ -30,7 +30,7 @@ from fleetsim.counts import num_batches
 from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.sample_losses import hits, losses_of
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.dropout import dropping_out, use_whole_network
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
 
@@ -45,7 +45,7 @@ def train(
     base: Parameters,
     inputs: Tensor,
     labels: Tensor,
-    settings: LocalSettings,
+    settings: StepSettings,
     *,
     epochs: int,
     stream: np.random.Generator,

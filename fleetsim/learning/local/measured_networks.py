@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import ModelCost, SampleForm, StepMemory
 from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.text import Lstm
 
@@ -249,7 +249,7 @@ def measured_cost(network: str) -> ModelCost:
 def measured_memory(network: str) -> StepMemory:
     """Return the memory of a step of SGD with momentum, which the measurements used."""
     make, shape = MEASURED[network]
-    local = LocalSettings(
+    local = StepSettings(
         epochs=1, batch_size=1, optimizer=SgdSettings(learning_rate=0.1, momentum=0.9)
     )
     return step_memory(make(), shape, local)

@@ -37,7 +37,7 @@ from fleetsim.learning.local.optimizer_settings import (
     RmsPropSettings,
     SgdSettings,
 )
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 
 _CLIP_EPSILON = 1e-6
 """Added to the norm that divides, as in `torch.nn.utils.clip_grad_norm_`."""
@@ -151,7 +151,7 @@ class Descent:
     def __init__(
         self,
         parameters: Sequence[Tensor],
-        settings: LocalSettings,
+        settings: StepSettings,
         *,
         num_steps: int,
         anchors: Sequence[Tensor] | None = None,

@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Le
 from pydantic import model_validator
 
-from fleetsim.counts import num_batches
 from fleetsim.learning.algorithms.settings import AlgorithmSettings, BuiltInSettings
-from fleetsim.learning.local.augmentation_settings import AugmentationSettings
-from fleetsim.learning.local.loss_settings import LossSettings, OfModelSettings
-from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
-from fleetsim.schema.effects import TRAINING, by_key
-from fleetsim.schema.ranges import Epochs, Gain, Samples, StepFactor, Steps
-from fleetsim.settings import Settings
-
-Precision = Literal["float32", "mixed"]
-"""Precision of training; `mixed` is bfloat16 arithmetic on float32 weights."""
+from fleetsim.learning.local.step_settings import StepSettings
 
 
-class LocalSettings(Settings):
+class LocalSettings(StepSettings):
     """Local training of a client, from the model that the server sent."""
 
-    acts_if = by_key(
-        max_gradient_norm=TRAINING,
-        label_smoothing=TRAINING,
-        loss=TRAINING,
-    )
-
-    epochs: Epochs | None = None
-    """Passes over the client's own samples in one task; this or `steps`."""
-    steps: Steps | None = None
-    """SGD steps in one task, the same number for every client, in as many passes as needed; this or
-    `epochs`."""
-    batch_size: Samples
-    """Samples of one SGD step; the last batch of an epoch may be smaller."""
-    optimizer: OptimizerSettings
-    proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
-    """Weight of FedProx's proximal term, which holds the weights near the model that the server
-    sent; 0 is FedAvg's local objective."""
-    max_gradient_norm: Gain | None = None
-    """Largest Euclidean norm of a step's gradient over all weights; a larger one is scaled down to
-    it. The gradient is that of the loss and the proximal term. null: no limit."""
-    label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
-    """Share of a label that training spreads evenly over all classes."""
-    loss: LossSettings = OfModelSettings()
-    augmentation: AugmentationSettings = AugmentationSettings()
     algorithm: AlgorithmSettings = BuiltInSettings()
     partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
     """Probability that a client trains only partly in a task, as FedProx's stragglers do. The
@@ -56,52 +23,9 @@ class LocalSettings(Settings):
     square."""
 
     @model_validator(mode="after")
-    def _has_one_length(self) -> Self:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError(
-                "give either epochs or steps, the length of a client's training in one task; null"
-                " takes one back"
-            )
+    def _has_a_part(self) -> Self:
         if self.partial_fraction and (self.epochs or self.steps or 0) < 2:
             raise ValueError(
                 "partial_fraction needs at least 2 epochs or steps; raise them, or leave it out"
             )
         return self
-
-    def scheduled_steps(self, num_samples: int) -> int:
-        """Return the steps of the whole training of a client, over which schedules are laid out.
-
-        >>> sgd = SgdSettings(learning_rate=0.1)
-        >>> LocalSettings(epochs=2, batch_size=50, optimizer=sgd).scheduled_steps(101)
-        6
-        """
-        if self.steps is not None:
-            return self.steps
-        return (self.epochs or 0) * num_batches(num_samples, self.batch_size)
-
-    @property
-    def has_own_loss(self) -> bool:
-        """True if clients minimise another loss than the model's."""
-        return not isinstance(self.loss, OfModelSettings)
-
-    @property
-    def is_plain(self) -> bool:
-        """True if steps are those of SGD with heavy-ball momentum, at one rate in a task.
-
-        Samples and labels are then as they are, without augmentation or smoothing, and the loss is
-        that of the model.
-        """
-        sgd = self.optimizer
-        is_sgd = isinstance(sgd, SgdSettings) and sgd.is_heavy_ball
-        changes_loss = self.has_own_loss or self.label_smoothing or not self.augmentation.is_none
-        return is_sgd and self.max_gradient_norm is None and not changes_loss
-
-    def plain_sgd(self) -> SgdSettings:
-        """Return the optimizer of a training that `is_plain`.
-
-        Raises:
-            ValueError: it is not.
-        """
-        if not isinstance(self.optimizer, SgdSettings) or not self.is_plain:
-            raise ValueError("only plain steps of SGD have this form, see `is_plain`")
-        return self.optimizer

@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim.contracts import StepMemory
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.sample_losses import HasLoss
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import frozen
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -33,7 +33,7 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 def step_memory(
     module: nn.Module,
     input_shape: tuple[int, ...],
-    local: LocalSettings,
+    local: StepSettings,
     *,
     num_more_copies: int = 0,
     takes_tokens: bool | None = None,
@@ -90,7 +90,7 @@ def step_memory(
     )
 
 
-def num_weight_copies(local: LocalSettings, *, num_more: int = 0) -> int:
+def num_weight_copies(local: StepSettings, *, num_more: int = 0) -> int:
     """Return the arrays of the trained weights' size that a step holds.
 
     They are the weights, their gradients, the optimizer's moments, the model that the server sent

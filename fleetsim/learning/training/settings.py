@@ -8,7 +8,8 @@ from pydantic import Field
 
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.holdout import HoldoutFrom

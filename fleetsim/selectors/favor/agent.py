@@ -14,18 +14,18 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, State
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
+from fleetsim.selectors.favor.settings import FavorKeys
 from fleetsim.selectors.learned_weights import require_finite
 
 if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
-    from fleetsim.selectors.favor.selector import FavorSettings
 
 
 class Agent:
     """Double Q-learning of one fleet."""
 
     def __init__(
-        self, settings: FavorSettings, num_clients: int, num_coordinates: int, *, seed: int
+        self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int
     ) -> None:
         # torch is loaded here, so that the check of a scenario does not wait for it.
         from fleetsim.selectors.favor.network import QNetwork  # noqa: PLC0415

@@ -45,10 +45,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -67,111 +65,20 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
-from fleetsim.schema.effects import ActsIf, by_key
-from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
-from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
-from fleetsim.selectors.favor.equations import Scaling, choose, reward
+from fleetsim.selectors.favor.equations import choose, reward
+from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
-from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.settings import Settings
+from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
 
-_NUMBER_BYTE = 4
-_LEARNS = ActsIf(
-    lambda own, _: own.learning, "the network is only used (learning: false)", "set learning: true"
-)
-_KNOWS = "models of all clients after an epoch, then those of its cohorts"
-_BECAUSE = "the server sees single models, also of clients that it does not choose"
-_CLIENT_BYTE = _NUMBER_BYTE * (100 + 1) * 512
-"""Bytes of the default network for each client."""
 
-
-class FavorSettings(Settings):
+class FavorSettings(FavorKeys):
     """The largest values of a deep Q-network, which sees the models of all clients."""
-
-    acts_if = by_key(
-        action=_LEARNS,
-        target_accuracy=_LEARNS,
-        reward_base=_LEARNS,
-        discount=_LEARNS,
-        learning_rate=_LEARNS,
-        batch_size=_LEARNS,
-        steps_per_round=_LEARNS,
-        replay_capacity=_LEARNS,
-        sync_in=_LEARNS,
-        sync_every=_LEARNS,
-        exploration=_LEARNS,
-        exploration_end=_LEARNS,
-        exploration_decay_rounds=_LEARNS,
-    )
-
-    demands: ClassVar[Demands] = {
-        "learning: true": Demand(
-            f"{_KNOWS}; samples to validate with",
-            "private",
-            f"{_BECAUSE}, and must have samples",
-            set_up_choices=1,
-            client_byte=4 * _CLIENT_BYTE,
-        ),
-        "learning: false": Demand(
-            f"{_KNOWS}; learned weights",
-            "private",
-            _BECAUSE,
-            set_up_choices=1,
-            client_byte=_CLIENT_BYTE,
-        ),
-    }
-
-    weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
-
-    kind: Literal["favor"] = "favor"
-    weights: str | None = None
-    """Weight file by name or path; null: random weights."""
-    learning: bool = Field(default=True, examples=[False])
-    """True: explores and learns in the run; false: only uses the network."""
-    action: Literal["cohort", "client"] = "cohort"
-    """Clients of a round while it learns: the whole cohort, or one as in the paper."""
-    target_accuracy: Severity = 0.9
-    """Validation accuracy at which an episode ends (Omega)."""
-    reward_base: Annotated[float, Field(gt=1.0, le=1e12)] = 64.0
-    """Base of the reward (Xi)."""
-    components: Annotated[int, Field(ge=1, le=10_000)] = Field(default=100, examples=[3])
-    """Coordinates of a model (d); as many as clients, if these are fewer."""
-    scaling: Scaling = "none"
-    """Models as they are, or each parameter divided by its standard deviation (standard)."""
-    hidden: Annotated[int, Field(ge=1, le=1_000_000)] = 512
-    """Hidden units of the network."""
-    discount: Severity = 0.999
-    """Weight of the next value in the target (gamma)."""
-    learning_rate: NetworkRate = 0.001
-    """Learning rate of RMSprop."""
-    batch_size: Annotated[int, Field(ge=1, le=100_000)] = Field(default=32, examples=[4])
-    """Transitions of a step; there is no step before there are as many."""
-    steps_per_round: Steps = 1
-    """Steps after each round."""
-    replay_capacity: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
-        default=10_000, examples=[40]
-    )
-    """Largest number of stored transitions; at least `batch_size`."""
-    sync_in: Literal["episodes", "rounds"] = "episodes"
-    """Unit of `sync_every`; a run is an episode."""
-    sync_every: Rounds = 10
-    """Episodes or rounds from one copy into the target network to the next."""
-    exploration: Severity = 0.9
-    """Probability of a random place in the first round of learning."""
-    exploration_end: Severity = 0.05
-    """Probability that it falls to."""
-    exploration_decay_rounds: Gain = 200.0
-    """Rounds of learning in which the difference from the end falls to 1/e."""
-    memory_gib: MemoryGib = 4.0
-    """Largest memory for networks, transitions and axes; more is refused."""
-    ties: TieRule = "random"
-    """Order among equal values."""
 
     def build(self) -> FavorSelector:
         """Selector with these settings."""
@@ -400,14 +307,14 @@ def memory_byte(settings: FavorSettings, num_clients: int, cohort: int, num_para
     network = settings.hidden * (num_inputs + 1) + num_clients * (settings.hidden + 1)
     axes = num_parameters * num_axes
     if not settings.learning:
-        return _NUMBER_BYTE * (network + axes + num_inputs)
+        return NUMBER_BYTE * (network + axes + num_inputs)
     per_round = 1 if settings.action == "client" else cohort
     num_states = math.ceil(settings.replay_capacity / per_round) + 1
     # Rows are stored in arrays with room for as many again.
     rows = 2 * (num_clients + 1 + num_states * (per_round + 1)) * num_axes
     transitions = num_states * (num_clients + 1) + rows
     batch = 2 * settings.batch_size * num_inputs
-    return _NUMBER_BYTE * (4 * network + transitions + batch + axes + num_inputs)
+    return NUMBER_BYTE * (4 * network + transitions + batch + axes + num_inputs)
 
 
 def _accuracy(evaluation: Evaluation | None) -> float:

@@ -66,7 +66,7 @@ from fleetsim.selectors.fedgcs.given_weights import require_form
 from fleetsim.selectors.fedgcs.policy import Policy
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
 from fleetsim.selectors.fedgcs.score_scale import ScoreScale
-from fleetsim.selectors.fedgcs.settings import FedGCSSettings
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
@@ -74,6 +74,14 @@ from fleetsim.selectors.tie_breaking import best
 
 if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.proposals import Proposals
+
+
+class FedGCSSettings(FedGCSKeys):
+    """Sets that networks generate, trained on scores of earlier selections."""
+
+    def build(self) -> FedGCSSelector:
+        """Selector with these settings."""
+        return FedGCSSelector(self)
 
 
 class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):

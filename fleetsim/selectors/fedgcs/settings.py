@@ -18,15 +18,14 @@ from fleetsim.settings import Settings
 if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.fitting import FitSettings
     from fleetsim.selectors.fedgcs.proposals import SearchSettings
-    from fleetsim.selectors.fedgcs.selector import FedGCSSelector
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
 _COLLECTS = beside("records", "rounds")
 
 
-class FedGCSSettings(Settings):
-    """Sets that networks generate, trained on scores of earlier selections."""
+class FedGCSKeys(Settings):
+    """Keys of FedGCS: records, networks, ascent and generation."""
 
     acts_if = by_key(
         performance=_COLLECTS,
@@ -125,12 +124,6 @@ class FedGCSSettings(Settings):
     """Estimates that choose: of representations after the ascent, or of the generated sets."""
     repeats: Literal["allowed", "avoided"] = "allowed"
     """Proposals of sets that have a record: allowed, or avoided, by a random choice if need be."""
-
-    def build(self) -> FedGCSSelector:
-        """Selector with these settings."""
-        from fleetsim.selectors.fedgcs.selector import FedGCSSelector  # noqa: PLC0415
-
-        return FedGCSSelector(self)
 
     def scoring(self) -> Scoring:
         """Return budgets and exponents of the score."""

@@ -37,7 +37,7 @@ from fleetsim.learning.kernels.device_samples import Samples
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.kernels.stacked.client_products import PANEL, products_of
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, relu_backward, view
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.model_kind import Hinge
 
 _MAX_RATIO = 0.8
@@ -54,7 +54,7 @@ are far larger than the caches, every step would read its rows from memory."""
 _FLOAT_BYTE = 4
 
 
-def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: LocalSettings) -> bool:
+def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: StepSettings) -> bool:
     """Return whether a stack trains faster with its first layer in the dual form.
 
     The rule depends on sizes alone. The network needs a layer above the first, and no momentum,
@@ -66,7 +66,7 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Loc
         settings: settings of all clients.
 
     >>> sgd = {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
-    >>> chosen = LocalSettings.model_validate(sgd)
+    >>> chosen = StepSettings.model_validate(sgd)
     >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 5)], chosen)
     True
     >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 1)], chosen)
@@ -88,7 +88,7 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Loc
     return len(lengths) * once + 2 * lines * num * units <= _MAX_RATIO * plain
 
 
-def _has_dual(widths: Widths, settings: LocalSettings) -> bool:
+def _has_dual(widths: Widths, settings: StepSettings) -> bool:
     """Return whether the dual form supports these networks and settings."""
     return len(widths) > 2 and not settings.plain_sgd().momentum
 
@@ -104,7 +104,7 @@ class DualChainStack:
         widths: Widths,
         bases: Sequence[Parameters],
         samples: Samples,
-        settings: LocalSettings,
+        settings: StepSettings,
         *,
         batch: int,
         own: Tensor,

@@ -33,7 +33,7 @@ from fleetsim.learning.kernels.cpu.gemm import Widths
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.kernels.stacked.sgd_step import StackedWeights, take_step
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 
@@ -129,7 +129,7 @@ class ChainStack:
         widths: Widths,
         bases: Sequence[Parameters],
         samples: Tensor,
-        settings: LocalSettings,
+        settings: StepSettings,
         *,
         batch: int,
         hinge: Hinge | None = None,

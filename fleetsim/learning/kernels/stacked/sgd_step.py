@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class StackedWeights:
 
 
 def take_step(
-    stacked: StackedWeights, gradients: Tensor, inputs: Tensor | None, settings: LocalSettings
+    stacked: StackedWeights, gradients: Tensor, inputs: Tensor | None, settings: StepSettings
 ) -> None:
     """Update weights in place.
 

@@ -22,7 +22,7 @@ from fleetsim.learning.kernels.cpu.workspace import Workspace
 from fleetsim.learning.kernels.device_samples import Samples, stack_samples
 from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, num_parameters
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.model_kind import Hinge
 
 STACK_BYTE = 6_000_000
@@ -75,7 +75,7 @@ def train_stack(
     jobs: Sequence[StackJob],
     samples: Samples,
     labels: Tensor,
-    settings: LocalSettings,
+    settings: StepSettings,
     *,
     hinge: Hinge | None = None,
     space: Workspace | None = None,

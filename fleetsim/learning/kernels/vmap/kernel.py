@@ -18,7 +18,7 @@ from fleetsim.learning.kernels.vmap.vmap_sgd import (
     stacks,
     train_stack,
 )
-from fleetsim.learning.local.settings import Precision
+from fleetsim.learning.local.step_settings import Precision
 
 
 class VectorisedKernel(Kernel):

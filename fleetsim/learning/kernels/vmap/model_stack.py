@@ -32,7 +32,7 @@ from fleetsim.contracts import Loss, Parameters
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.local.optimizers import clip_factor, direction, initial_moments, norm_of
 from fleetsim.learning.local.sample_losses import losses_of
-from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.local.step_settings import Precision, StepSettings
 from fleetsim.learning.models.flat_vector import layout
 
 
@@ -47,7 +47,7 @@ class ModelStack:
         self,
         module: nn.Module,
         bases: Sequence[Parameters],
-        settings: LocalSettings,
+        settings: StepSettings,
         *,
         precision: Precision,
         own_loss: Loss | None = None,

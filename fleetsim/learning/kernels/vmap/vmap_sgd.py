@@ -32,9 +32,9 @@ from fleetsim.learning.kernels.batches import (
     schedule,
 )
 from fleetsim.learning.kernels.vmap.model_stack import ModelStack
-from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.local.step_memory import kept_byte
 from fleetsim.learning.local.step_schedule import ConstantRateSettings
+from fleetsim.learning.local.step_settings import Precision, StepSettings
 
 STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}
 """Bytes of weights and activations of one stack by type of device. On the CPU they fit the caches;
@@ -101,7 +101,7 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
 
 
 def stacks(
-    size: Footprint, lengths: Sequence[Length], settings: LocalSettings, stack_byte: int
+    size: Footprint, lengths: Sequence[Length], settings: StepSettings, stack_byte: int
 ) -> list[list[int]]:
     """Return stacks of trainings, by index, of about equal numbers, the longest trainings first.
 
@@ -125,7 +125,7 @@ def train_stack(
     jobs: Sequence[StackJob],
     inputs: Tensor,
     labels: Tensor,
-    settings: LocalSettings,
+    settings: StepSettings,
     *,
     precision: Precision = "float32",
     own_loss: Loss | None = None,
@@ -174,7 +174,7 @@ def train_stack(
     return plan.results(jobs, exact, stack.vectors())
 
 
-def _rates(plan: Schedule, jobs: Sequence[StackJob], settings: LocalSettings) -> FloatArray:
+def _rates(plan: Schedule, jobs: Sequence[StackJob], settings: StepSettings) -> FloatArray:
     """Return the learning rate of each line of a schedule [lines]."""
     optimizer = settings.optimizer
     if isinstance(optimizer.within_task, ConstantRateSettings):

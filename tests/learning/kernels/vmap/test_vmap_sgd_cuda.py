@@ -14,7 +14,8 @@ from fleetsim.contracts import JobResult
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.kernels.vmap.model_stack import ModelStack
-from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import Precision
 from tests.learning.side_by_side import (
     EVERY_TERM,
     PUBLISHED,
