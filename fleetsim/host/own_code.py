@@ -10,6 +10,8 @@ are as they were before it:
 - NumPy's treatment of overflow, division by zero and the like.
 
 A process that the code forks ends with the call: it must not go on with the run beside the first.
+Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
+in the process that calls the code: nobody could tell such an end from a run that is done.
 Changes of the environment last until the end of the run (`turns.Environment`): libraries read some
 variables long after they were set.
 """
@@ -34,6 +36,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 _MADE_UP = ("<frozen ", "<__array_function__")
 """Names of files that do not exist, of Python's and NumPy's own code."""
 _STREAMS = ("stdin", "stdout", "stderr")
+_ENDINGS = ("_exit", "abort", "execv", "execve")
+"""Functions of `os` that end the process at once; the other `exec` functions call these."""
 _SIGNALS = tuple(
     getattr(signal, f"SIG{name}")
     for name in ["ALRM", "CHLD", "HUP", "INT", "PIPE", "PROF", "TERM", "USR1", "USR2", "VTALRM"]
@@ -59,7 +63,7 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     """
     before = _Surroundings.now()
     try:
-        with own_faults(what, error):
+        with own_faults(what, error), _endings:
             yield
     except KeyboardInterrupt:
         before.restore(what, error, with_signals=False)  # SIGTERM is ignored until all is saved
@@ -132,6 +136,53 @@ def _is_foreign(file: str) -> bool:
         name in file for name in _INSTALLED
     )
 
+
+class _Endings:
+    """Context manager in which functions that end the process raise SystemExit.
+
+    It may be entered by several threads and again by one; the last to leave restores them. Forked
+    processes, such as those of multiprocessing, end as before.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._num_within = 0
+        self._own = {name: getattr(os, name) for name in _ENDINGS}
+        self._raising = {name: self._raises(name) for name in _ENDINGS}
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._num_within += 1
+            if self._num_within == 1:
+                self._own = {name: getattr(os, name) for name in _ENDINGS}
+                vars(os).update(self._raising)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._num_within -= 1
+            if self._num_within == 0:
+                vars(os).update(self._own)
+
+    def after_fork(self) -> None:
+        """Restore them in the new process, whose other threads, and their locks, are gone."""
+        self._lock = threading.Lock()
+        if self._num_within > 0:
+            self._num_within = 0
+            vars(os).update(self._own)
+
+    def _raises(self, name: str) -> Callable[..., Any]:
+        def raises(*arguments: Any, **named: Any) -> Any:
+            # A module may keep it by `from os import _exit`, and call it later.
+            if self._num_within == 0:
+                return self._own[name](*arguments, **named)
+            raise SystemExit(f"os.{name} ends the process")
+
+        return raises
+
+
+_endings = _Endings()
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_endings.after_fork)
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
 

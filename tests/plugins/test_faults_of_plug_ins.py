@@ -122,6 +122,37 @@ def test_every_exception_of_a_plug_in_is_its_fault(own_module, command, fault):
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "os.abort()", "os.execlp('true', 'true')", "end(0)"]
+)
+def test_a_process_is_not_ended_in_silence(own_module, command, end):
+    """Such a call ended a run with code 0 and no output, as if it were done."""
+    text = FAULTS.replace("raise {fault}", "from os import _exit as end; {fault}")
+    path = own_module(text.format(fault=end, at="select"), "own")
+    before = os._exit, os.abort, os.execv, os.execve
+    ended = command("run", "small.yaml", "--no-train", "--plugin", "own:Selector", "--out", "out")
+
+    assert ended.code == 2
+    assert "select fails: SystemExit: os." in ended.err
+    assert f"({path}, line {_LINE})" in ended.err
+    assert (os._exit, os.abort, os.execv, os.execve) == before
+
+
+def test_processes_that_code_of_ones_own_begins_end_as_they_like():
+    with own_code("mine: f"):
+        end = os._exit
+        forked = os.fork()
+        if forked == 0:
+            end(7)
+        _, status = os.waitpid(forked, 0)
+        again = os.fork()
+        if again == 0:
+            os.execlp("sh", "sh", "-c", "exit 8")
+        _, replaced = os.waitpid(again, 0)
+
+    assert [os.waitstatus_to_exitcode(each) for each in (status, replaced)] == [7, 8]
+
+
 def test_ctrl_c_and_errors_of_fleetsim_pass():
     for passing in (KeyboardInterrupt, ScenarioError):
         with pytest.raises(passing), own_code("mine: f"):
