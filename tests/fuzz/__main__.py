@@ -1,4 +1,4 @@
-"""Fuzzer: thousands of damaged scenarios, studies, data sets, traces, profiles and run folders.
+"""Fuzzer: thousands of damaged scenarios, studies, data sets, traces, run folders and plug-ins.
 
     python -m tests.fuzz --cases 20000 --jobs 2
     python -m tests.fuzz --targets trace folder --cases 500 --seed 7
@@ -11,7 +11,10 @@ The exit code is 1 if there was a fault.
 - `documents`: damaged YAML documents, drawn from the bundled files and from the schema.
 - `damage`: damaged bytes of any file.
 - `sources`: small valid files of every format that fleetsim reads.
+- `case`: files, links and pipes of one case, with its commands.
 - `cases`: fuzzed inputs for each part of the program.
+- `plug_ins`: plug-ins of every kind that misbehave at one place.
+- `strange_folders`: run folders of strangers, planted, edited and sealed again.
 - `search`: loop that draws and runs cases, counts them and keeps those that break a rule.
 """
 

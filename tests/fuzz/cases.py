@@ -7,7 +7,6 @@ import copy
 import functools
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,8 @@ from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.bad_input.good import DEVICE, GOOD
-from tests.fuzz import damage, documents, sources
+from tests.fuzz import damage, documents, plug_ins, sources, strange_folders
+from tests.fuzz.case import Case
 from tests.studies.small_studies import STUDY, AtOnce, Silent
 
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
@@ -36,21 +36,6 @@ _COUNTS: Final = frozenset(
 )
 _SMALL: Final = 400
 """Limit of these counts in a scenario that is run."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Files, and the commands that run beside them in sequence."""
-
-    commands: tuple[tuple[str, ...], ...]
-    files: dict[str, bytes] = field(repr=False)
-
-    def write(self, folder: Path) -> None:
-        """Write the files; their names were chosen here, so that none leaves the folder."""
-        for name, content in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
 
 
 @functools.cache
@@ -380,5 +365,7 @@ TARGETS: Final = {
     "folder": (run_folders, 1),
     "study": (studies, 2),
     "study-home": (study_homes, 1),
+    "plug-in": (plug_ins.plug_ins, 2),
+    "strange-folder": (strange_folders.strange_folders, 2),
 }
 """Every part of the program that is fuzzed, and its share of the cases."""

@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ _COMMANDS_PER_CHILD: Final = 250
 """Number of commands per child, which bounds the memory that earlier commands left behind."""
 _ADDRESS_SPACE_BYTE: Final = 12 << 30
 """Limit of the child's address space, so that a case cannot take the machine's memory."""
-
+_ALONE_S: Final = 120.0
+"""Wall time after which a command in a process of its own is ended."""
 
 _READY: Final = b"ready\n"
 """First line of a child, when everything is imported."""
@@ -60,15 +62,23 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def run(self, words: list[str], folder: Path) -> Ending:
-        """Run `fleetsim WORDS` in a folder, beside which its output is kept."""
+    def run(self, words: list[str], folder: Path, *, is_alone: bool = False) -> Ending:
+        """Run `fleetsim WORDS` in a folder, beside which its output is kept.
+
+        With `is_alone` it has a process of its own, which code of the user's may end.
+        """
         if self._child is None or self._num_commands >= _COMMANDS_PER_CHILD:
             self._end()
             self._child = _begin()
             self._num_commands = 0
         self._num_commands += 1
         logs = [folder.with_name(f"{folder.name}.{name}") for name in ("stdout", "stderr")]
-        asked = {"words": words, "folder": str(folder), "logs": [str(log) for log in logs]}
+        asked = {
+            "words": words,
+            "folder": str(folder),
+            "logs": [str(log) for log in logs],
+            "is_alone": is_alone,
+        }
         told = _ask(self._child, asked, self._answer_s)
         out, err = (log.read_text("utf-8", "replace") if log.exists() else "" for log in logs)
         for log in logs:
@@ -183,6 +193,57 @@ def _ending() -> int:
     return 0
 
 
+def _measured(words: list[str]) -> dict[str, Any]:
+    """Carry out a command in this process."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before_byte, before_s = _resident_byte("VmRSS"), _processor_s()
+    exit_code = _perform(words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return {
+        "exit_code": exit_code,
+        "processor_s": _processor_s() - before_s,
+        "grown_byte": max(_resident_byte("VmHWM") - before_byte, 0),
+    }
+
+
+def _forked(words: list[str]) -> dict[str, Any]:
+    """Carry out a command in a process of its own; all that it began end with it."""
+    reads, writes = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.write(writes, str(_resident_byte("VmRSS")).encode())
+        os.close(writes)
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        exit_code = _perform(words)
+        with contextlib.suppress(AttributeError, ValueError):  # may be closed
+            sys.stdout.flush()
+        os._exit(exit_code)
+    before_byte = int(os.read(reads, 64))
+    os.close(reads)
+    os.close(writes)
+    until_s, status = time.monotonic() + _ALONE_S, -1
+    used = None
+    while used is None:
+        done, status, found = os.wait4(process, os.WNOHANG)
+        if done:
+            used = found
+        elif time.monotonic() > until_s:
+            os.killpg(process, signal.SIGKILL)
+            _, _, used = os.wait4(process, 0)
+            status = -1
+        else:
+            time.sleep(0.002)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+    return {
+        "exit_code": None if status == -1 else os.waitstatus_to_exitcode(status),
+        "processor_s": used.ru_utime + used.ru_stime,
+        "grown_byte": max(used.ru_maxrss * 1024 - before_byte, 0),
+    }
+
+
 def _serve() -> None:
     """Run the commands on stdin, one JSON object a line, and answer in the same form."""
     answers = os.fdopen(os.dup(1), "wb")
@@ -208,16 +269,7 @@ def _serve() -> None:
             file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(file, descriptor)
             os.close(file)
-        Path("/proc/self/clear_refs").write_text("5")
-        before_byte, before_s = _resident_byte("VmRSS"), _processor_s()
-        exit_code = _perform(asked["words"])
-        sys.stdout.flush()
-        sys.stderr.flush()
-        told = {
-            "exit_code": exit_code,
-            "processor_s": _processor_s() - before_s,
-            "grown_byte": max(_resident_byte("VmHWM") - before_byte, 0),
-        }
+        told = (_forked if asked["is_alone"] else _measured)(asked["words"])
         os.chdir("/")
         answers.write(json.dumps(told).encode() + b"\n")
         answers.flush()

@@ -14,7 +14,8 @@ from pathlib import Path
 import hypothesis
 from hypothesis import HealthCheck, Phase
 
-from tests.fuzz.cases import TARGETS, Case
+from tests.fuzz.case import Case
+from tests.fuzz.cases import TARGETS
 from tests.fuzz.sandbox import Sandbox
 from tests.fuzz.verdict import faults
 
@@ -57,7 +58,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
             case.write(folder)
             tally.num_cases += 1
             for words in case.commands:
-                ending = sandbox.run(list(words), folder)
+                ending = sandbox.run(list(words), folder, is_alone=case.own_file is not None)
                 tally.num_commands += 1
                 tally.num_refused += ending.exit_code == 2
                 tally.num_warned += ending.exit_code == 0 and "warning: " in ending.stderr
@@ -65,7 +66,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                     tally.most_s = max(tally.most_s, ending.processor_s)
                     tally.most_byte = max(tally.most_byte, ending.grown_byte)
                 draws = words[0] in ("report", "compare", "study")
-                found = faults(ending, draws_figures=draws)
+                found = [*faults(ending, case, draws_figures=draws), *case.touched(folder)]
                 for says in found:
                     tally.faults[f"{target}: {_without_numbers(says)}"] += 1
                 if found and keep is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 from hypothesis import given
 
-from tests.fuzz import documents
+from fleetsim.plugins import KINDS
+from tests.fuzz import documents, plug_ins
+from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
 from tests.fuzz.cases import TARGETS
 from tests.fuzz.sandbox import Ending
 from tests.fuzz.search import search
@@ -39,6 +42,35 @@ def containers(value):
 def test_a_drawn_document_shares_nothing_with_the_values_that_it_is_drawn_from(document):
     """Otherwise a later change in it would change them, and a seed would draw other cases."""
     assert not {*containers(document)} & {*containers(documents.JUNK)}
+
+
+def test_plug_ins_of_every_kind_misbehave_in_each_of_their_methods():
+    assert set(plug_ins.BODIES) == set(KINDS)
+    for name, kind in KINDS.items():
+        due = {*kind.methods()} - (set() if name == "aggregator" else kind.optional)
+        assert due <= set(re.findall(r"def (\w+)\(self", plug_ins.BODIES[name]))
+
+
+def test_a_case_has_links_and_pipes_and_tells_what_was_changed_behind_them(tmp_path):
+    files = {"a/precious": PRECIOUS, "out/x": Link("../a/precious"), "out/y": Pipe()}
+    case = Case((), files, untouched=("a/precious",))
+    case.write(tmp_path)
+
+    assert (tmp_path / "out/y").is_fifo()
+    assert case.touched(tmp_path) == []
+    (tmp_path / "out/x").write_text("other")
+    assert case.touched(tmp_path) == ["a/precious was changed"]
+
+
+def test_a_fault_of_ones_own_code_may_have_any_text():
+    own = Case((), {}, own_file="own.py", endings=frozenset({-9}))
+    told = "error: --plugin own:Part: f fails: OSError: Input should (/tmp/own.py, line 3)\n"
+
+    assert faults(Ending(2, "", told, 0.1, 0), own) == []
+    assert faults(Ending(2, "", told, 0.1, 0))
+    assert faults(Ending(-9, "", "", 0.1, 0), own) == []
+    assert faults(Ending(-9, "", "", 0.1, 0))
+    assert faults(Ending(1, "", "error: out: unexpected x; this is a bug of fleetsim\n", 0, 0), own)
 
 
 GOOD_LINE = "error: s.yaml:3: server.cohort = 0: must be a whole number >= 1\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tests.fuzz.case import Case
 from tests.fuzz.sandbox import Ending
 
 MOST_S: Final = 5.0
@@ -35,17 +36,24 @@ _WAY_OUT: Final = re.compile(
     r"did you mean|it is a key of"
 )
 """Pattern of the way out: a second clause after the fault, or the required value."""
+_PLAIN: Final = Case((), {})
 _MORE: Final = re.compile(r"error: \.\.\. and \d+ more$")
 
 
-def faults(ending: Ending, *, draws_figures: bool = False) -> list[str]:
-    """Describe the rules that the end of a command breaks; empty if there are none."""
+def faults(ending: Ending, case: Case = _PLAIN, *, draws_figures: bool = False) -> list[str]:
+    """Describe the rules that the end of a command breaks; empty if there are none.
+
+    Code of the user's own may end a command by a signal, and make a training diverge (code 1).
+    """
     if ending.exit_code is None:
         return ["hangs or dies: no answer"]
     found = []
-    if ending.exit_code not in (0, 2):
+    said = case.without_own(ending.stderr)
+    if ending.exit_code in case.endings:
+        return [f"foreign text {text!r}" for text in _matches(said)]
+    if ending.exit_code not in ((0, 2) if case.own_file is None else (0, 1, 2)):
         found.append(f"exit code {ending.exit_code}")
-    said = ending.stderr
+    found += ["called a bug of fleetsim"] * ("a bug of fleetsim" in said)
     found += [f"foreign text {text!r}" for text in _matches(said)]
     if ending.processor_s > (MOST_OF_PAGES_S if draws_figures else MOST_S):
         found.append(f"{ending.processor_s:.1f} s of processor time")

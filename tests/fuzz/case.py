@@ -1,0 +1,69 @@
+"""One fuzzed case: files, links and pipes in an empty folder, and the commands that read them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+PRECIOUS: Final = b"not to be overwritten\n"
+"""Content of files beside a run folder to which links in it lead."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Symbolic link, which may lead nowhere or in a circle."""
+
+    target: str
+
+
+class Pipe:
+    """Named pipe, of which nobody writes the other end."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files, and the commands that run beside them in sequence."""
+
+    commands: tuple[tuple[str, ...], ...]
+    files: dict[str, bytes | Link | Pipe] | dict[str, bytes] = field(repr=False)
+    untouched: tuple[str, ...] = ()
+    """Names of files with `PRECIOUS` that no command may change."""
+    own_file: str | None = None
+    """Module with code of the user's, whose exceptions messages name; each command then has a
+    process of its own, since such code may change or end it."""
+    endings: frozenset[int] = frozenset()
+    """Exit codes that this code causes beside 0, 1 and 2; below zero: signals."""
+
+    def write(self, folder: Path) -> None:
+        """Write the files; their names were chosen here, so that none leaves the folder."""
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            match content:
+                case bytes():
+                    path.write_bytes(content)
+                case Link(target):
+                    path.symlink_to(target)
+                case Pipe():
+                    os.mkfifo(path)
+
+    def touched(self, folder: Path) -> list[str]:
+        """Describe the files that a command should not have changed."""
+        kept = {name: folder / name for name in self.untouched}
+        return [
+            f"{name} was changed"
+            for name, path in kept.items()
+            if not path.is_file() or path.read_bytes() != PRECIOUS
+        ]
+
+    def without_own(self, said: str) -> str:
+        """Remove from messages what they tell of exceptions of the user's code."""
+        if self.own_file is None:
+            return said
+        place = re.escape(self.own_file)
+        return re.sub(
+            rf"(?<=: )\w+(?:: [^\n]*)? \(\S*{place}, line \d+\)", "a fault; mend it", said
+        )
