@@ -11,6 +11,7 @@
 - `failures`: failures of a whole run, read from its tables.
 - `saved_run`: a run folder for reading, with its measures.
 - `run_views`: figures of a run, attached from above.
+- `recorded_scenario`: the scenario of a saved run, whose keys have their types.
 - `saved_tables`: saved tables, compared with their digests.
 - `prices`: costs of a run in money and carbon.
 - `measures`: measures of a run, computed from its tables.

@@ -22,34 +22,13 @@ from fleetsim.record.measures import cost_to_target, ledger, selection_measures
 from fleetsim.record.measures import diagnostics as selector_diagnostics
 from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.measures.opinions import opinions
+from fleetsim.record.recorded_scenario import recorded
 from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
 from fleetsim.schema.overrides import scenario_hash
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-_SECTIONS = ("task", "fleet", "server", "stop")
-
-
-class _Recorded(dict[str, Any]):
-    """Keys of a scenario as recorded, which anyone may have edited."""
-
-    place: str
-
-    def __missing__(self, key: str) -> Any:
-        raise DataError(f"{self.place}: lacks the key {key}; restore the file, or {RUN_AGAIN}")
-
-
-def _recorded(data: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return plain data of which a missing key is an error of the file."""
-    found = _Recorded(
-        (key, _recorded(value, place) if isinstance(value, dict) else value)
-        for key, value in data.items()
-    )
-    found.place = place
-    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,20 +50,20 @@ class Run:
         """Resolved scenario as plain data.
 
         Raises:
-            DataError: scenario.yaml is missing, damaged, or not the one that was run.
+            DataError: scenario.yaml is missing, damaged, or not the one that was run; or a key that
+                readers use is of another type.
         """
         data = run_folder.read_scenario(self.folder)
-        if scenario_hash(data) != self.manifest.scenario_hash:
+        try:
+            is_that_of_the_run = scenario_hash(data) == self.manifest.scenario_hash
+        except ValueError:  # NaN or infinity, of which no scenario has any
+            is_that_of_the_run = False
+        if not is_that_of_the_run:
             raise DataError(
                 f"{self.folder / run_folder.SCENARIO}: was changed after the run began, its hash is"
                 f" not the scenario_hash in {MANIFEST}; restore the file, or {RUN_AGAIN}"
             )
-        for key in _SECTIONS:
-            if not isinstance(data.get(key, {}), dict):
-                raise DataError(
-                    f"{self.folder / run_folder.SCENARIO}: {key} holds no keys; {RUN_AGAIN}"
-                )
-        return _recorded(data, str(self.folder / run_folder.SCENARIO))
+        return recorded(data, str(self.folder / run_folder.SCENARIO), RUN_AGAIN)
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -122,16 +101,19 @@ class Run:
     def epsilon(self) -> float | None:
         """Differential privacy that the run has spent; None if it keeps none."""
         spent = self.rounds.get("epsilon")
-        return None if spent is None or spent.empty else float(spent.iloc[-1])
+        if spent is None or spent.empty:
+            return None
+        if not self.scenario["server"].get("privacy"):
+            raise DataError(
+                f"{self.folder / run_folder.SCENARIO}: server.privacy is not set, but the rounds"
+                f" have an epsilon; restore the file, or {RUN_AGAIN}"
+            )
+        return float(spent.iloc[-1])
 
     @property
     def num_clients(self) -> int:
         """Number of clients of the fleet, also without a clients table."""
-        size = self.scenario["fleet"]["size"]
-        if not isinstance(size, int) or size < 1:
-            place = self.folder / run_folder.SCENARIO
-            raise DataError(f"{place}: fleet.size is no number of clients; {RUN_AGAIN}")
-        return size
+        return int(self.scenario["fleet"]["size"])
 
     @property
     def virtual_s(self) -> float:

@@ -241,9 +241,7 @@ def plug_ins(draw: st.DrawFn) -> Case:
         {
             "own.py": f"{head}{body}gives('import', None)\n".encode(),
             "s.yaml": _SCENARIO.encode(),
-            "st.yaml": yaml.safe_dump(
-                _STUDY | {"arms": {"plain": {}, "own": _study_arm(kind)}}
-            ).encode(),
+            "st.yaml": yaml.safe_dump(_STUDY | {"arms": {"plain": {}} | _study_arm(kind)}).encode(),
         },
         own_file="own.py",
         endings=_FATAL.get(act, frozenset()),
@@ -251,6 +249,6 @@ def plug_ins(draw: st.DrawFn) -> Case:
 
 
 def _study_arm(kind: str) -> dict[str, Any]:
-    """Return the overrides of an arm that uses the plug-in."""
+    """Return the arm that uses the plug-in, if a scenario can name it."""
     place = KINDS[kind].key_path
-    return {} if place is None else {".".join((*place, "kind")): _PLUGIN}
+    return {} if place is None else {"own": {".".join((*place, "kind")): _PLUGIN}}

@@ -28,7 +28,8 @@ _FOREIGN: Final = (
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 """Text of the user, which may look like a library's text."""
 _PLACE: Final = re.compile(
-    r"^(?:error|warning): (?:not enough memory|fleetsim\b|--[a-z-]+|[^:;]{1,400}:[0-9 ]|"
+    r"^(?:error|warning): (?:not enough memory|[0-9]+ of [0-9]+ runs failed|fleetsim\b|--[a-z-]+|"
+    r"[^:;]{1,400}:[0-9 ]|"
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
 )
 _WAY_OUT: Final = re.compile(
