@@ -33,7 +33,7 @@ _PLACE: Final = re.compile(
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
 )
 _WAY_OUT: Final = re.compile(
-    r"; [a-z`'{]|: write |must (?:be|have|hold|match|not|sum|name)|missing|"
+    r"; [a-z`'{]|: write |must (?:be|have|hold|match|not|return|sum|name)|missing|, not an? |"
     r"did you mean|it is a key of"
 )
 """Pattern of the way out: a second clause after the fault, or the required value."""
