@@ -121,9 +121,6 @@ def test_a_model_of_fleetsim_has_the_cost_of_its_layers(tmp_path):
     assert compute.layer_s == pytest.approx(2 * 0.00187, rel=1e-6)
 
 
-# --- power ---------------------------------------------------------------------------------------
-
-
 def monsoon(path: Path) -> Path:
     """Ten seconds at 2 W and ten at 7 W, as Monsoon's program exports them."""
     rows = [f"{t / 10},{(2000 if t < 100 else 7000) + 100 * (t % 2)}" for t in range(200)]
@@ -302,9 +299,6 @@ def test_energy_that_falls_is_refused(tmp_path):
         read_rails(tmp_path / "r.csv", [])
 
 
-# --- the command ---------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_command_writes_a_device_that_a_scenario_runs_with(tmp_path):
     write_runs(tmp_path / "runs.csv", FOUR, list(map(seconds, FOUR)))
@@ -321,8 +315,7 @@ def test_the_command_writes_a_device_that_a_scenario_runs_with(tmp_path):
     words += ["--runs", str(tmp_path / "runs.csv"), "--power", str(tmp_path / "log.csv")]
     done = CliRunner().invoke(app, [*words, "--idle", "0:10", "--train", "10:20"])
     scenario = fleetsim.load(
-        "quickstart",
-        {"fleet.devices": {str(tmp_path / "my.yaml"): 1.0}, "stop": {"rounds": 1}},
+        "quickstart", {"fleet.devices": {str(tmp_path / "my.yaml"): 1.0}, "stop": {"rounds": 1}}
     )
     run = fleetsim.run(scenario, out=tmp_path / "run", train=False)
 

@@ -84,9 +84,7 @@ def test_the_published_aggregators_are_there() -> None:
 
 
 @every_mode
-def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(
-    settings: AggregatorSettings,
-) -> None:
+def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(settings):
     """Read-only arrays would raise if they were written to."""
     base, reports = initial(), cohort(1)
     model = settings.build().aggregate(base, reports)
@@ -117,9 +115,7 @@ def test_the_same_rounds_give_the_same_bytes(settings: AggregatorSettings) -> No
 
 @every_mode
 @pytest.mark.parametrize("num_before", [0, 1, 3])
-def test_a_restored_aggregator_goes_on_as_if_nothing_had_happened(
-    settings: AggregatorSettings, num_before: int
-) -> None:
+def test_a_restored_aggregator_goes_on_as_if_nothing_had_happened(settings, num_before):
     numbers = list(range(1, 6))
     whole = rounds(settings.build(), initial(), numbers)
     stopped = settings.build()
@@ -164,9 +160,7 @@ def test_nothing_delivered_is_refused(settings: AggregatorSettings) -> None:
 
 @every_mode
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
-def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(
-    settings: AggregatorSettings, broken: float
-) -> None:
+def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(settings, broken):
     bad = np.full(SIZE, broken, dtype=np.float32)
     aggregator = settings.build()
 

@@ -88,10 +88,6 @@ every_class = pytest.mark.parametrize("settings", one_mode_per_class())
 """For laws that follow from how a class keeps its data and draws; its settings change neither."""
 every_loss_blind_class = pytest.mark.parametrize("settings", one_mode_per_class(is_loss_blind=True))
 
-
-# --- a tiny server that keeps its side of the contract --------------------------------------------
-
-
 EVEN = np.arange(0, SIZE, 2)
 
 
@@ -316,9 +312,6 @@ def through_npz(state: State) -> State:
         return {name: arrays[name] for name in arrays.files}
 
 
-# --- the contract ---------------------------------------------------------------------------------
-
-
 @every_mode
 def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_says_so(settings):
     """For longer than a slot of 15 rounds: with all clients there, and with absences and failures.
@@ -448,9 +441,6 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected
-
-
-# --- what they may know, and how they are listed --------------------------------------------------
 
 
 def test_the_views_hold_what_a_server_can_know_and_nothing_else():

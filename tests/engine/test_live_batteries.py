@@ -153,11 +153,7 @@ def test_what_went_into_batteries_came_out_or_is_in_them(tmp_path, states, initi
     tiny.battery["health_fraction"] = [health, 1.0]
     tiny.size, tiny.seed = 6, seed
     tiny.samples = [200, 400, 800, 1600, 300, 600]
-    tiny.server = {
-        "cohort": 4,
-        "deadline_s": 90.0,
-        "eligibility": {"min_battery_fraction": 0.11},
-    }
+    tiny.server = {"cohort": 4, "deadline_s": 90.0, "eligibility": {"min_battery_fraction": 0.11}}
     tiny.stop = {"rounds": 10, "time_s": 3000.0}
     tiny.run()
     columns = tiny.server_ran.clients()

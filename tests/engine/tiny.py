@@ -194,11 +194,7 @@ class Tiny:
         (home / "states.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
         users = ["user,span_s", *(f"{user},{span_s}" for user in texts), ""]
         (home / "users.csv").write_text("\n".join(users), encoding="utf-8")
-        self.usage = {
-            "trace": str(home),
-            "shift": "none",
-            "kinds": ["phone", "board", "vm"],
-        }
+        self.usage = {"trace": str(home), "shift": "none", "kinds": ["phone", "board", "vm"]}
 
     def varied(self) -> None:
         """Give the run eight phones and boards of different speed, whose owners come and go."""

@@ -9,8 +9,6 @@ from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import beyond_tail
 from tests.fleet.made_batteries import phase
 
-# --- timeline -----------------------------------------------------------------------------------
-
 
 def test_energy_is_watts_times_seconds_up_to_any_moment():
     timeline = phase(10.0, (2.0, 3.0), (4.0, 0.5))  # 10..12 s at 3 W, 12..16 s at 0.5 W
@@ -26,9 +24,6 @@ def test_an_empty_phase_costs_nothing():
 
     assert empty.energy_until(100.0) == 0.0
     assert empty.end_s == 5.0
-
-
-# --- tails --------------------------------------------------------------------------------------
 
 
 def test_a_transfer_inside_a_paid_tail_pays_only_what_it_draws_above_it():

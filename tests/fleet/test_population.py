@@ -58,10 +58,7 @@ def test_no_client_moves_when_the_fleet_grows():
 
 @pytest.mark.parametrize(
     "channel",
-    [
-        {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6},
-        {"kind": "normalised"},
-    ],
+    [{"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6}, {"kind": "normalised"}],
 )
 def test_a_world_without_distances_has_no_places(channel):
     assert fleet_of(4, channel=channel).position_m is None

@@ -160,9 +160,7 @@ conditions = st.tuples(st.floats(0.0, 1800.0), st.floats(0.0, 17_000.0), st.floa
 
 @settings(max_examples=60)
 @given(conditions, st.floats(0.0, 1e8), st.floats(0.05, 1.0), st.floats(0.0, 1.0))
-def test_progress_and_joules_never_exceed_the_unhindered_ones(
-    condition: tuple[float, ...], start_s: float, clock: float, share: float
-) -> None:
+def test_progress_and_joules_never_exceed_the_unhindered_ones(condition, start_s, clock, share):
     begin, starts_s = np.tile(condition, (MIXED.size, 1)), np.full(MIXED.size, start_s)
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
     rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, 10**9)
@@ -180,9 +178,7 @@ def test_progress_and_joules_never_exceed_the_unhindered_ones(
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(conditions, st.floats(0.05, 1.0), st.floats(0.0, 1.0))
-def test_a_computation_cut_anywhere_goes_on_as_if_it_had_not_been(
-    condition: tuple[float, ...], clock: float, share: float
-) -> None:
+def test_a_computation_cut_anywhere_goes_on_as_if_it_had_not_been(condition, clock, share):
     begin, starts_s = np.tile(condition, (MIXED.size, 1)), np.zeros(MIXED.size)
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
     rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, 10**9)

@@ -14,11 +14,7 @@ from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channels import (
-    CalibratedSettings,
-    FadingSettings,
-    NormalisedSettings,
-)
+from fleetsim.fleet.network.channels import CalibratedSettings, FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.units import ratio_to_db
 from tests.theory.intervals import Z, assert_distributed, assert_mean, assert_share
@@ -47,9 +43,6 @@ def rates_of(channel: Channel) -> FloatArray:
 def snr_of(channel: Channel) -> FloatArray:
     assert channel.cell is not None
     return channel.cell.snr
-
-
-# --- the same for all clients -------------------------------------------------------------------
 
 
 def test_normalised_all_clients_have_20_db_both_ways() -> None:
@@ -84,9 +77,6 @@ def test_the_ergodic_rate_at_20_db_in_1_mhz() -> None:
     assert_mean(rates, mean=mean, variance=float(square) - mean**2)
 
 
-# --- a link budget -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("distance_m", "printed"), [(500.0, 1.88e-2), (707.0, 6.75e-2), (1e3, 0.227)]
 )
@@ -106,9 +96,6 @@ def test_sampled_outage_of_20_dbm_in_1_mhz(distance_m: float, printed: float) ->
     assert_share(rates_of(channel) == 0.0, outage, within=0.05)
 
 
-# --- calibrated at a distance --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("distance_m", "snr_db"),
@@ -118,9 +105,6 @@ def test_calibrated_to_20_db_at_500_m(distance_m: float, snr_db: float, way: Dir
     channel = channel_of(CalibratedSettings(min_distance_m=distance_m, cell_radius_m=distance_m))
 
     assert ratio_to_db(channel.mean_snr(0, way)) == pytest.approx(snr_db, abs=0.006)
-
-
-# --- shadowing -----------------------------------------------------------------------------------
 
 
 def test_shadowing_is_normal_in_db_with_the_standard_deviation_asked_for() -> None:
@@ -135,9 +119,7 @@ def test_shadowing_is_normal_in_db_with_the_standard_deviation_asked_for() -> No
 
 
 @pytest.mark.parametrize("kind", [FadingSettings, CalibratedSettings])
-def test_a_shadow_is_the_same_both_ways(
-    kind: type[FadingSettings] | type[CalibratedSettings],
-) -> None:
+def test_a_shadow_is_the_same_both_ways(kind):
     clear = snr_of(channel_of(kind(), size=200))
     shadowed = snr_of(channel_of(kind(shadowing_sd_db=8.0), size=200))
     down, up = shadowed / clear

@@ -136,11 +136,7 @@ def test_clients_stand_uniformly_over_the_ring() -> None:
     ],
 )
 def test_link_budget_of_20_dbm_in_1_mhz(
-    distance_m: float,
-    path_loss_db: float,
-    snr_db: float,
-    shannon_mbit_per_s: float,
-    outage: float,
+    distance_m: float, path_loss_db: float, snr_db: float, shannon_mbit_per_s: float, outage: float
 ) -> None:
     channel = channel_at(distance_m, fading="none")
     (loss,) = FadingSettings().path_loss(np.array([distance_m]))

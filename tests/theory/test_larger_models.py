@@ -76,13 +76,7 @@ def assert_never_less(
     widths=st.tuples(st.integers(1, 1600), st.integers(1, 1600)),
     wider=st.tuples(st.integers(0, 300), st.integers(0, 300)),
 )
-def test_a_wider_dense_network_never_takes_less(
-    device: DeviceProfile,
-    work: Work,
-    inputs: int,
-    widths: tuple[int, int],
-    wider: tuple[int, int],
-) -> None:
+def test_a_wider_dense_network_never_takes_less(device, work, inputs, widths, wider):
     larger = (widths[0] + wider[0], widths[1] + wider[1])
 
     assert_never_less(device, work, dense(inputs, *widths), dense(inputs, *larger))
@@ -96,13 +90,7 @@ def test_a_wider_dense_network_never_takes_less(
     widths=st.tuples(st.integers(1, 24), st.integers(1, 24)),
     more=st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 8)),
 )
-def test_a_larger_convolutional_network_never_takes_less(
-    device: DeviceProfile,
-    work: Work,
-    side: int,
-    widths: tuple[int, int],
-    more: tuple[int, int, int],
-) -> None:
+def test_a_larger_convolutional_network_never_takes_less(device, work, side, widths, more):
     larger = (side + more[0], widths[0] + more[1], widths[1] + more[2])
 
     assert_never_less(device, work, convolutional(side, *widths), convolutional(*larger))
@@ -118,9 +106,7 @@ COSTS = st.builds(
 
 
 @given(device=any_device, work=any_work, cost=COSTS, factor=st.floats(1.0, 100.0))
-def test_more_flop_alone_never_take_less(
-    device: DeviceProfile, work: Work, cost: ModelCost, factor: float
-) -> None:
+def test_more_flop_alone_never_take_less(device, work, cost, factor):
     flop = {kind: factor * count for kind, count in cost.forward_flop.items()}
     larger = ModelCost(flop, cost.num_parameters, 4, num_layers=cost.num_layers)
 
@@ -129,9 +115,7 @@ def test_more_flop_alone_never_take_less(
 
 @pytest.mark.slow
 @given(device=any_device, work=any_work, cost=COSTS)
-def test_a_thousandth_more_flop_and_parameters_take_less_than_a_hundredth_more(
-    device: DeviceProfile, work: Work, cost: ModelCost
-) -> None:
+def test_a_thousandth_more_flop_and_parameters_take_less_than_a_hundredth_more(device, work, cost):
     flop = {kind: 1.001 * count for kind, count in cost.forward_flop.items()}
     larger = ModelCost(flop, round(1.001 * cost.num_parameters), 4, num_layers=cost.num_layers)
     (before_s, before_j), (after_s, after_j) = (

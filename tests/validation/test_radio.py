@@ -53,9 +53,7 @@ def test_points_of_power_by_rate_are_means_of_the_raw_seconds_and_radio_files_th
         assert np.polyfit(rates, powers_w, 1)[0] < slope
 
 
-def test_latencies_and_single_connections_are_medians_of_the_raw_tests(
-    real_trace: Callable[[str], Path],
-) -> None:
+def test_latencies_and_single_connections_are_medians_of_the_raw_tests(real_trace):
     kinds = {"4G-LTE": "lte", "5G-NSA-Low-Band": "nr-low", "5G-NSA-mmWave": "nr-mmwave"}
     latency, single = defaultdict(list), []
     for row in rows_of(real_trace("radio-power-5g") / "speedtest.csv.gz"):
@@ -93,9 +91,7 @@ def test_pings_in_ireland_are_the_round_trip_of_3g(real_trace: Callable[[str], P
     assert load_radio("3g").rtt_s == pytest.approx(np.median(pings) / 1e3)
 
 
-def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(
-    real_trace: Callable[[str], Path],
-) -> None:
+def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(real_trace):
     home = real_trace("net-5g-irish")
     apps = {row["trace"]: row["app"] for row in rows_of(home / "traces.csv.gz")}
     rates = defaultdict(list)

@@ -37,9 +37,7 @@ def test_a_queue_of_its_own_seed_is_another_and_sizes_have_a_mean_of_one_second(
 
 
 @pytest.mark.parametrize("law", channel.LAWS, ids=lambda law: law.title)
-def test_the_densities_integrate_to_one_and_their_distribution_functions_agree(
-    law: channel.Law,
-) -> None:
+def test_the_densities_integrate_to_one_and_their_distribution_functions_agree(law):
     assert law.mean_of(lambda gain: 1.0) == pytest.approx(1.0, rel=1e-9)
     assert law.mean_of(lambda gain: (gain - 1.0) ** 2) == pytest.approx(law.variance, rel=1e-8)
     for gain in (0.1, 0.7, 2.5):

@@ -29,7 +29,7 @@ from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
-from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer, Tiny, goes_on
+from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer, goes_on
 
 
 class Particular(FirstCome):
@@ -229,9 +229,7 @@ def steps_or_epochs(round_: int, place: IntArray) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("asked", [epochs_and_clocks, shares, steps_or_epochs])
-def test_flights_with_particular_work_are_repeated(
-    tiny: Tiny, asked: Callable[[int, IntArray], dict[str, Any]]
-) -> None:
+def test_flights_with_particular_work_are_repeated(tiny, asked):
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {NANO_FILE: 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]

@@ -167,10 +167,7 @@ def test_nobody_goes_on_from_a_probe_of_another_round_or_model(halving, selector
 def test_who_is_taken_away_hands_in_the_probes_epoch_with_the_whole_steps_that_followed(halving):
     """Epochs of two steps of 30.3 s: the probe ends at 61.6 s, 107 s is one and a half further."""
     halving.trace("0,1,0,1,0 107,0,0,1,0 117,1,0,1,0", span_s=10_000)
-    halving.server = {
-        "cohort": 2,
-        "interruption": {"kind": "partial", "weight": "processed"},
-    }
+    halving.server = {"cohort": 2, "interruption": {"kind": "partial", "weight": "processed"}}
     halving.run()
     reports = halving.selector.outcomes[0].reports
 
@@ -179,8 +176,6 @@ def test_who_is_taken_away_hands_in_the_probes_epoch_with_the_whole_steps_that_f
     assert [report.weight_fraction for report in reports] == [3 / 8] * 2
     assert halving.trainer.steps[4:] == [3, 3]
 
-
-# --- with real training ---------------------------------------------------------------------------
 
 SETTINGS = LocalSettings(
     epochs=EPOCHS,

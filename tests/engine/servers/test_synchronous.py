@@ -33,15 +33,7 @@ from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.errors import SimulationError
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from tests.engine.tiny import (
-    CONSTANT,
-    COST,
-    FirstCome,
-    KnownTrainer,
-    RateTrainer,
-    Tiny,
-    goes_on,
-)
+from tests.engine.tiny import CONSTANT, COST, FirstCome, KnownTrainer, RateTrainer, Tiny, goes_on
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 TASK_S = COMPUTE_S + 2.0

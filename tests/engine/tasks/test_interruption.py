@@ -80,9 +80,6 @@ def energies(row: TaskRow) -> tuple[float, ...]:
     return (row.energy_compute_j, row.energy_receive_j, row.energy_transmit_j, row.energy_idle_j)
 
 
-# --- pause ----------------------------------------------------------------------------------------
-
-
 def test_a_paused_computation_goes_on_from_where_it_was(tiny):
     tiny.trace("0,1,0,1,0 21,0,0,1,0 50,1,0,1,0", span_s=1000)
     row = one_task(tiny, PAUSE)
@@ -338,8 +335,6 @@ def test_a_probe_is_paused_too(tiny):
     assert row.completed_fraction is None
 
 
-# --- against a walk second by second --------------------------------------------------------------
-
 stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
 
 
@@ -401,9 +396,6 @@ def test_pauses_are_those_of_a_walk_second_by_second(
     assert done.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
     moved = (done.downloaded_bit, done.uploaded_bit)
     assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
-
-
-# --- partial --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("weight", "weighs"), [("samples", 1.0), ("processed", 0.5)])
@@ -514,9 +506,6 @@ def test_a_deadline_may_come_while_a_part_waits(tiny):
     assert (row.outcome, row.finished_at_s, row.paused_s) == (Outcome.LATE, 50.0, 9.0)
     assert (row.upload_s, row.energy_transmit_j, row.completed_fraction) == (0.0, 0.0, None)
     assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
-
-
-# --- all policies ---------------------------------------------------------------------------------
 
 
 @cache

@@ -84,9 +84,7 @@ def test_an_unmetered_cellular_radio_goes_through_the_cell(tiny: Tiny) -> None:
         (20.0, LTE_UP_W - LTE_TAIL_W),
     ],
 )
-def test_a_transfer_takes_the_network_of_the_moment_it_starts(
-    tiny: Tiny, begins_s: float, transmit_j: float
-) -> None:
+def test_a_transfer_takes_the_network_of_the_moment_it_starts(tiny, begins_s, transmit_j):
     tiny.trace("0,1,0,1,0 10,1,0,0,0", 100)
     row = done(phones(tiny, CONSTANT, wifi=WIFI), begins_s)
 
@@ -95,9 +93,7 @@ def test_a_transfer_takes_the_network_of_the_moment_it_starts(
 
 
 @pytest.mark.parametrize("people", ["none", "synthetic", "intervals"])
-def test_clients_may_be_split_over_the_networks_whatever_their_usage(
-    tiny: Tiny, people: str
-) -> None:
+def test_clients_may_be_split_over_the_networks_whatever_their_usage(tiny, people):
     if people == "synthetic":
         tiny.usage = PEOPLE
     elif people == "intervals":
@@ -160,14 +156,9 @@ def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
     assert loud.power[Direction.DOWN].busy_w[lte] == 0.369
 
 
-# --- transport ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("kind", ["cellular", "wifi"])
-def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(
-    tiny: Tiny, shared: bool, kind: str
-) -> None:
+def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(tiny, shared, kind):
     if shared:
         tiny.shared_links = {"server_in_bit_per_s": 1e15, "cell_up_bit_per_s": 1e15}
     row = done(phones(tiny, CONSTANT, network={"kind": kind}, wifi=WIFI, transport={"kind": "tcp"}))
@@ -210,9 +201,7 @@ def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float) -> float:
 
 @pytest.mark.parametrize("severity", [0.0, 0.7])
 @pytest.mark.parametrize("shared", [False, True])
-def test_slow_start_over_fading_blocks_equals_a_walk(
-    tiny: Tiny, shared: bool, severity: float
-) -> None:
+def test_slow_start_over_fading_blocks_equals_a_walk(tiny, shared, severity):
     channel = {"kind": "fading", "block_s": 0.1, "max_bit_per_s_per_hz": None}
     tiny.size = 12
     if shared:

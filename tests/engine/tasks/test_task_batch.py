@@ -88,9 +88,6 @@ def test_a_client_is_never_in_two_tasks(tiny):
         laid_out(world, [task(3, 2), task(4, 0)])
 
 
-# --- no further than to where tasks are cut off ---------------------------------------------------
-
-
 class Counted:
     """Usage that counts the calls for the owners' load."""
 

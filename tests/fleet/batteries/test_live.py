@@ -30,9 +30,6 @@ def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
     return fleet.batteries.initial(np.array(level_j))
 
 
-# --- by hand ------------------------------------------------------------------------------------
-
-
 def test_an_idle_phone_runs_empty_in_its_joules_over_its_owners_watts(tmp_path):
     battery = {"capacity_wh": 1.0, "everyday": OWNER}
     fleet = phones_with_records(tmp_path, ["0,0,0 1000,0,0.25"], 100_000, battery)
@@ -113,11 +110,7 @@ def test_a_charger_feeds_the_owner_first_and_then_the_battery(tmp_path):
 
 
 def test_an_empty_phone_is_off_until_it_holds_the_restart_level(tmp_path):
-    battery = {
-        "capacity_wh": 1.0,
-        "charge_w": 10.0,
-        "everyday": OWNER | {"restart_fraction": 0.05},
-    }
+    battery = {"capacity_wh": 1.0, "charge_w": 10.0, "everyday": OWNER | {"restart_fraction": 0.05}}
     fleet = phones_with_records(tmp_path, ["0,0,0 1000,1,0 1017,0,0 2000,1,0"], 100_000, battery)
 
     def at(t_s: float) -> tuple[Any, bool]:
@@ -163,9 +156,6 @@ def test_devices_on_the_mains_have_no_battery(tmp_path):
 
     assert np.isnan(fleet.initial_j).all()
     assert math.isnan(level_after(fleet, math.nan, 1000.0))
-
-
-# --- against a slow reference -------------------------------------------------------------------
 
 
 @st.composite
@@ -350,9 +340,6 @@ def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, se
         put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]
         used_j = task_j + after.flows_j[client, Flow.OWNER] + after.flows_j[client, Flow.LOSS]
         assert put_in_j == pytest.approx(used_j + got_j, abs=1e-6)
-
-
-# --- questions have no memory -------------------------------------------------------------------
 
 
 def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):

@@ -33,9 +33,6 @@ def fleet(size: int = 50, **settings: object) -> Fleet:
     return build_fleet(FleetSettings.model_validate(data), seed=1, num_samples=samples)
 
 
-# --- the spread of units -------------------------------------------------------------------------
-
-
 def test_without_a_spread_every_unit_is_as_fast_as_its_model() -> None:
     assert (assigned({"pixel-6": 0.5, "t2.small": 0.5}).unit_speed == 1.0).all()
 
@@ -92,9 +89,6 @@ def test_a_client_reports_the_rate_of_its_own_unit() -> None:
     reported = [asked.flop_per_s for asked in resources]
 
     assert reported == pytest.approx((42.9e9 * spread.unit_speed).tolist())
-
-
-# --- the market ----------------------------------------------------------------------------------
 
 
 def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() -> None:

@@ -108,9 +108,7 @@ def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
     batch_size=st.integers(1, 20),
     share=st.floats(0.0, 1.0),
 )
-def test_steps_are_laid_out_batch_by_batch(
-    steps: int, num_samples: int, batch_size: int, share: float
-) -> None:
+def test_steps_are_laid_out_batch_by_batch(steps, num_samples, batch_size, share):
     work, sizes = Work(WorkKind.TRAIN, steps=steps), batches(steps, num_samples, batch_size)
     ends_s = np.cumsum([4.0 + 0.6 * size for size in sizes])
     [done] = steps_done(
@@ -220,9 +218,6 @@ def test_training_on_part_of_the_samples_is_refused() -> None:
         seconds(Work(WorkKind.TRAIN, epochs=1, num_samples=3))
 
 
-# --- under load ----------------------------------------------------------------------------------
-
-
 def test_load_slows_the_work_and_thins_its_power() -> None:
     # 10 s at full speed, 20 s at half speed, the last 5 s of work at a quarter of the speed
     timeline = compute_timeline(100.0, 25.0, 4.0, [(110.0, 0.0), (130.0, 0.5), (math.inf, 0.75)])
@@ -278,9 +273,7 @@ def test_work_below_the_resolution_of_the_clock_takes_one_tick() -> None:
         ([(-1.0, 0.0)], "must advance time, got -1.0 s after 0.0 s"),
     ],
 )
-def test_load_steps_that_make_no_sense_are_refused(
-    steps: list[tuple[float, float]], says: str
-) -> None:
+def test_load_steps_that_make_no_sense_are_refused(steps, says):
     with pytest.raises(ValueError, match=says):
         compute_timeline(0.0, 10.0, 1.0, steps)
 
@@ -322,9 +315,7 @@ def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
 
 @pytest.mark.slow
 @given(st.floats(1e-3, 1e5), load_steps, st.floats(0.0, 1.0))
-def test_less_load_never_ends_later(
-    work_s: float, steps: list[tuple[float, float]], share: float
-) -> None:
+def test_less_load_never_ends_later(work_s, steps, share):
     lighter = [(width, load * share) for width, load in steps]
 
     heavy = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, steps))
@@ -334,9 +325,7 @@ def test_less_load_never_ends_later(
 
 
 @given(st.integers(1, 5), st.integers(0, 300), st.integers(1, 64))
-def test_training_time_equals_the_sum_over_its_batches(
-    epochs: int, num_samples: int, batch_size: int
-) -> None:
+def test_training_time_equals_the_sum_over_its_batches(epochs, num_samples, batch_size):
     work = Work(WorkKind.TRAIN, epochs=epochs)
     total_s = 0.0
     for _ in range(epochs):
@@ -345,9 +334,6 @@ def test_training_time_equals_the_sum_over_its_batches(
             total_s += 2.0 + 0.25 * 8 + in_batch * 3 * (100 / 1000 + 50 / 500)
 
     assert seconds(work, num_samples, batch_size) == pytest.approx(total_s)
-
-
-# --- laying out no further than anybody looks ----------------------------------------------------
 
 
 class Alternating:
@@ -376,13 +362,8 @@ def test_a_computation_is_asked_for_no_load_after_it_is_cut_off() -> None:
 
 # An example takes 4 ms: the load changes every second.
 @settings(max_examples=40)
-@given(
-    work_s=st.lists(st.floats(0.0, 60.0), min_size=1, max_size=5),
-    limit_s=st.floats(0.0, 120.0),
-)
-def test_what_ends_before_the_limit_is_laid_out_as_without_one(
-    work_s: list[float], limit_s: float
-) -> None:
+@given(work_s=st.lists(st.floats(0.0, 60.0), min_size=1, max_size=5), limit_s=st.floats(0.0, 120.0))
+def test_what_ends_before_the_limit_is_laid_out_as_without_one(work_s, limit_s):
     size = len(work_s)
     whole, cut = (
         lay_out_computations(

@@ -129,6 +129,6 @@ def test_the_list_says_speed_power_memory_battery_and_how_much_is_inferred() -> 
 
     # 4614 mAh at 3.85 V are 17.8 Wh; rates, phi, overheads, the peak, training watts, volts
     assert shown["pixel-6"] == [
-        *["pixel-6", "phone", "cpu", "42.9", "4.43", "0.15", "8", "17.8", "11 of 16"],
+        *["pixel-6", "phone", "cpu", "42.9", "4.43", "0.15", "8", "17.8", "11 of 16"]
     ]
     assert shown["jetson-tx2-max-q"][3:8] == ["116.5", "4.28", "2.00", "8", "mains"]

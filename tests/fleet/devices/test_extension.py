@@ -37,9 +37,7 @@ def test_what_a_variant_says_stands_and_the_rest_is_the_other_files(base: Path) 
     assert (mine.compute, mine.wifi, mine.battery_j) == (its.compute, its.wifi, its.battery_j)
 
 
-def test_a_figure_is_replaced_whole_so_that_no_value_stands_beside_anothers_source(
-    base: Path,
-) -> None:
+def test_a_figure_is_replaced_whole_so_that_no_value_stands_beside_anothers_source(base):
     with pytest.raises(DataError, match=r"mine\.yaml:\d+: power\.idle_awake_w\.source: "):
         extended(base, power={"idle_awake_w": {"value": 0.5}})
 
@@ -81,17 +79,12 @@ def test_extending_goes_one_level_deep(base: Path) -> None:
         (7, "must be the name of a bundled device or the path of a file"),
     ],
 )
-def test_a_device_that_is_not_there_cannot_be_extended(
-    tmp_path: Path, name: Any, says: str
-) -> None:
+def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, says):
     path = tmp_path / "mine.yaml"
     path.write_text(strict_yaml.dump({"extends": name}))
 
     with pytest.raises(DataError, match=rf"mine\.yaml:1: extends = .*{re.escape(says)}"):
         load_device(str(path))
-
-
-# --- the bundled variants ------------------------------------------------------------------------
 
 
 # Clocks in GHz over those of the extended file, from NVIDIA's tables of power modes.

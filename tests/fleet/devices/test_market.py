@@ -3,8 +3,6 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,9 +53,7 @@ def test_the_nearest_rate_equals_a_search_over_all() -> None:
     assert set(found.tolist()) == set(range(len(among)))
 
 
-def test_the_market_is_distributed_as_the_table_of_phones(
-    real_trace: Callable[[str], Path],
-) -> None:
+def test_the_market_is_distributed_as_the_table_of_phones(real_trace):
     path = real_trace("device-latency") / "training_latency.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = np.array([float(row["resnet_ms"]) for row in csv.DictReader(file)])

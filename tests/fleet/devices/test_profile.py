@@ -79,13 +79,8 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-# --- the bundle ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", device_names())
-def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kind(
-    name: str,
-) -> None:
+def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kind(name):
     device = load_device(name)
 
     assert device.name == name
@@ -174,9 +169,7 @@ def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None
 
 
 @pytest.mark.parametrize(("name", "bits", "code_rate"), [("lte", 6, 948), ("nr-low", 8, 948)])
-def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(
-    name: str, bits: int, code_rate: int
-) -> None:
+def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(name, bits, code_rate):
     assert load_radio(name).max_bit_per_s_per_hz == pytest.approx(bits * code_rate / 1024, abs=5e-5)
 
 
@@ -192,9 +185,6 @@ def test_inferred_figures_are_known_by_their_keys() -> None:
 
     assert "compute.phi.gemm" in nano.inferred
     assert "power.idle_awake_w" not in nano.inferred
-
-
-# --- files of one's own --------------------------------------------------------------------------
 
 
 def test_figures_become_si(write: Write) -> None:
@@ -226,9 +216,7 @@ def test_a_radio_file_without_the_newer_keys_is_cellular_without_limits(write: W
     assert radio.max_bit_per_s_per_hz == radio.max_up_bit_per_s == math.inf
 
 
-def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate(
-    write: Write,
-) -> None:
+def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate(write):
     plain = {"title": "Plain", "power_from": "device", "tail_w": figure(0.1), "tail_s": figure(1)}
     radio = wifi_radio(load_device("pixel-6"), write(plain))
 
@@ -237,11 +225,7 @@ def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate
 
 
 def test_limits_and_amplifier_become_si(write: Write) -> None:
-    amplifier = {
-        "max_dbm": figure(26),
-        "efficiency": figure(0.25),
-        "full_mbit_per_s": figure(50),
-    }
+    amplifier = {"max_dbm": figure(26), "efficiency": figure(0.25), "full_mbit_per_s": figure(50)}
     more = {
         "network": "wifi",
         "rtt_s": figure(0.02),
@@ -320,9 +304,7 @@ def test_a_device_with_two_links_is_refused(write: Write) -> None:
         ("power.train_w", figure(3)),
     ],
 )
-def test_a_wrong_value_in_a_device_file_is_one_line_that_names_file_and_key(
-    write: Write, key: str, value: Any
-) -> None:
+def test_a_wrong_value_in_a_device_file_is_one_line_that_names_file_and_key(write, key, value):
     with pytest.raises(DataError) as fault:
         load_device(write(changed(DEVICE, key, value)))
 
@@ -345,9 +327,7 @@ def test_a_wrong_value_in_a_device_file_is_one_line_that_names_file_and_key(
         ("amplifier", {"max_dbm": figure(23)}, "amplifier"),
     ],
 )
-def test_a_wrong_value_in_a_radio_file_names_file_and_key(
-    write: Write, key: str, value: Any, names: str
-) -> None:
+def test_a_wrong_value_in_a_radio_file_names_file_and_key(write, key, value, names):
     with pytest.raises(DataError, match=rf"mine\.yaml:\d+: {re.escape(names)}"):
         load_radio(write(changed(RADIO, key, value)))
 
@@ -364,9 +344,7 @@ def test_a_wrong_value_in_a_radio_file_names_file_and_key(
         ),
     ],
 )
-def test_a_wrong_value_in_a_file_of_wifi_names_file_and_key(
-    write: Write, key: str, value: Any, names: str
-) -> None:
+def test_a_wrong_value_in_a_file_of_wifi_names_file_and_key(write, key, value, names):
     data = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
     with pytest.raises(DataError, match=rf"mine\.yaml(:\d+)?: {names}"):
         wifi_radio(load_device("pixel-6"), write(changed(data, key, value)))

@@ -74,9 +74,7 @@ def test_the_thermal_section_in_the_docs_loads(tmp_path: Path) -> None:
         ("kind", "vm", "a vm has no skin"),
     ],
 )
-def test_a_wrong_section_is_one_line_that_says_what_is_wrong(
-    tmp_path: Path, key: str, value: Any, says: str
-) -> None:
+def test_a_wrong_section_is_one_line_that_says_what_is_wrong(tmp_path, key, value, says):
     with pytest.raises(DataError, match=says) as fault:
         loaded(tmp_path, changed({**DEVICE, "thermal": THERMAL}, key, value))
 

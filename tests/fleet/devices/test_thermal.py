@@ -172,9 +172,7 @@ temperatures = st.floats(-10.0, 70.0)
 
 
 @given(watts, temperatures, shares, st.floats(0.0, 2000.0), shares)
-def test_two_stretches_are_as_one(
-    train_w: float, begin_c: float, use: float, seconds: float, cut: float
-) -> None:
+def test_two_stretches_are_as_one(train_w, begin_c, use, seconds, cut):
     rules = phone(train_w)
     first_c = warmed(rules, begin_c, use, cut * seconds)
     at_once_c = warmed(rules, begin_c, use, seconds)
@@ -195,9 +193,7 @@ def test_no_skin_leaves_the_band_between_rest_full_use_and_where_it_began(
 
 
 @given(watts, temperatures, temperatures, shares)
-def test_after_forty_time_constants_nobody_knows_how_warm_it_was(
-    train_w: float, one_c: float, other_c: float, use: float
-) -> None:
+def test_after_forty_time_constants_nobody_knows_how_warm_it_was(train_w, one_c, other_c, use):
     rules = phone(train_w)
     forgets_s = float(rules.forgets_s[0])
 

@@ -58,9 +58,6 @@ def keys(kind: Any, name: str) -> list[str]:
     return [key for key, _ in uncertain_figures(HardwareFiles().file(kind, name))]
 
 
-# --- which figures have an error ------------------------------------------------------------------
-
-
 def test_the_figures_of_a_phone_with_an_error_are_these():
     """Not: dispatch_s (it is 0), the peak, the volts, the memory."""
     assert keys("devices", "pixel-6") == [
@@ -198,9 +195,6 @@ def test_all_bundled_files_are_valid_with_the_widest_errors(seed):
     assert unchanged == ["reproduction/jetson-nano-fedgcs"]
 
 
-# --- by what address ------------------------------------------------------------------------------
-
-
 def test_the_address_is_the_seed_the_file_and_the_key_path():
     z = rng.stream(7, "device figure/pixel-6/compute.phi.gemm").standard_normal()
     tail = rng.stream(7, "radio figure/lte/tail_w").standard_normal()
@@ -274,9 +268,6 @@ def test_a_device_behind_a_link_has_the_errors_of_its_own_name(tmp_path):
     assert names == ["a", "b"]
 
 
-# --- what follows from them -----------------------------------------------------------------------
-
-
 def test_clients_of_the_market_are_as_far_off_as_the_phone_that_represents_them():
     plain = fleet_of({"market": 1.0}, uncertainty={})
     drawn = fleet_of({"market": 1.0})
@@ -312,9 +303,6 @@ def test_only_radios_in_use_and_devices_that_clients_have_are_on_record():
         assert list(dict.fromkeys(drawn.name for drawn in fleet.device_figures)) == expected
 
 
-# --- within which range ---------------------------------------------------------------------------
-
-
 def test_a_power_is_multiplied_and_clipped_to_its_range():
     """From 1 microwatt to 10 kW."""
     assert off_by(PowerFigure(value=4.0, source="test"), 1.25) == 5.0
@@ -329,11 +317,7 @@ def test_of_an_efficiency_the_odds_are_multiplied():
     assert off_by(EfficiencyFigure(value=1.0, source="test"), 0.5) == 1.0
 
 
-@given(
-    quantity=st.sampled_from(QUANTITIES),
-    share=st.floats(0.0, 1.0),
-    z=st.floats(-9.0, 9.0),
-)
+@given(quantity=st.sampled_from(QUANTITIES), share=st.floats(0.0, 1.0), z=st.floats(-9.0, 9.0))
 def test_the_schema_takes_every_value_with_an_error(quantity, share, z):
     """Values of the whole range of each quantity, errors up to nine standard deviations of 1."""
     limits = {type(limit).__name__: limit for limit in quantity.model_fields["value"].metadata}

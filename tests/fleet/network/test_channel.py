@@ -78,9 +78,6 @@ def assert_well_formed(laid_out: Timeline) -> None:
     assert len(laid_out.power_w) == len(laid_out.edges_s) - 1
 
 
-# --- rates ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("direction", [DOWN, UP])
 def test_rate_is_shannon_of_the_addressed_gain_and_the_link_budget(direction: Direction) -> None:
     channel = at_distance(
@@ -138,9 +135,6 @@ def test_the_server_is_heard_better_by_its_extra_power() -> None:
         assert channel.mean_snr(client, DOWN) == pytest.approx(100.0 * channel.mean_snr(client, UP))
 
 
-# --- places of clients ---------------------------------------------------------------------------
-
-
 def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
     def distances(size: int) -> list[float]:
         wired = np.full(size, np.nan)
@@ -171,9 +165,6 @@ def test_a_channel_cannot_be_changed() -> None:
             array[...] = 1.0
 
 
-# --- transfers over fading blocks ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("direction", "base_w", "per_bit"), [(DOWN, 0.3, 2e-8), (UP, 0.8, 7e-8)])
 def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float) -> None:
     channel = at_distance(500.0, bandwidth_hz=1e6, block_s=2.0)
@@ -202,9 +193,7 @@ def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float)
     bit=st.floats(1.0, 1e9),
     block_s=st.sampled_from([1e-3, 0.1, 1.0, 7.3]),
 )
-def test_bits_are_conserved_in_any_transfer(
-    client: int, direction: Direction, start_s: float, bit: float, block_s: float
-) -> None:
+def test_bits_are_conserved_in_any_transfer(client, direction, start_s, bit, block_s):
     channel = at_distance(150.0, bandwidth_hz=2e7, block_s=block_s)
     laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     widths_s = np.diff(laid_out.edges_s)
@@ -300,9 +289,7 @@ def test_the_way_up_can_have_a_band_of_its_own() -> None:
     bandwidth_hz=st.floats(1e5, 1e7),
     factor=st.floats(1.0, 10.0),
 )
-def test_more_bandwidth_is_never_later(
-    start_s: float, bit: float, bandwidth_hz: float, factor: float
-) -> None:
+def test_more_bandwidth_is_never_later(start_s, bit, bandwidth_hz, factor):
     narrow = transfer(at_distance(400.0, bandwidth_hz=bandwidth_hz), 0, UP, start_s, bit, RADIO)
     wide = transfer(
         at_distance(400.0, bandwidth_hz=factor * bandwidth_hz), 0, UP, start_s, bit, RADIO
@@ -361,9 +348,6 @@ def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
     assert laid_out.progress.tolist() == [0.0, 1e-6]
 
 
-# --- giving up -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("start_s", [0.0, 40.0, 40.3])
 @pytest.mark.parametrize("give_up_s", [0.2, 5.0, 5.6])
 def test_a_transfer_that_takes_too_long_is_given_up(start_s: float, give_up_s: float) -> None:
@@ -401,9 +385,6 @@ def test_rounding_never_ends_a_transfer_after_its_time() -> None:
     assert transfer(channel, 0, UP, 0.0, bit, RADIO).end_s == give_up_s
 
 
-# --- constant rates ------------------------------------------------------------------------------
-
-
 def test_a_wired_client_has_its_own_rate_both_ways() -> None:
     wired = np.array([np.nan, 1e8])
     channel = build_channel(FadingSettings(), seed=1, size=2, wired_bit_per_s=wired)
@@ -428,9 +409,6 @@ def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() ->
     assert transfer(channel, 1, UP, 7.0, 8e6, RADIO).end_s == 11.0
     assert (given_up.end_s, given_up.progress[-1], given_up.is_complete) == (107.0, 1e8, False)
     assert math.isnan(channel.mean_snr(0, UP))
-
-
-# --- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bit", [-1.0, 0.0, math.inf, math.nan])

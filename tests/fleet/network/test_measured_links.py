@@ -29,9 +29,6 @@ TUNNEL_ROWS = [(0, 1e6, 1e5), (4000, 0.0, 0.0), (7000, 2e6, 2e5)]
 TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
 
 
-# --- rates ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @given(
     NET_TRACES,
@@ -40,9 +37,7 @@ TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
     ),
     st.sampled_from([0.0, 0.4, 0.999]),
 )
-def test_rates_over_ten_laps_in_any_order_are_those_of_the_millisecond(
-    trace: NetTrace, queries: list[tuple[int, Direction, int]], into: float
-) -> None:
+def test_rates_over_ten_laps_in_any_order_are_those_of_the_millisecond(trace, queries, into):
     net = links(trace)
     channel, oracle = channel_of(net), ByMillisecond(trace, net)
 
@@ -76,9 +71,6 @@ def test_a_scale_and_a_ratio_make_the_rates() -> None:
     channel = channel_of(net)
 
     assert (channel.rate_at(0, DOWN, 8.0), channel.rate_at(0, UP, 8.0)) == (1e6, 2.5e5)
-
-
-# --- transfers -----------------------------------------------------------------------------------
 
 
 def test_a_transfer_waits_out_the_tunnel() -> None:
@@ -180,9 +172,6 @@ def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
     assert laid_out.power_w.size == 15_001
 
 
-# --- shared links ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("num_steps", [1, 2, 64])
 def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: int) -> None:
     """Half a megabit each for 3 s, then one alone: 1 s, 3 s of tunnel, and 1 Mbit/s of its 2."""
@@ -248,9 +237,6 @@ def test_a_slow_start_takes_more_steps_of_the_trace_than_its_bits_alone() -> Non
     assert laid_out.end_s == pytest.approx(expected_s, rel=1e-6)
 
 
-# --- assignment of records -----------------------------------------------------------------------
-
-
 def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet() -> None:
     trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
     few, many = links(trace, size=5), links(trace, size=5000)
@@ -276,9 +262,6 @@ def test_links_cannot_be_written_to() -> None:
 
     for array in (net.record, net.shift_ms, net.steps[0].bit_per_s, TUNNEL.down_bit_per_s):
         assert not array.flags.writeable
-
-
-# --- what does not fit ---------------------------------------------------------------------------
 
 
 def test_a_trace_without_rates_up_needs_a_ratio() -> None:

@@ -191,9 +191,7 @@ RATE = st.floats(1e3, 1e10)
 
 
 @given(RTT_S, RTT_S, BIT, BIT, RATE, RATE)
-def test_monotone(
-    rtt_s: float, other_rtt_s: float, bit: float, other_bit: float, rate: float, other_rate: float
-) -> None:
+def test_monotone(rtt_s, other_rtt_s, bit, other_bit, rate, other_rate):
     settings, slack = TcpSettings(), 1.0 + 1e-9
     took_s = seconds(settings, min(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
     longer = seconds(settings, max(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
@@ -225,9 +223,7 @@ def test_steps_take_as_long_as_the_closed_form_and_longer_than_without_transport
     st.floats(0.0, 0.3),
     st.floats(1e-3, 0.3),
 )
-def test_capped_rates_are_the_smaller_at_every_moment(
-    steps: list[tuple[float, float]], offset_s: float, rtt_s: float
-) -> None:
+def test_capped_rates_are_the_smaller_at_every_moment(steps, offset_s, rtt_s):
     edges = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])])
     rates = np.array([rate for _, rate in steps])
     caps, start_s = caps_of(SMALL, rtt_s), min(offset_s, 0.9 * float(edges[-1]))

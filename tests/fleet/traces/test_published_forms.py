@@ -46,9 +46,6 @@ def available(trace: Trace, user: int) -> list[int]:
     return np.flatnonzero(np.repeat(trace.online[rows], trace.lasts_s[rows])).tolist()
 
 
-# --- Lumos5G -------------------------------------------------------------------------------------
-
-
 def test_lumos5g_has_a_record_for_each_run_and_joins_seconds_that_repeat(tmp_path):
     text = LUMOS + "".join(
         [
@@ -81,9 +78,6 @@ def test_lumos5g_refuses_a_folder_without_it_and_another_table(tmp_path):
     (tmp_path / "Lumos5G.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"Lumos5G.csv, row 1: no column 'seq_num'"):
         read_lumos5g(tmp_path)
-
-
-# --- ready times of FLASH ------------------------------------------------------------------------
 
 
 def test_ready_strict_is_read_in_whole_days_with_unions_counted(tmp_path):
@@ -146,8 +140,6 @@ def test_a_fault_of_ready_times_is_one_line(tmp_path, text, says):
     with pytest.raises(DataError, match=rf"ready_loose\.json.*{says}"):
         read_flash_ready(tmp_path / "ready_loose.json")
 
-
-# --- ExtraSensory --------------------------------------------------------------------------------
 
 STATES = (
     *(f"discrete:battery_plugged:is_{name}" for name in ("ac", "usb", "wireless")),
@@ -228,8 +220,6 @@ def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
         with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{says}"):
             read_features_labels(path, "hold")
 
-
-# --- broken files --------------------------------------------------------------------------------
 
 GOOD = {
     "own.csv": b"t,r,c,who\n2020-01-01 00:00:00,5,1,a\n2020-01-01 00:01:00,6,0,a\n",

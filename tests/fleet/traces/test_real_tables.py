@@ -46,9 +46,7 @@ def test_the_irish_table_has_as_many_samples_as_different_seconds(real_trace, tm
 def test_a_table_of_extrasensory_is_what_its_own_reader_reads(real_trace, tmp_path):
     source = real_trace("extrasensory") / "states-dev.csv.gz"
     columns = TableOptions(
-        time="t",
-        who=("user",),
-        state=("charging=battery_state=charging,full", "unmetered=net"),
+        time="t", who=("user",), state=("charging=battery_state=charging,full", "unmetered=net")
     )
     import_any("table", source, tmp_path / "new", columns=columns)
     own, theirs = read_trace(tmp_path / "new"), read_trace(source)

@@ -24,20 +24,12 @@ def test_blank_lines_are_skipped_and_rows_keep_the_number_of_their_line(tmp_path
     ("text", "layout", "says"),
     [
         ("0,a,1.5\n1,b,2\n", SEEN, "row 1: no column 't'.* some of these are values: add"),
-        (
-            "0,1.5\n1,2\n",
-            SEEN,
-            "row 1: is no header, its fields are values such as '0'; add",
-        ),
+        ("0,1.5\n1,2\n", SEEN, "row 1: is no header, its fields are values such as '0'; add"),
         ("0,0\n1,2\n", SEEN, "row 1: is no header"),
         ("0;1,5\n1;2,5\n", Layout(";"), "row 1: is no header"),
         ("2026-03-02 08:00:00,1\n", SEEN, "row 1: is no header"),
         ("a,b;c\n0,1;2\n", SEEN, "row 1: fields could be separated by commas or semicolons; pass"),
-        (
-            "a;b\n0;1\n",
-            Layout(","),
-            "row 1: one field, with semicolons in it; pass --separator",
-        ),
+        ("a;b\n0;1\n", Layout(","), "row 1: one field, with semicolons in it; pass --separator"),
         ("a\tb\n0\t1\n", OWN, "row 1: one field, with tabs in it; save the file with commas, or"),
         ("a,b\n0,1\n2\n", SEEN, "row 3: 1 fields under a header of 2; .* or pass --separator if"),
         ("a,b,a\n0,1,2\n", SEEN, "row 1: a column is named twice, 'a'"),

@@ -108,9 +108,6 @@ def test_a_load_that_never_changes_is_one_step():
     assert next_load(lived(None), 0, 3.0) == (np.inf, 0.0)
 
 
-# --- who is always on ----------------------------------------------------------------------------
-
-
 def test_without_a_trace_everybody_is_always_on():
     usage = lived(None, 3)
     states = usage.state_at(np.arange(3), 1e9)
@@ -129,9 +126,6 @@ def test_only_clients_with_people_live_through_the_trace():
     assert usage.user.tolist() == [0, -1]
     assert usage.state_at(np.arange(2), 5.0).online.tolist() == [False, True]
     assert usage.is_unmetered_at(np.arange(2), 5.0).tolist() == [False, True]
-
-
-# --- who lives whose days ------------------------------------------------------------------------
 
 
 def test_a_clients_life_does_not_depend_on_the_size_of_the_fleet():
@@ -196,9 +190,6 @@ def test_a_record_of_less_than_a_day_is_never_shifted():
     assert not lived(TEN, 20, shift="days").shift_s.any()
 
 
-# --- schedules -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("charging", "unmetered", "true_s"),
     [(False, False, 8.0), (True, False, 4.0), (False, True, 4.0), (True, True, 4.0)],
@@ -260,9 +251,6 @@ def test_usage_cannot_be_written_to():
         usage.user[0] = 3
     with pytest.raises(ValueError, match="read-only"):
         usage.charging_schedule().is_true[0] = True
-
-
-# --- settings ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrong", [{"shift": "hours"}, {"unknown": "drop"}, {"kinds": []}])

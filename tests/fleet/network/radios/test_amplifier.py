@@ -76,9 +76,7 @@ def test_the_bounds_are_those_of_the_standards() -> None:
 
 
 @given(st.sampled_from(sorted(CELLULAR)), st.floats(-40.0, 23.0))
-def test_a_bundled_radio_takes_more_than_it_emits_and_never_less_for_more(
-    name: str, dbm: float
-) -> None:
+def test_a_bundled_radio_takes_more_than_it_emits_and_never_less_for_more(name, dbm):
     radio = CELLULAR[name]
     assert radio.amplifier is not None
     assert amplifier_w(radio.amplifier, dbm) > dbm_to_w(dbm)
@@ -87,9 +85,7 @@ def test_a_bundled_radio_takes_more_than_it_emits_and_never_less_for_more(
 
 
 @given(st.floats(0.0, 5.0), st.floats(0.0, 5.0), st.floats(1e3, 1e9), st.floats(0.0, 1.0))
-def test_a_duty_cycle_is_the_mean_of_its_two_states(
-    connected_w: float, busy_w: float, full_bit_per_s: float, share: float
-) -> None:
+def test_a_duty_cycle_is_the_mean_of_its_two_states(connected_w, busy_w, full_bit_per_s, share):
     base_w, j_per_bit = duty_cycle(connected_w, busy_w, full_bit_per_s)
     drawn_w = base_w + j_per_bit * share * full_bit_per_s
     expected_w = share * busy_w + (1.0 - share) * connected_w

@@ -77,9 +77,7 @@ def test_parts_are_the_inverse_of_rates(per_hz: float, part: float, band: Band) 
 
 
 @given(st.floats(-25.0, 40.0), PART, PART, st.sampled_from([UP_STEPS, DOWN_STEPS]))
-def test_steps_of_modulation_carry_more_over_larger_parts(
-    snr_db: float, one: float, other: float, band: Band
-) -> None:
+def test_steps_of_modulation_carry_more_over_larger_parts(snr_db, one, other, band):
     per_hz = math.log2(1.0 + 10.0 ** (snr_db / 10.0))
     small, large = sorted((one, other))
 
@@ -87,9 +85,7 @@ def test_steps_of_modulation_carry_more_over_larger_parts(
 
 
 @given(st.floats(-25.0, 40.0), PART, st.sampled_from([UP_STEPS, DOWN_STEPS]))
-def test_parts_are_the_inverse_of_rates_by_steps_too(
-    snr_db: float, part: float, band: Band
-) -> None:
+def test_parts_are_the_inverse_of_rates_by_steps_too(snr_db, part, band):
     whole = np.array([BAND_HZ * math.log2(1.0 + 10.0 ** (snr_db / 10.0))])
     rate = band.rates_bit_per_s(whole, np.array([part]))
     found = band.parts(whole, rate)

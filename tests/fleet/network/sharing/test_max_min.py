@@ -100,8 +100,6 @@ def test_links_without_a_limit_are_refused():
         SharedLinksSettings()
 
 
-# --- bands ----------------------------------------------------------------------------------------
-
 BAND_HZ = 10e6
 MODEM = Modem(bandwidth_hz=(BAND_HZ, BAND_HZ), cap_bit_per_s_per_hz=5.5)
 

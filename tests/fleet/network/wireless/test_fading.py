@@ -32,9 +32,7 @@ def one_gain(law: Law, client: int, direction: Direction, block: int) -> float:
 
 
 @pytest.mark.parametrize(("direction", "first", "second"), [(DOWN, 0, 2), (UP, 1, 3)])
-def test_a_rician_gain_is_a_line_of_sight_plus_a_scattered_wave(
-    direction: Direction, first: int, second: int
-) -> None:
+def test_a_rician_gain_is_a_line_of_sight_plus_a_scattered_wave(direction, first, second):
     length = math.sqrt(-math.log(1.0 - uniform(2, 9, first)))
     angle = 2.0 * math.pi * uniform(2, 9, second)
     wave = complex(length * math.cos(angle), length * math.sin(angle))
@@ -89,9 +87,7 @@ def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
     law=st.sampled_from(LAWS),
     windows=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=5),
 )
-def test_gains_of_any_law_do_not_depend_on_what_was_asked_for_before(
-    law: Law, windows: list[tuple[int, int]]
-) -> None:
+def test_gains_of_any_law_do_not_depend_on_what_was_asked_for_before(law, windows):
     fading = BlockFading(4, 1.0, law)
     for index, (first, num) in enumerate(windows):
         clients = np.array([2, 0] if index % 3 else [1, 3])

@@ -142,9 +142,7 @@ def test_a_link_below_the_lowest_step_is_in_outage_and_a_phone_uses_a_narrow_par
         ({"max_bit_per_s_per_hz": None, "rate": "nr-64qam"}, True),
     ],
 )
-def test_links_with_a_modem_have_steps_unless_the_scenario_says_shannon(
-    keys: dict[str, object], has_steps: bool
-):
+def test_links_with_a_modem_have_steps_unless_the_scenario_says_shannon(keys, has_steps):
     near = {"cell_radius_m": 10.0, "bandwidth_hz": 1e6, "fading": "none"}
     rate = channel(FadingSettings.model_validate({**near, **keys}), "lte").rate_at(0, DOWN, 0.0)
 

@@ -11,10 +11,7 @@ from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.wifi import (
-    ConstantWifiSettings,
-    IndoorWifiSettings,
-)
+from fleetsim.fleet.network.wireless.wifi import ConstantWifiSettings, IndoorWifiSettings
 
 SEED = 3
 EXACT = {"shadowing_sd_db": 0.0, "airtime_share": (0.5, 0.5)}

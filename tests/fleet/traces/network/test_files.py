@@ -37,9 +37,6 @@ def same(one: NetTrace, other: NetTrace) -> bool:
     return is_same and one.record_ids == other.record_ids
 
 
-# --- fleetsim's own form -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["rates.csv", "rates.csv.gz"])
 def test_rows_are_sorted_by_trace_and_times_are_milliseconds(tmp_path: Path, name: str) -> None:
     written(tmp_path, GOOD, name)
@@ -53,9 +50,7 @@ def test_rows_are_sorted_by_trace_and_times_are_milliseconds(tmp_path: Path, nam
     assert trace.up_bit_per_s.tolist() == [5e5, 0.0, 1.0, 1e6]
 
 
-def test_the_last_sample_holds_as_long_as_the_one_before_unless_a_row_ends_it(
-    tmp_path: Path,
-) -> None:
+def test_the_last_sample_holds_as_long_as_the_one_before_unless_a_row_ends_it(tmp_path):
     text = "trace,t_s,down_bit_per_s\na,0,1\na,2,2\na,5,3\nb,0,1\nc,0,1\nc,7.25,\n"
     trace = read_net_trace(written(tmp_path, text))
 
@@ -127,8 +122,6 @@ def test_an_unknown_trace_is_refused_with_the_nearest_spelling() -> None:
         load_net_trace("comute-5g")
 
 
-# --- Irish 5G ------------------------------------------------------------------------------------
-
 IRISH = (
     "Timestamp,Longitude,Latitude,Speed,NetworkMode,DL_bitrate,UL_bitrate,State\n"
     "2019.12.16_13.40.04,-8.5,51.9,0,5G,1000,10,D\n"
@@ -175,8 +168,6 @@ def test_another_application_of_an_irish_table_can_be_taken(tmp_path: Path) -> N
     assert read_net_trace(tmp_path / "mine").down_bit_per_s.tolist() == [5000.0]
 
 
-# --- Norwegian 3G --------------------------------------------------------------------------------
-
 NORWAY = "0.0 9.9\n0.55 4.0\n2.05 0.5\n"
 NORWAY_TABLE = "trace,t_s,mbps\n0,0.000,9.9\n0,0.550,4.0\n0,2.050,0.5\n"
 NORWAY_LOGS = "trace,file,rows\n0,norway_bus_1,3\n"
@@ -195,9 +186,6 @@ def test_a_norwegian_rate_holds_before_its_time(tmp_path: Path) -> None:
     assert one.span_ms.tolist() == [2050]
     assert one.down_bit_per_s.tolist() == [4e6, 5e5]
     assert same(one, other)
-
-
-# --- what cannot be imported ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,9 +216,7 @@ def test_a_norwegian_rate_holds_before_its_time(tmp_path: Path) -> None:
         ("rates", {"states.csv": "user\n"}, r"no rates\.csv"),
     ],
 )
-def test_a_wrong_source_is_refused_and_leaves_nothing(
-    tmp_path: Path, format_: str, files: dict[str, str], says: str
-) -> None:
+def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, says):
     for name, text in files.items():
         written(tmp_path / "source", text, name)
 

@@ -37,9 +37,7 @@ def test_irish_downloads_have_the_published_rates(real_trace: Callable[[str], Pa
     assert mean_bit_per_s == pytest.approx(45.48319e6, rel=1e-6)
 
 
-def test_norwegian_commutes_have_the_published_length_and_range(
-    real_trace: Callable[[str], Path],
-) -> None:
+def test_norwegian_commutes_have_the_published_length_and_range(real_trace):
     source = real_trace("net-hsdpa-norway")
     trace = read_norway_3g(source)
     with gzip.open(source / "traces.csv.gz", "rt") as file:

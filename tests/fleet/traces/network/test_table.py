@@ -231,9 +231,6 @@ def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows,
         assert dict(found[who][:-1]) == pytest.approx(means)
 
 
-# --- faults --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "given", "says"),
     [

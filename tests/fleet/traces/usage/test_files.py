@@ -35,9 +35,6 @@ def samples(*rows: tuple[int, str, str, str]) -> str:
     return SAMPLES + "".join(lines)
 
 
-# --- native form ---------------------------------------------------------------------------------
-
-
 def test_states_are_read_in_the_order_of_the_users_file(tmp_path):
     put(tmp_path, users=USERS, states=STATES + "b,0,1,0,1,0\na,0,1,1,0,0.5\na,4,0,0,0,0\n\n")
     trace = read_trace(tmp_path)
@@ -99,9 +96,6 @@ def test_a_trace_that_says_nothing_of_memory_takes_none_and_is_written_as_before
     assert "ram_byte" not in (tmp_path / "again" / "README.md").read_text()
 
 
-# --- intervals -----------------------------------------------------------------------------------
-
-
 def test_intervals_are_eligible_and_outside_them_a_user_is_offline(tmp_path):
     rows = "a,86400,86410\na,86410,86420\na,86500,86500\na,90000,172800\n"
     put(tmp_path, users=INTERVAL_USERS, intervals=INTERVALS + rows)
@@ -161,9 +155,6 @@ def test_records_are_turned_to_begin_at_midnight(tmp_path):
     assert hours == [(0, False), (5, True), (6, False), (7, True), (8, False)]
 
 
-# --- samples -------------------------------------------------------------------------------------
-
-
 def test_samples_hold_until_the_next_one(tmp_path):
     rows = [
         (0, "unplugged", "", "wifi"),
@@ -208,8 +199,6 @@ def test_a_gap_holds_the_last_state_or_is_offline_after_ten_minutes(tmp_path):
     ]
 
 
-# --- faults --------------------------------------------------------------------------------------
-
 NATIVE = {"users": USERS, "states": STATES + "a,0,1,1,1,0\na,5,1,1,1,0\nb,0,1,1,1,0\n"}
 
 
@@ -232,10 +221,7 @@ def intervals(*rows: str) -> dict[str, str]:
         ({"states": NATIVE["states"]}, "users.csv: no such file"),
         ({"users": USERS}, "no states.csv or intervals.csv"),
         (NATIVE | {"intervals": INTERVALS}, "holds intervals.csv, states.csv; name the file"),
-        (
-            NATIVE | {"states": "a,b\n1,2\n"},
-            "states.csv, row 1: unknown header 'a,b'; must be",
-        ),
+        (NATIVE | {"states": "a,b\n1,2\n"}, "states.csv, row 1: unknown header 'a,b'; must be"),
         (
             NATIVE | {"users": "user,days\n"},
             "users.csv, row 1: unknown header 'user,days'; must be",

@@ -47,9 +47,6 @@ def test_a_destination_that_cannot_be_made_is_refused(tmp_path):
         write_trace(read_trace(tmp_path), tmp_path / "file" / "new")
 
 
-# --- options -------------------------------------------------------------------------------------
-
-
 def test_whole_days_keep_the_hour_of_the_day_in_every_lap(tmp_path):
     # 60 h from 06:00 on, available from 07:00 to 08:00 of each of the three days.
     users = "user,trace_start_s,trace_end_s\na,21600,237600\nshort,0,80000\n"

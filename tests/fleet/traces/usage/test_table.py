@@ -223,11 +223,7 @@ def test_users_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
     intervals = read(tmp_path, "t,end,who\n7,7,a\n8,8,a\n,9,c\n5,6,b\n", until="end")
 
     assert samples.trace.user_ids == intervals.trace.user_ids == ("b",)
-    assert samples.notes[:3] == (
-        "3 rows of 2 users read",
-        "charging 1: 1 (2)",
-        "charging 0: 0 (1)",
-    )
+    assert samples.notes[:3] == ("3 rows of 2 users read", "charging 1: 1 (2)", "charging 0: 0 (1)")
     assert samples.notes[3:5] == (
         "2 rows left out without a time",
         "1 users left out, none of whose rows is kept",
