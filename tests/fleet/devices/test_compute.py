@@ -48,9 +48,37 @@ def seconds(work: Work, num_samples: int = 10, batch_size: int = 4) -> float:
     return float(unloaded_s(DEVICE, MODEL, work, num_samples=samples, batch_size=batch_size)[0])
 
 
-def test_training_costs_every_batch_its_overhead_and_every_sample_three_forward_passes() -> None:
-    # 2 epochs x (3 batches of 4, 4, 2 x (2 s + 2 s) + 10 samples x 0.6 s) = 2 x (12 + 6)
-    assert seconds(Work(WorkKind.TRAIN, epochs=2)) == pytest.approx(36.0)
+TRAIN, EVALUATE, GRADIENT = WorkKind.TRAIN, WorkKind.EVALUATE, WorkKind.GRADIENT
+
+
+@pytest.mark.parametrize(
+    ("work", "num_samples", "expected_s"),
+    [
+        # 2 epochs x (3 batches of 4, 4, 2 x (2 s + 2 s) + 10 samples x 0.6 s) = 2 x (12 + 6)
+        (Work(TRAIN, epochs=2), 10, 36.0),
+        # Batches of 4, 4, 2, 4, 4: 5 x (2 s + 2 s) + 18 samples x 0.6 s
+        (Work(TRAIN, steps=5), 10, 30.8),
+        # Fewer than an epoch: 2 x 4 s + 8 samples x 0.6 s
+        (Work(TRAIN, steps=2), 10, 12.8),
+        # Of three samples every batch has all: 5 x 4 s + 15 samples x 0.6 s
+        (Work(TRAIN, steps=5), 3, 29.0),
+        # No update, and a third of the launches: 3 batches x (0.8 s + 0.4 s) + 10 samples x 0.2 s
+        (Work(EVALUATE), 10, 5.6),
+        # 2 batches x (0.8 s + 0.4 s) + 5 samples x 0.2 s
+        (Work(EVALUATE, num_samples=5), 10, 3.4),
+        # More than the client has: all of them
+        (Work(EVALUATE, num_samples=99), 10, 5.6),
+        # One epoch over its samples: 2 batches x (2 s + 2 s) + 5 samples x 0.6 s
+        (Work(GRADIENT, num_samples=5), 10, 11.0),
+        (Work(WorkKind.NONE), 10, 0.0),
+        (Work(TRAIN, epochs=5), 0, 0.0),
+        (Work(TRAIN, steps=5), 0, 0.0),
+    ],
+)
+def test_work_takes_the_overhead_of_its_batches_and_the_passes_of_its_samples(
+    work, num_samples, expected_s
+):
+    assert seconds(work, num_samples) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("kind", [WorkKind.TRAIN, WorkKind.EVALUATE])
@@ -73,22 +101,6 @@ def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind: WorkKind
     ]
     assert flop[0] == flop[1]
     assert compute.samples_of(plain, np.array([99])).tolist() == [10]
-
-
-def test_a_partial_batch_costs_a_whole_overhead_but_only_its_own_samples() -> None:
-    full = seconds(Work(WorkKind.TRAIN, epochs=1), num_samples=8)
-    one_more = seconds(Work(WorkKind.TRAIN, epochs=1), num_samples=9)
-
-    assert one_more - full == pytest.approx(4.0 + 0.6)
-
-
-def test_steps_cost_their_own_batches_through_the_data_as_often_as_that_takes() -> None:
-    # Batches of 4, 4, 2, 4, 4: 5 x (2 s + 2 s) + 18 samples x 0.6 s
-    assert seconds(Work(WorkKind.TRAIN, steps=5)) == pytest.approx(30.8)
-    # Fewer than an epoch: 2 x 4 s + 8 samples x 0.6 s
-    assert seconds(Work(WorkKind.TRAIN, steps=2)) == pytest.approx(12.8)
-    # Of three samples every batch has all: 5 x 4 s + 15 samples x 0.6 s
-    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=3) == pytest.approx(29.0)
 
 
 def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
@@ -133,38 +145,18 @@ def test_steps_that_are_whole_epochs_are_those_epochs_to_the_last_bit() -> None:
     assert seconds(by_epochs) == seconds(by_steps)
 
 
-def test_steps_are_instead_of_epochs_and_of_training_alone() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Work(WorkKind.TRAIN, steps=0)
-    with pytest.raises(ValueError, match="instead of epochs"):
-        Work(WorkKind.TRAIN, steps=2, epochs=1)
-    with pytest.raises(ValueError, match="of training"):
-        Work(WorkKind.EVALUATE, steps=2)
-
-
-def test_evaluation_costs_a_third_of_the_layers_launches_and_no_parameter_update() -> None:
-    # 3 batches x (0.8 s + 0.4 s) + 10 samples x 0.2 s
-    assert seconds(Work(WorkKind.EVALUATE)) == pytest.approx(5.6)
-
-
-def test_evaluation_on_part_of_the_samples_costs_only_that_part() -> None:
-    # 2 batches x (0.8 s + 0.4 s) + 5 samples x 0.2 s
-    assert seconds(Work(WorkKind.EVALUATE, num_samples=5)) == pytest.approx(3.4)
-
-
-def test_asking_for_more_samples_than_the_client_has_means_all_of_them() -> None:
-    assert seconds(Work(WorkKind.EVALUATE, num_samples=99)) == seconds(Work(WorkKind.EVALUATE))
-
-
-def test_a_gradient_costs_one_epoch_over_its_samples() -> None:
-    # 2 batches x (2 s + 2 s) + 5 samples x 0.6 s
-    assert seconds(Work(WorkKind.GRADIENT, num_samples=5)) == pytest.approx(11.0)
-
-
-def test_no_work_and_no_samples_take_no_time() -> None:
-    assert seconds(Work(WorkKind.NONE)) == 0.0
-    assert seconds(Work(WorkKind.TRAIN, epochs=5), num_samples=0) == 0.0
-    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=0) == 0.0
+@pytest.mark.parametrize(
+    ("kind", "parts", "says"),
+    [
+        (TRAIN, {"steps": 0}, "at least 1"),
+        (TRAIN, {"steps": 2, "epochs": 1}, "instead of epochs"),
+        (EVALUATE, {"steps": 2}, "of training"),
+        (TRAIN, {"epochs": 1, "num_samples": 3}, "training runs over all samples"),
+    ],
+)
+def test_work_that_contradicts_itself_is_refused(kind, parts, says):
+    with pytest.raises(ValueError, match=says):
+        seconds(Work(kind, **parts))
 
 
 def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated() -> None:
@@ -196,26 +188,15 @@ def test_frozen_weights_leave_the_backward_pass_that_is_needed() -> None:
 
 
 def test_an_operation_class_without_a_rate_is_named() -> None:
-    model = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4)
+    model, one = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4), np.array([1])
 
     with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
-        unloaded_s(
-            DEVICE,
-            model,
-            Work(WorkKind.EVALUATE),
-            num_samples=np.ones(1, dtype=np.int64),
-            batch_size=1,
-        )
+        unloaded_s(DEVICE, model, Work(EVALUATE), num_samples=one, batch_size=1)
 
 
 def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         seconds(Work(WorkKind.NONE), batch_size=0)
-
-
-def test_training_on_part_of_the_samples_is_refused() -> None:
-    with pytest.raises(ValueError, match="training runs over all samples"):
-        seconds(Work(WorkKind.TRAIN, epochs=1, num_samples=3))
 
 
 def test_load_slows_the_work_and_thins_its_power() -> None:
@@ -228,16 +209,22 @@ def test_load_slows_the_work_and_thins_its_power() -> None:
     assert timeline.is_complete
 
 
-def test_work_that_ends_with_a_step_ends_there() -> None:
-    timeline = compute_timeline(0.0, 10.0, 1.0, [(20.0, 0.5), (math.inf, 0.9)])
+@pytest.mark.parametrize(
+    ("begin_s", "work_s", "steps", "edges_s"),
+    [
+        (0.0, 10.0, [(20.0, 0.5), (math.inf, 0.9)], [0.0, 20.0]),
+        # ten steps of a tenth, which add up to less in binary
+        (0.0, 1.0, [*((k / 10, 0.0) for k in range(1, 11)), (math.inf, 0.0)], [0.0, 1.0]),
+        (7.0, 0.0, [], [7.0]),
+        # below the resolution of the clock: one tick
+        (1e9, 1e-9, [(math.inf, 0.0)], [1e9, math.nextafter(1e9, math.inf)]),
+    ],
+)
+def test_work_ends_where_its_steps_are_done(begin_s, work_s, steps, edges_s):
+    timeline = compute_timeline(begin_s, work_s, 1.0, steps)
 
-    assert timeline.edges_s.tolist() == [0.0, 20.0]
-
-
-def test_ten_steps_of_a_tenth_are_one_second() -> None:
-    steps = [(k / 10, 0.0) for k in range(1, 11)]
-
-    assert compute_timeline(0.0, 1.0, 1.0, [*steps, (math.inf, 0.0)]).edges_s.tolist() == [0, 1]
+    assert timeline.edges_s.tolist() == edges_s
+    assert timeline.energy_until(math.inf) <= work_s + 1e-6
 
 
 def test_steps_are_read_no_further_than_the_work_goes() -> None:
@@ -250,38 +237,21 @@ def test_steps_are_read_no_further_than_the_work_goes() -> None:
     assert next(steps)[0] == math.ceil(timeline.end_s) + 1
 
 
-def test_nothing_to_compute_is_an_empty_phase() -> None:
-    timeline = compute_timeline(7.0, 0.0, 1.0, [])
-
-    assert timeline.edges_s.tolist() == [7.0]
-    assert timeline.energy_until(math.inf) == 0.0
-
-
-def test_work_below_the_resolution_of_the_clock_takes_one_tick() -> None:
-    timeline = compute_timeline(1e9, 1e-9, 1.0, [(math.inf, 0.0)])
-
-    assert timeline.edges_s.tolist() == [1e9, math.nextafter(1e9, math.inf)]
-
-
 @pytest.mark.parametrize(
-    ("steps", "says"),
+    ("work_s", "steps", "says"),
     [
-        ([(math.inf, 1.0)], r"load must be in \[0, 1\), got 1.0"),
-        ([(math.inf, -0.1)], r"load must be in \[0, 1\), got -0.1"),
-        ([(math.inf, math.nan)], r"load must be in \[0, 1\), got nan"),
-        ([(1.0, 0.0), (1.0, 0.5)], "must advance time, got 1.0 s after 1.0 s"),
-        ([(-1.0, 0.0)], "must advance time, got -1.0 s after 0.0 s"),
+        (10.0, [(math.inf, 1.0)], r"load must be in \[0, 1\), got 1.0"),
+        (10.0, [(math.inf, -0.1)], r"load must be in \[0, 1\), got -0.1"),
+        (10.0, [(math.inf, math.nan)], r"load must be in \[0, 1\), got nan"),
+        (10.0, [(1.0, 0.0), (1.0, 0.5)], "must advance time, got 1.0 s after 1.0 s"),
+        (10.0, [(-1.0, 0.0)], "must advance time, got -1.0 s after 0.0 s"),
+        (-1.0, [(math.inf, 0.0)], "unloaded_s must be at least 0"),
+        (math.nan, [(math.inf, 0.0)], "unloaded_s must be at least 0"),
     ],
 )
-def test_load_steps_that_make_no_sense_are_refused(steps, says):
+def test_work_and_load_steps_that_make_no_sense_are_refused(work_s, steps, says):
     with pytest.raises(ValueError, match=says):
-        compute_timeline(0.0, 10.0, 1.0, steps)
-
-
-@pytest.mark.parametrize("work_s", [-1.0, math.nan])
-def test_negative_work_is_refused(work_s: float) -> None:
-    with pytest.raises(ValueError, match="unloaded_s must be at least 0"):
-        compute_timeline(0.0, work_s, 1.0, [(math.inf, 0.0)])
+        compute_timeline(0.0, work_s, 1.0, steps)
 
 
 widths_s = st.integers(1, 10_000).map(lambda tenths: tenths / 10)

@@ -50,29 +50,31 @@ def test_launch_credits_last_as_long_as_spending_less_earning_takes(
     assert lasts_s[0] / 60 == pytest.approx(minutes)
 
 
-def test_launch_credits_come_on_top_of_the_maximum() -> None:
-    # A day of idling earns 24 x 12 credits, which is the maximum of 288, a week no more.
-    for days in (1, 7):
-        assert after(1800.0, 0.0, use=0.0, seconds=days * 86_400.0) == (1800.0, 288 * 60.0)
-
-
-def test_launch_credits_are_spent_first() -> None:
-    # 600 s at full use: 600 s of launch credits are gone, 0.2 x 600 s are earned
-    assert after(1800.0, 0.0, use=1.0, seconds=600.0) == (1200.0, 120.0)
-    # 2000 s: none left after 1800, which earned 360; the last 200 cost 0.8 each
-    assert after(1800.0, 0.0, use=1.0, seconds=2000.0) == pytest.approx((0.0, 360 - 160))
+@pytest.mark.parametrize(
+    ("launch_s", "earned_s", "use", "seconds", "left"),
+    [
+        # A day of idling earns 24 x 12 credits, which is the maximum of 288, a week no more; launch
+        # credits come on top.
+        (1800.0, 0.0, 0.0, 86_400.0, (1800.0, 288 * 60.0)),
+        (1800.0, 0.0, 0.0, 7 * 86_400.0, (1800.0, 288 * 60.0)),
+        # 600 s at full use: 600 s of launch credits are gone first, 0.2 x 600 s are earned
+        (1800.0, 0.0, 1.0, 600.0, (1200.0, 120.0)),
+        # 2000 s: none left after 1800, which earned 360; the last 200 cost 0.8 each
+        (1800.0, 0.0, 1.0, 2000.0, (0.0, 360.0 - 160.0)),
+        # 12 credits of 60 s in an idle hour
+        (0.0, 0.0, 0.0, 3600.0, (0.0, 720.0)),
+        # A load at the baseline keeps the balance.
+        (0.0, 500.0, 0.2, 1e6, (0.0, 500.0)),
+    ],
+)
+def test_balances_by_hand(launch_s, earned_s, use, seconds, left):
+    assert after(launch_s, earned_s, use, seconds) == pytest.approx(left)
 
 
 def test_what_an_idle_hour_earns_lasts_a_quarter_of_an_hour() -> None:
-    launch_s, earned_s = after(0.0, 0.0, use=0.0, seconds=3600.0)
-    lasts_s = rules_of().full_use_s(np.array([launch_s]), np.array([earned_s]))
+    lasts_s = rules_of().full_use_s(np.zeros(1), np.array([720.0]))
 
-    assert earned_s == pytest.approx(12 * 60)
     assert lasts_s[0] == pytest.approx(12 * 60 / 0.8)
-
-
-def test_a_load_at_the_baseline_keeps_the_balance() -> None:
-    assert after(0.0, 500.0, use=0.2, seconds=1e6) == (0.0, 500.0)
 
 
 def test_an_instance_that_earns_all_it_can_use_never_runs_out() -> None:

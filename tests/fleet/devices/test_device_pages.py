@@ -96,20 +96,23 @@ def test_the_market_in_the_docs_is_the_one_that_is_drawn_from() -> None:
     assert f"| {latencies} |" in DOCS.read_text()
 
 
+def example(begins: str) -> str:
+    """The YAML of the page that begins so."""
+    found = re.search(rf"```yaml\n({begins}.*?)```", DOCS.read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
 def test_the_device_in_the_docs_loads(tmp_path: Path) -> None:
-    example = re.search(r"```yaml\n(title: .*?)```", DOCS.read_text(), re.DOTALL)
-    assert example is not None
-    (tmp_path / "example.yaml").write_text(example[1])
+    (tmp_path / "example.yaml").write_text(example("title: "))
 
     assert load_device("example.yaml", beside=tmp_path).kind == "board"
 
 
 def test_the_extension_in_the_docs_loads(tmp_path: Path) -> None:
-    example = re.search(r"```yaml\n(extends: .*?)```", DOCS.read_text(), re.DOTALL)
-    assert example is not None
-    (tmp_path / "ours.yaml").write_text(example[1])
-
+    (tmp_path / "ours.yaml").write_text(example("extends: "))
     ours, pixel = load_device("ours.yaml", beside=tmp_path), load_device("pixel-6")
+
     assert ours.power.train_above_idle_w == 5.2
     assert ours.battery_j == pytest.approx(4100 * 3.6 * 3.85)
     assert ours.compute == pixel.compute

@@ -83,15 +83,11 @@ def test_nobody_looks_unless_the_scenario_says_so() -> None:
     assert build_memory(settings, profiles=[], device=np.zeros(1, dtype=np.int64), seed=1) is None
 
 
-@pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1]])
-def test_shares_lie_in_order_between_none_and_all(fractions: list[float]) -> None:
+@pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1], None])
+def test_shares_are_said_and_lie_in_order_between_none_and_all(fractions):
+    said = {} if fractions is None else {"free_fraction": fractions}
     with pytest.raises(ValidationError, match="free_fraction"):
-        ShareSettings.model_validate(SHARE | {"free_fraction": fractions})
-
-
-def test_a_share_that_is_not_said_is_not_made_up() -> None:
-    with pytest.raises(ValidationError, match="Field required"):
-        ShareSettings.model_validate({"kind": "share"})
+        ShareSettings.model_validate({"kind": "share", **said})
 
 
 def test_memory_is_counted_by_the_model_alone() -> None:

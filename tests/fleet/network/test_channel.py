@@ -320,17 +320,6 @@ def test_a_transfer_is_the_first_part_of_a_longer_one(bit: float) -> None:
     np.testing.assert_array_equal(shorter.power_w, longer.power_w[:num])
 
 
-def test_a_run_of_deep_fades_is_waited_out() -> None:
-    channel = at_distance(3000.0, bandwidth_hz=1e6, tx_power_dbm=10.0)
-    bit = 3.0 * 1e6 * math.log2(1.0 + channel.mean_snr(0, UP))  # three blocks on average
-    ends = [transfer(channel, 0, UP, float(start), bit, RADIO) for start in range(600)]
-    unlucky = max(ends, key=lambda laid_out: len(laid_out.power_w))
-    expected_s, _ = slow_finish(channel, 0, UP, unlucky.start_s, bit, 1.0)
-
-    assert len(unlucky.power_w) > 8  # more blocks than are drawn at first
-    assert unlucky.end_s == pytest.approx(expected_s, rel=1e-12)
-
-
 @pytest.mark.parametrize("start_s", [1e9, 1e9 + 1e-3, 999_999_999.9995])
 def test_milliseconds_are_told_apart_after_thirty_years(start_s: float) -> None:
     laid_out = transfer(at_distance(400.0, block_s=1e-3), 2, DOWN, start_s, 1e7, RADIO)
@@ -363,9 +352,13 @@ def test_a_transfer_that_takes_too_long_is_given_up(start_s: float, give_up_s: f
     assert cut.energy_until(1e9) == pytest.approx(whole.energy_until(cut.end_s), rel=1e-12)
 
 
+def cable(bit_per_s: float, give_up_s: float) -> Channel:
+    settings = FadingSettings(give_up_s=give_up_s)
+    return build_channel(settings, seed=1, size=1, wired_bit_per_s=np.array([bit_per_s]))
+
+
 def test_a_transfer_that_just_makes_it_is_complete() -> None:
-    wired = np.array([1e6])
-    channel = build_channel(FadingSettings(give_up_s=4.0), seed=1, size=1, wired_bit_per_s=wired)
+    channel = cable(1e6, give_up_s=4.0)
 
     assert transfer(channel, 0, UP, 3.0, 4e6, RADIO).is_complete
     assert not transfer(channel, 0, UP, 3.0, 4e6 + 1.0, RADIO).is_complete
@@ -374,15 +367,9 @@ def test_a_transfer_that_just_makes_it_is_complete() -> None:
 def test_rounding_never_ends_a_transfer_after_its_time() -> None:
     rate_bit_per_s, give_up_s = 7530302.0, 98.094
     bit = rate_bit_per_s * give_up_s
-    channel = build_channel(
-        FadingSettings(give_up_s=give_up_s),
-        seed=1,
-        size=1,
-        wired_bit_per_s=np.array([rate_bit_per_s]),
-    )
 
     assert bit / rate_bit_per_s > give_up_s  # what makes the case
-    assert transfer(channel, 0, UP, 0.0, bit, RADIO).end_s == give_up_s
+    assert transfer(cable(rate_bit_per_s, give_up_s), 0, UP, 0.0, bit, RADIO).end_s == give_up_s
 
 
 def test_a_wired_client_has_its_own_rate_both_ways() -> None:
@@ -411,24 +398,20 @@ def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() ->
     assert math.isnan(channel.mean_snr(0, UP))
 
 
-@pytest.mark.parametrize("bit", [-1.0, 0.0, math.inf, math.nan])
-def test_a_senseless_number_of_bits_is_refused(bit: float) -> None:
-    with pytest.raises(ValueError, match="number of bits"):
-        transfer(fading(), 0, UP, 0.0, bit, RADIO)
-
-
-@pytest.mark.parametrize("t_s", [-1e-9, 1.1e12, math.inf, math.nan])
-def test_a_time_beyond_the_clock_is_refused(t_s: float) -> None:
-    with pytest.raises(ValueError, match="times from 0"):
-        fading().rate_at(0, UP, t_s)
-    with pytest.raises(ValueError, match="times from 0"):
-        transfer(fading(), 0, UP, t_s, 1.0, RADIO)
-
-
-@pytest.mark.parametrize("client", [-1, 4])
-def test_a_client_that_does_not_exist_is_refused(client: int) -> None:
-    with pytest.raises(ValueError, match=f"no client {client} among 4"):
-        fading().rate_at(client, UP, 0.0)
+@pytest.mark.parametrize(
+    ("client", "t_s", "bit", "says"),
+    [
+        *((0, 0.0, bit, "number of bits") for bit in (-1.0, 0.0, math.inf, math.nan)),
+        *((0, t_s, 1.0, "times from 0") for t_s in (-1e-9, 1.1e12, math.inf, math.nan)),
+        *((client, 0.0, 1.0, f"no client {client} among 4") for client in (-1, 4)),
+    ],
+)
+def test_senseless_bits_times_and_clients_are_refused(client, t_s, bit, says):
+    with pytest.raises(ValueError, match=says):
+        transfer(fading(), client, UP, t_s, bit, RADIO)
+    if bit == 1.0:
+        with pytest.raises(ValueError, match=says):
+            fading().rate_at(client, UP, t_s)
 
 
 @pytest.mark.parametrize("wired", [[0.0], [-5.0], [math.inf], [1e6, 1e6]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.transport import (
     NoTransportSettings,
     RateCaps,
@@ -28,6 +30,15 @@ def caps_of(settings: TcpSettings, rtt_s: float, rows: int = 1) -> RateCaps:
     caps = settings.rate_caps(np.full(rows, rtt_s))
     assert caps is not None
     return caps
+
+
+def capped(
+    edges_s: Sequence[float], rates: Sequence[float], start_s: float, caps: RateCaps
+) -> tuple[FloatArray, FloatArray]:
+    """Edges and rates of one link."""
+    edges, link = np.array([edges_s]), np.array([rates])
+    new_edges, new_rates, _ = capped_steps(edges, link, np.array([start_s]), caps)
+    return new_edges[0], new_rates[0]
 
 
 def seconds(settings: TcpSettings, rtt_s: float, bit: float, rate_bit_per_s: float) -> float:
@@ -75,17 +86,8 @@ def test_a_kept_connection_waits_for_the_request_alone() -> None:
 
 
 def test_without_a_round_trip_time_nothing_is_capped() -> None:
-    caps = caps_of(SMALL, 0.0)
-    assert caps.offsets_s[0, :-1].tolist() == [0.0] * 5
-    edges_s, rates, _ = capped_steps(
-        np.array([[1.0, 3.0]]), np.array([[5e6]]), np.array([1.0]), caps
-    )
-    assert edges_s.tolist() == [[1.0, 3.0]]
-    assert rates.tolist() == [[5e6]]
+    assert caps_of(SMALL, 0.0).offsets_s[0, :-1].tolist() == [0.0] * 5
     assert seconds(SMALL, 0.0, 1e6, 5e6) == 0.2
-
-
-def test_no_transport_caps_nothing() -> None:
     assert NoTransportSettings().rate_caps(np.array([0.1])) is None
 
 
@@ -130,17 +132,27 @@ def test_the_rate_of_the_link_ends_slow_start() -> None:
     assert took_s == pytest.approx(0.3 + 0.2 + 0.25)
 
 
-def test_caps_meet_a_link_that_changes() -> None:
-    # Starts at 10; set-up to 10.3, 80 kbit/s to 10.4, 160 to 10.5, 320 to 10.6, 640 afterwards.
-    # The link: 100 kbit/s to 10.45, then 1 Mbit/s to 12.
-    edges_s, rates, _ = capped_steps(
-        np.array([[10.0, 10.45, 12.0]]),
-        np.array([[100e3, 1e6]]),
-        np.array([10.0]),
-        caps_of(SMALL, 0.1),
-    )
-    assert edges_s[0].tolist() == pytest.approx([10.0, 10.3, 10.4, 10.45, 10.5, 10.6, 12.0])
-    assert rates[0].tolist() == pytest.approx([0.0, 80e3, 100e3, 160e3, 320e3, 640e3])
+@pytest.mark.parametrize(
+    ("rtt_s", "start_s", "edges_s", "link", "new_edges_s", "rates"),
+    [
+        (0.0, 1.0, [1, 3], [5e6], [1, 3], [5e6]),
+        # Starts at 10; set-up to 10.3, 80 kbit/s to 10.4, 160 to 10.5, 320 to 10.6, then 640.
+        # The link: 100 kbit/s to 10.45, then 1 Mbit/s to 12.
+        (
+            *(0.1, 10.0, [10, 10.45, 12], [100e3, 1e6]),
+            *([10, 10.3, 10.4, 10.45, 10.5, 10.6, 12], [0, 80e3, 100e3, 160e3, 320e3, 640e3]),
+        ),
+        # Flows ask for the steps around a moment; the transfer began at 4.75, before it.
+        (0.1, 4.75, [5, 6, math.inf], [70e3, 70e3], [5, 5.05, 6, math.inf], [0, 70e3, 70e3]),
+        # Before the first moment nothing moves.
+        (0.1, 2.0, [0, 9], [1e3], [0, 2.3, 9], [0, 1e3]),
+    ],
+)
+def test_caps_meet_a_link_that_changes(rtt_s, start_s, edges_s, link, new_edges_s, rates):
+    found = capped(edges_s, link, start_s, caps_of(SMALL, rtt_s))
+
+    assert found[0].tolist() == pytest.approx(new_edges_s)
+    assert found[1].tolist() == pytest.approx(rates)
 
 
 def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
@@ -152,26 +164,6 @@ def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
     assert edges_s[1].tolist() == [0.0, 1.0, 1.0, 1.0]
     assert rates[1].tolist() == [100e3, 0.0, 0.0]
     assert edges_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 1.0])
-
-
-def test_edges_of_the_link_stay_and_the_end_may_be_never() -> None:
-    # Flows ask for the steps around a moment; the transfer began at 4.75, before it.
-    edges_s, rates, _ = capped_steps(
-        np.array([[5.0, 6.0, math.inf]]),
-        np.array([[70e3, 70e3]]),
-        np.array([4.75]),
-        caps_of(SMALL, 0.1),
-    )
-    assert edges_s[0].tolist() == pytest.approx([5.0, 5.05, 6.0, math.inf])
-    assert rates[0].tolist() == [0.0, 70e3, 70e3]
-
-
-def test_before_the_first_moment_nothing_moves() -> None:
-    edges_s, rates, _ = capped_steps(
-        np.array([[0.0, 9.0]]), np.array([[1e3]]), np.array([2.0]), caps_of(SMALL, 0.1)
-    )
-    assert edges_s[0].tolist() == pytest.approx([0.0, 2.3, 9.0])
-    assert rates[0].tolist() == [0.0, 1e3]
 
 
 def test_a_receive_window_below_the_first_window_is_refused() -> None:
@@ -207,12 +199,10 @@ def test_steps_take_as_long_as_the_closed_form_and_longer_than_without_transport
 ) -> None:
     caps = caps_of(TcpSettings(), rtt_s)
     end_s = start_s + 10.0 * (1.0 + rtt_s) * (10.0 + bit / rate + bit * rtt_s / 8e6)
-    edges_s, rates, _ = capped_steps(
-        np.array([[start_s, end_s]]), np.array([[rate]]), np.array([start_s]), caps
-    )
+    edges_s, rates = capped([start_s, end_s], [rate], start_s, caps)
     expected_s = seconds(TcpSettings(), rtt_s, bit, rate)
     assert expected_s >= (bit / rate + 3.0 * rtt_s) * (1.0 - 1e-12)
-    assert walked_s(edges_s[0], rates[0], bit) - start_s == pytest.approx(
+    assert walked_s(edges_s, rates, bit) - start_s == pytest.approx(
         expected_s, rel=1e-6, abs=1e-9 * (1.0 + start_s)
     )
 
@@ -227,10 +217,7 @@ def test_capped_rates_are_the_smaller_at_every_moment(steps, offset_s, rtt_s):
     edges = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])])
     rates = np.array([rate for _, rate in steps])
     caps, start_s = caps_of(SMALL, rtt_s), min(offset_s, 0.9 * float(edges[-1]))
-    new_edges, new_rates, _ = capped_steps(
-        edges[np.newaxis], rates[np.newaxis], np.array([start_s]), caps
-    )
-    new_edges, new_rates = new_edges[0], new_rates[0]
+    new_edges, new_rates = capped(edges, rates, start_s, caps)
     assert (np.diff(new_edges) > 0.0).all()
     assert (new_edges[0], new_edges[-1]) == (edges[0], edges[-1])
     assert new_rates.size >= rates.size

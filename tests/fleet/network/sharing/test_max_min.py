@@ -76,23 +76,16 @@ def test_a_client_is_in_the_same_cell_whatever_the_size_of_the_fleet():
     assert counts.min() > 1000 - 5 * np.sqrt(3000 * 2 / 9)  # five standard deviations
 
 
-def test_a_cable_bypasses_the_cells_and_not_the_server():
+@pytest.mark.parametrize("has_cable", [True, False], ids=["cable", "wifi"])
+def test_a_cable_and_wifi_bypass_the_cells_and_not_the_server(has_cable):
     settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
-    links = settings.build(seed=1, wired_bit_per_s=np.array([np.nan, np.nan, 90.0]))
-    cells = links.cells_of(np.arange(3), np.zeros(3, dtype=bool))
+    wired_bit_per_s = np.array([np.nan, np.nan, 90.0 if has_cable else np.nan])
+    links = settings.build(seed=1, wired_bit_per_s=wired_bit_per_s)
+    cells = links.cells_of(np.arange(3), np.array([False, False, not has_cable]))
     own = np.array([50.0, 50.0, 90.0])
 
     assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
     assert links.fair_bit_per_s(cells, Direction.DOWN, own, own).tolist() == own.tolist()
-
-
-def test_wifi_bypasses_the_cells_and_not_the_server():
-    settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
-    links = settings.build(seed=1, wired_bit_per_s=np.full(3, np.nan))
-    cells = links.cells_of(np.arange(3), np.array([False, False, True]))
-
-    own = np.array([50.0, 50.0, 90.0])
-    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
 
 
 def test_links_without_a_limit_are_refused():
@@ -147,31 +140,25 @@ def test_clients_of_a_cell_have_even_parts_whatever_their_rates():
     assert rate == pytest.approx([20e6, 2e6, 20e6])
 
 
-def test_a_client_that_is_limited_elsewhere_leaves_its_part_to_the_others():
-    links = in_band(1, server_in_bit_per_s=1e9)
-    whole, own = np.array([40e6, 40e6, 4e6]), np.array([4e6, 40e6, 4e6])
-    rate = links.fair_bit_per_s(np.zeros(3, dtype=int), Direction.DOWN, own, whole)
+@pytest.mark.parametrize(
+    ("limits", "way", "own", "whole", "expected"),
+    [
+        # A tenth of the band for the first, 45 % for each of the others.
+        ({"server_in": 1e9}, Direction.DOWN, [4, 40, 4], [40, 40, 4], [4, 18, 1.8]),
+        # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, L = 20 / 3.
+        ({"server_out": 10e6}, Direction.DOWN, [40, 4], [40, 4], [20 / 3, 10 / 3]),
+        # A capacity stands in for the band in its direction alone.
+        ({"cell_up": 6e6}, Direction.UP, [40, 4], [40, 4], [3, 3]),
+        ({"cell_up": 6e6}, Direction.DOWN, [40, 4], [40, 4], [20, 2]),
+    ],
+)
+def test_who_is_limited_elsewhere_leaves_its_part_to_the_others(limits, way, own, whole, expected):
+    """Rates in Mbit/s."""
+    links = in_band(1, **{f"{name}_bit_per_s": most for name, most in limits.items()})
+    cells = np.zeros(len(own), dtype=int)
+    rate = links.fair_bit_per_s(cells, way, 1e6 * np.array(own), 1e6 * np.array(whole))
 
-    # A tenth of the band for the first, 45 % for each of the others.
-    assert rate == pytest.approx([4e6, 18e6, 1.8e6])
-
-
-def test_a_client_that_the_server_limits_leaves_its_part_to_the_others():
-    links = in_band(1, server_out_bit_per_s=10e6)
-    whole = np.array([40e6, 4e6])
-    rate = links.fair_bit_per_s(np.zeros(2, dtype=int), Direction.DOWN, whole, whole)
-
-    # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, so L = 20 / 3.
-    assert rate == pytest.approx([20e6 / 3, 10e6 / 3])
-
-
-def test_a_capacity_stands_in_for_the_band_in_its_direction():
-    links = in_band(1, cell_up_bit_per_s=6e6)
-    whole = np.array([40e6, 4e6])
-    cells = np.zeros(2, dtype=int)
-
-    assert links.fair_bit_per_s(cells, Direction.UP, whole, whole) == pytest.approx([3e6, 3e6])
-    assert links.fair_bit_per_s(cells, Direction.DOWN, whole, whole) == pytest.approx([20e6, 2e6])
+    assert rate == pytest.approx(1e6 * np.array(expected))
 
 
 def test_multiples_of_rates_are_multiples_of_what_a_part_carries():
