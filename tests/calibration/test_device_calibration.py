@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from fleetsim.fleet.devices.profile import load_device
 R, T_D, K_L, K_P = 10e9, 0.004, 0.003, 0.02
 PHI = {"conv": 1.0, "depthwise": 0.0137, "gemm": 1.0, "rnn": 0.5}
 HEADER = "seconds,samples,batch_size,epochs,conv_flop,gemm_flop,layers,parameters,note\n"
+MODELS = "seconds,samples,batch_size,model,input,classes\n"
 Row = tuple[int, int, int, float, float, int, int]
 """Samples, batch size, epochs, FLOP of convolutions and of matrix products, layers, parameters."""
 
@@ -208,75 +210,78 @@ def test_rails_are_added_up_between_their_counts(tmp_path):
         read_rails(path, ["gpu"])
 
 
-def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path):
+@pytest.fixture
+def recorded() -> Any:
+    """An empty Perfetto trace."""
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    trace = protos.Trace()
-    for index, name in enumerate(RAILS):
-        described = trace.packet.add().power_rails.rail_descriptor.add()
-        described.index, described.rail_name = index, f"power.{name}"
-    for index, counts in enumerate(RAILS.values()):
+    return protos.Trace()
+
+
+def describe(trace: Any, index: int, name: str) -> Any:
+    packet = trace.packet.add()
+    rail = packet.power_rails.rail_descriptor.add()
+    rail.index, rail.rail_name = index, name
+    return packet
+
+
+def count(trace: Any, index: int, joule: float, at_ms: int | None) -> Any:
+    packet = trace.packet.add()
+    data = packet.power_rails.energy_data.add()
+    data.index, data.energy = index, int(joule * 1e6)
+    if at_ms is not None:
+        data.timestamp_ms = at_ms
+    return packet
+
+
+def written(trace: Any, path: Path) -> Path:
+    path.write_bytes(trace.SerializeToString())
+    return path
+
+
+def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path, recorded):
+    for index, (name, counts) in enumerate(RAILS.items()):
+        describe(recorded, index, f"power.{name}")
         for s, joule in counts:
-            data = trace.packet.add().power_rails.energy_data.add()
-            data.index, data.timestamp_ms, data.energy = index, int(s * 1000), int(joule * 1e6)
-    (tmp_path / "my.perfetto-trace").write_bytes(trace.SerializeToString())
-    recorded = read_rails(tmp_path / "my.perfetto-trace", ["power.cpu.big", "power.cpu.little"])
+            count(recorded, index, joule, int(s * 1000))
+    path = written(recorded, tmp_path / "my.perfetto-trace")
 
-    assert recorded.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
-    (tmp_path / "bad.pb").write_bytes(b"\xff" * 40)
-    with pytest.raises(DataError, match=r"bad\.pb: is no Perfetto trace"):
-        read_rails(tmp_path / "bad.pb", [])
-    (tmp_path / "empty.pb").write_bytes(b"")
-    with pytest.raises(DataError, match="holds no power rails"):
-        read_rails(tmp_path / "empty.pb", [])
+    read = read_rails(path, ["power.cpu.big", "power.cpu.little"])
+    assert read.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
+    for content, says in ((b"\xff" * 40, "is no Perfetto trace"), (b"", "holds no power rails")):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=rf"my\.perfetto-trace.*{says}"):
+            read_rails(path, [])
 
 
-def test_a_count_without_a_time_has_that_of_its_packet(tmp_path):
-    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    trace = protos.Trace()
-    described = trace.packet.add().power_rails.rail_descriptor.add()
-    described.index, described.rail_name = 3, "S2S_VDD_G3D"
+def test_a_count_without_a_time_has_that_of_its_packet(tmp_path, recorded):
+    describe(recorded, 3, "S2S_VDD_G3D")
     # 2 W, then 4 W; the times of the packets are later than those of their counts.
     for ns, ms, joule in ((10.5e9, 10_000, 1), (11e9, None, 3), (12.5e9, 12_000, 7)):
-        packet = trace.packet.add()
-        packet.timestamp = int(ns)
-        data = packet.power_rails.energy_data.add()
-        data.index, data.energy = 3, joule * 1_000_000
-        if ms is not None:
-            data.timestamp_ms = ms
-    (tmp_path / "my.pftrace").write_bytes(trace.SerializeToString())
-    read = read_rails(tmp_path / "my.pftrace", ["S2S_VDD_G3D"])
+        count(recorded, 3, joule, ms).timestamp = int(ns)
+    path = tmp_path / "my.pftrace"
+    read = read_rails(written(recorded, path), ["S2S_VDD_G3D"])
 
     assert read.at_s.tolist() == pytest.approx([0.0, 1.0])
     assert read.power_w.tolist() == pytest.approx([2.0, 4.0])
-    trace.packet[2].timestamp_clock_id = 6  # BOOTTIME, said
-    (tmp_path / "said.pftrace").write_bytes(trace.SerializeToString())
-    assert read_rails(tmp_path / "said.pftrace", []).power_w.tolist() == read.power_w.tolist()
-    trace.packet[2].timestamp_clock_id = 128
-    (tmp_path / "other.pftrace").write_bytes(trace.SerializeToString())
+    recorded.packet[2].timestamp_clock_id = 6  # BOOTTIME, said
+    assert read_rails(written(recorded, path), []).power_w.tolist() == read.power_w.tolist()
+    recorded.packet[2].timestamp_clock_id = 128
     with pytest.raises(DataError, match="none of the clock BOOTTIME; export the counters as CSV"):
-        read_rails(tmp_path / "other.pftrace", [])
+        read_rails(written(recorded, path), [])
 
 
-def test_sessions_of_rails_number_them_on_their_own(tmp_path):
-    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    trace = protos.Trace()
+def test_sessions_of_rails_number_them_on_their_own(tmp_path, recorded):
     # Two sessions, whose rail 0 is not the same; 1 W and 3 W.
     for session, name in ((7, "cpu"), (8, "gpu")):
-        described = trace.packet.add()
-        described.power_rails.session_uuid = session
-        rail = described.power_rails.rail_descriptor.add()
-        rail.index, rail.rail_name = 0, name
+        describe(recorded, 0, name).power_rails.session_uuid = session
     for second in (1, 2, 3):
         for session, watt in ((7, 1), (8, 3)):
-            packet = trace.packet.add()
+            packet = count(recorded, 0, second * watt, second * 1000)
             packet.power_rails.session_uuid = session
-            data = packet.power_rails.energy_data.add()
-            data.index, data.timestamp_ms = 0, second * 1000
-            data.energy = second * watt * 1_000_000
-    (tmp_path / "my.pftrace").write_bytes(trace.SerializeToString())
+    path = written(recorded, tmp_path / "my.pftrace")
 
-    assert read_rails(tmp_path / "my.pftrace", ["cpu"]).power_w.tolist() == pytest.approx([1.0] * 2)
-    assert read_rails(tmp_path / "my.pftrace", ["gpu"]).power_w.tolist() == pytest.approx([3.0] * 2)
+    assert read_rails(path, ["cpu"]).power_w.tolist() == pytest.approx([1.0] * 2)
+    assert read_rails(path, ["gpu"]).power_w.tolist() == pytest.approx([3.0] * 2)
 
 
 def test_a_long_step_between_counts_is_exact_inside_a_window_and_refused_at_its_end(tmp_path):
@@ -303,15 +308,8 @@ def test_energy_that_falls_is_refused(tmp_path):
 def test_the_command_writes_a_device_that_a_scenario_runs_with(tmp_path):
     write_runs(tmp_path / "runs.csv", FOUR, list(map(seconds, FOUR)))
     monsoon(tmp_path / "log.csv")
-    words = [
-        "device",
-        "calibrate",
-        str(tmp_path / "my.yaml"),
-        "--like",
-        "pixel-6",
-        "--title",
-        "Mine",
-    ]
+    words = ["device", "calibrate", str(tmp_path / "my.yaml")]
+    words += ["--like", "pixel-6", "--title", "Mine"]
     words += ["--runs", str(tmp_path / "runs.csv"), "--power", str(tmp_path / "log.csv")]
     done = CliRunner().invoke(app, [*words, "--idle", "0:10", "--train", "10:20"])
     scenario = fleetsim.load(
@@ -348,10 +346,7 @@ def test_runs_that_do_not_determine_the_figures_are_refused(tmp_path, rows, time
         ("a,b\n1,2\n", "row 1: no column 'seconds'"),
         ("seconds,samples,batch_size\n1,2,3\n4,5,6\n", "row 2: has neither a model nor FLOP"),
         ("seconds,samples,batch_size,model\n1,2,3,2nn\n", "row 2: input = '' is no shape"),
-        (
-            "seconds,samples,batch_size,model,input,classes\n1,2,3,lognet,3x3,2\n",
-            "row 2, model:1: model.kind.*'lognet'",
-        ),
+        (MODELS + "1,2,3,lognet,3x3,2\n", "row 2, model:1: model.kind.*'lognet'"),
         ("seconds,samples,batch_size\n1,2.5,3\n", "row 2: samples = 2.5 must be a whole number"),
     ],
 )
@@ -381,20 +376,25 @@ def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
         calibrate(**{**given, **changes}, power=None)
 
 
-def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path):
-    times = list(map(seconds, FOUR))
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"train": []}, "--power needs --idle FROM:TO and --train FROM:TO"),
+        (
+            {"idle": [(10.0, 20.0)], "train": [(0.0, 10.0)]},
+            r"training draws 2\.05 W, not more than idle at 7.05 W",
+        ),
+        ({"rails": ("cpu",)}, "--rail names power rails, and .* has none"),
+        ({"log": "odd.csv"}, "no column of time with a unit of ns, us"),
+        ({"log": "far.csv"}, r"idle_awake_w\.value = 2050"),
+    ],
+)
+def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path, changes, says):
     log = monsoon(tmp_path / "log.csv")
-
-    with pytest.raises(ScenarioError, match="--power needs --idle FROM:TO and --train FROM:TO"):
-        calibrated(tmp_path, FOUR, times, request(log, train=[]))
-    with pytest.raises(DataError, match=r"training draws 2\.05 W, not more than idle at 7.05 W"):
-        calibrated(tmp_path, FOUR, times, request(log, idle=[(10.0, 20.0)], train=[(0.0, 10.0)]))
-    with pytest.raises(ScenarioError, match=r"--rail names power rails, and .* has none"):
-        calibrated(tmp_path, FOUR, times, request(log, rails=("cpu",)))
     (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
-    with pytest.raises(ScenarioError, match="no column of time with a unit of ns, us"):
-        calibrated(tmp_path, FOUR, times, request(tmp_path / "odd.csv"))
     (tmp_path / "far.csv").write_text(log.read_text().replace("(mW)", "(kW)"))
-    with pytest.raises(DataError, match=r"idle_awake_w\.value = 2050"):
-        calibrated(tmp_path, FOUR, times, request(tmp_path / "far.csv"))
+    power = request(tmp_path / changes.pop("log", "log.csv"), **changes)
+
+    with pytest.raises((DataError, ScenarioError), match=says):
+        calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
     assert not (tmp_path / "my.yaml").exists()

@@ -455,14 +455,6 @@ def test_faulty_settings_are_refused(faulty: dict[str, Any], message: str) -> No
         TypeAdapter(ChannelSettings).validate_python(faulty)
 
 
-def test_the_kind_picks_the_settings() -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(ChannelSettings)
-    constant = {"kind": "constant", "down_bit_per_s": 2, "up_bit_per_s": 1}
-
-    assert adapter.validate_python({"kind": "fading"}) == FadingSettings()
-    assert isinstance(adapter.validate_python(constant), ConstantSettings)
-
-
 @pytest.mark.parametrize("is_loud", [False, True])
 def test_the_limits_of_the_settings_stay_finite(is_loud: bool) -> None:
     settings = FadingSettings(

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.transport import (
     NoTransportSettings,
     RateCaps,
     TcpSettings,
-    TransportSettings,
     capped_steps,
     transfer_s,
 )
@@ -169,12 +168,6 @@ def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
 def test_a_receive_window_below_the_first_window_is_refused() -> None:
     with pytest.raises(ValidationError, match="less than the first window"):
         TcpSettings(initial_window_segments=100, segment_byte=1460, receive_window_byte=100_000)
-
-
-def test_kind_chooses_the_transport() -> None:
-    adapter: TypeAdapter[TcpSettings | NoTransportSettings] = TypeAdapter(TransportSettings)
-    assert adapter.validate_python({"kind": "none"}) == NoTransportSettings()
-    assert adapter.validate_python({"kind": "tcp"}) == TcpSettings()
 
 
 RTT_S = st.floats(1e-4, 2.0)

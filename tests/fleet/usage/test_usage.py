@@ -172,8 +172,9 @@ def test_a_shifted_client_begins_so_many_days_into_the_record():
     assert 0 < online.sum() < 20
 
 
-def test_no_shift_begins_every_record_at_its_beginning():
-    assert not lived(days(3, 5), 20, shift="none").shift_s.any()
+@pytest.mark.parametrize(("trace", "shift"), [(days(3, 5), "none"), (TEN, "days")])
+def test_without_shifts_and_of_less_than_a_day_records_begin_at_their_beginning(trace, shift):
+    assert not lived(trace, 20, shift=shift).shift_s.any()
 
 
 def test_virtual_time_may_begin_in_the_middle_of_the_records():
@@ -184,10 +185,6 @@ def test_virtual_time_may_begin_in_the_middle_of_the_records():
     for t_s in range(25):
         now, then = late.state_at(client, t_s), whole.state_at(client, t_s + 7)
         assert (now.online, now.load) == (then.online, then.load)
-
-
-def test_a_record_of_less_than_a_day_is_never_shifted():
-    assert not lived(TEN, 20, shift="days").shift_s.any()
 
 
 @pytest.mark.parametrize(
@@ -257,9 +254,3 @@ def test_usage_cannot_be_written_to():
 def test_settings_refuse_what_is_not_offered(wrong):
     with pytest.raises(ValidationError):
         UsageSettings.model_validate(wrong)
-
-
-def test_by_default_nobody_ever_changes():
-    assert UsageSettings() == UsageSettings(
-        trace=None, shift="days", unknown="hold", kinds=("phone",)
-    )

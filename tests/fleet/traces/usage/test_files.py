@@ -10,6 +10,7 @@ from fleetsim.fleet.traces.usage.trace import Trace
 
 STATES = "user,t_s,online,charging,unmetered,load\n"
 USERS = "user,span_s\na,10\nb,5\n"
+ZONE = "user,span_s,utc_offset_h\n"
 INTERVALS = "user,start_s,end_s\n"
 INTERVAL_USERS = "user,trace_start_s,trace_end_s\na,86400,172800\n"
 SAMPLES = "user,os,t,battery,battery_state,plugged,net,app_state\n"
@@ -63,15 +64,22 @@ def test_a_written_trace_reads_back_equal_and_its_bytes_repeat(tmp_path):
     ]
 
 
-def test_memory_of_apps_is_read_where_it_is_said_and_none_elsewhere(tmp_path):
-    rows = "a,0,1,1,0,0.5,1048576\na,4,0,0,0,0,0\nb,0,1,0,1,0,7\n"
-    put(tmp_path, users=USERS, states=STATES.replace("\n", ",ram_byte\n") + rows)
-    trace = read_trace(tmp_path)
+@pytest.mark.parametrize("says_memory", [True, False])
+def test_memory_of_apps_is_read_and_written_where_it_is_said_and_none_elsewhere(
+    tmp_path, says_memory
+):
+    rows = ["a,0,1,1,0,0.5,1048576", "a,4,0,0,0,0,0", "b,0,1,0,1,0,7"]
+    lines = [f"{STATES.strip()},ram_byte", *rows]
+    kept = lines if says_memory else [line.rpartition(",")[0] for line in lines]
+    trace = read_trace(put(tmp_path, users=USERS, states="\n".join([*kept, ""])))
     write_trace(trace, tmp_path / "again")
+    written = gzip.decompress((tmp_path / "again" / "states.csv.gz").read_bytes()).decode()
+    expected = [1_048_576, 0, 7] if says_memory else [0, 0, 0]
 
-    assert trace.columns[4].tolist() == [1_048_576, 0, 7]
-    assert read_trace(tmp_path / "again").columns[4].tolist() == [1_048_576, 0, 7]
-    assert "ram_byte" in (tmp_path / "again" / "README.md").read_text()
+    assert trace.columns[4].tolist() == expected
+    assert read_trace(tmp_path / "again").columns[4].tolist() == expected
+    assert written.splitlines()[0] == kept[0]
+    assert ("ram_byte" in (tmp_path / "again" / "README.md").read_text()) is says_memory
 
 
 @pytest.mark.parametrize(
@@ -85,17 +93,6 @@ def test_memory_that_cannot_be_is_refused_by_row(tmp_path, ram_byte, says):
         read_trace(tmp_path)
 
 
-def test_a_trace_that_says_nothing_of_memory_takes_none_and_is_written_as_before(tmp_path):
-    put(tmp_path, users=USERS, states=STATES + "a,0,1,1,0,0.5\nb,0,1,0,1,0\n")
-    trace = read_trace(tmp_path)
-    write_trace(trace, tmp_path / "again")
-    written = gzip.decompress((tmp_path / "again" / "states.csv.gz").read_bytes())
-
-    assert trace.columns[4].tolist() == [0, 0]
-    assert written.decode().splitlines()[0] == STATES.strip()
-    assert "ram_byte" not in (tmp_path / "again" / "README.md").read_text()
-
-
 def test_intervals_are_eligible_and_outside_them_a_user_is_offline(tmp_path):
     rows = "a,86400,86410\na,86410,86420\na,86500,86500\na,90000,172800\n"
     put(tmp_path, users=INTERVAL_USERS, intervals=INTERVALS + rows)
@@ -106,14 +103,15 @@ def test_intervals_are_eligible_and_outside_them_a_user_is_offline(tmp_path):
     assert changes(trace) == [(0, *on), (20, *off), (3600, *on)]
 
 
-def test_anybodys_intervals_of_being_available_count_from_midnight(tmp_path):
-    put(tmp_path, users="user,span_s\na,100\nb,50\n", intervals=INTERVALS + "b,0,7\na,10,30\n")
-    trace = read_trace(tmp_path)
+def test_anybodys_intervals_count_from_midnight_and_who_has_none_is_offline(tmp_path):
+    users = "user,span_s\na,100\nb,50\nz,9\n"
+    trace = read_trace(put(tmp_path, users=users, intervals=INTERVALS + "b,0,7\na,10,30\n"))
     on, off = (True, True, True, 0.0), (False, False, False, 0.0)
 
-    assert trace.span_s.tolist() == [100, 50]
+    assert trace.span_s.tolist() == [100, 50, 9]
     assert changes(trace) == [(0, *off), (10, *on), (30, *off)]
     assert changes(trace, 1) == [(0, *on), (7, *off)]
+    assert changes(trace, 2) == [(0, *off)]
 
 
 @pytest.mark.parametrize("offset_h", [-7, 5.5, 0, 14])
@@ -136,13 +134,6 @@ def test_states_have_time_zones_too(tmp_path):
         (1, False),
         (23, True),
     ]
-
-
-def test_a_user_without_intervals_is_offline(tmp_path):
-    users = INTERVAL_USERS + "z,0,86400\n"
-    put(tmp_path, users=users, intervals=INTERVALS + "a,86500,86600\n")
-
-    assert changes(read_trace(tmp_path), 1) == [(0, False, False, False, 0.0)]
 
 
 def test_records_are_turned_to_begin_at_midnight(tmp_path):
@@ -210,6 +201,14 @@ def intervals(*rows: str) -> dict[str, str]:
     return {"users": INTERVAL_USERS, "intervals": INTERVALS + "".join(f"{row}\n" for row in rows)}
 
 
+def overlap(row: str) -> dict[str, str]:
+    return intervals("a,90000,90100", row)
+
+
+def sampled(*rows: tuple[int, str, str, str]) -> dict[str, str]:
+    return {"states": samples(*rows)}
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
@@ -222,22 +221,13 @@ def intervals(*rows: str) -> dict[str, str]:
         ({"users": USERS}, "no states.csv or intervals.csv"),
         (NATIVE | {"intervals": INTERVALS}, "holds intervals.csv, states.csv; name the file"),
         (NATIVE | {"states": "a,b\n1,2\n"}, "states.csv, row 1: unknown header 'a,b'; must be"),
-        (
-            NATIVE | {"users": "user,days\n"},
-            "users.csv, row 1: unknown header 'user,days'; must be",
-        ),
+        (NATIVE | {"users": "user,days\n"}, "users.csv, row 1: unknown header 'user,days'; must"),
         (NATIVE | {"users": "user,user\n"}, "users.csv, row 1: a column is named twice"),
         (NATIVE | {"users": USERS + "a,7\n"}, "users.csv, row 4: user 'a' is listed twice"),
         (NATIVE | {"users": USERS + "c,7\n"}, "users.csv, row 4: user 'c' has no row in states.c"),
         (NATIVE | {"users": "user,span_s\na,0\n"}, "users.csv, row 2: span_s = 0: must be at lea"),
-        (
-            NATIVE | {"users": "user,span_s,utc_offset_h\na,10,15\n"},
-            "users.csv, row 2: utc_offset_h = 15 is beyond 14 h",
-        ),
-        (
-            NATIVE | {"users": "user,span_s,utc_offset_h\na,10,nan\n"},
-            "users.csv, row 2: utc_offset_h = nan is beyond 14 h",
-        ),
+        (NATIVE | {"users": ZONE + "a,10,15\n"}, "users.csv, row 2: utc_offset_h = 15 is beyond"),
+        (NATIVE | {"users": ZONE + "a,10,nan\n"}, "users.csv, row 2: utc_offset_h = nan is beyond"),
         (native("c,0,1,1,1,0"), "states.csv, row 5: user 'c' has no span; list it in users.csv"),
         (native("b,1,1,1,1"), "states.csv, row 5: 5 fields under a header of 6"),
         (native("b,1.5,1,1,1,0"), "states.csv, row 5: t_s = '1.5' is not a whole number; round"),
@@ -252,18 +242,9 @@ def intervals(*rows: str) -> dict[str, str]:
         (native("b,5,1,1,1,0"), "states.csv, row 5: second 5 is outside the user's span of 5 s"),
         (native("b,-1,1,1,1,0"), "states.csv, row 5: t_s = -1 is outside the user's span"),
         (native('b,1,1,1,1,"0'), "states.csv, row 5: is not CSV"),
-        (
-            intervals("a,90000,90100", "a,90099,90200"),
-            "intervals.csv, row 3: starts at 90099 but .* ends at 90100: they overlap; merge",
-        ),
-        (
-            intervals("a,90000,90100", "a,90000,90100"),
-            "intervals.csv, row 3: starts at 90000 .* overlap",
-        ),
-        (
-            intervals("a,90000,90100", "a,88000,88100"),
-            "intervals.csv, row 3: starts at 88000, after 90000; sort the user's rows",
-        ),
+        (overlap("a,90099,90200"), "row 3: starts at 90099 but .* ends at 90100: .*overlap; merge"),
+        (overlap("a,90000,90100"), "intervals.csv, row 3: starts at 90000 .* overlap"),
+        (overlap("a,88000,88100"), "row 3: starts at 88000, after 90000; sort the user's rows"),
         (intervals("a,86399,90000"), r"intervals.csv, row 2: \[86399, 90000\) is outside the use"),
         (intervals("a,90000,172801"), r"intervals.csv, row 2: \[90000, 172801\) is outside the u"),
         (intervals("a,90000,89999"), "intervals.csv, row 2: ends at 89999 before 90000"),
@@ -274,19 +255,16 @@ def intervals(*rows: str) -> dict[str, str]:
             "users.csv, row 2: ends at 5, not after 5",
         ),
         (
-            {"states": samples((0, "full", "", "wifi"), (0, "full", "", "wifi"))},
+            sampled((0, "full", "", "wifi"), (0, "full", "", "wifi")),
             "states.csv, row 3: t = 1444028400 after 1444028400; drop one",
         ),
         (
-            {"states": samples((9, "full", "", "wifi"), (0, "full", "", "wifi"))},
+            sampled((9, "full", "", "wifi"), (0, "full", "", "wifi")),
             "states.csv, row 3: t = 1444028400 after 1444028409; sort the user's rows",
         ),
-        (
-            {"states": samples((0, "fully", "", "wifi"))},
-            r"states.csv, row 2: battery_state = 'fully': must be one of .*unknown, \(empty\)",
-        ),
-        ({"states": samples((0, "full", "", "5G"))}, "states.csv, row 2: net = '5G': must be one"),
-        ({"states": samples((0, "full", "car", ""))}, "states.csv, row 2: plugged = 'car': must"),
+        (sampled((0, "fully", "", "wifi")), r"row 2: battery_state = 'fully': .*, \(empty\)"),
+        (sampled((0, "full", "", "5G")), "states.csv, row 2: net = '5G': must be one"),
+        (sampled((0, "full", "car", "")), "states.csv, row 2: plugged = 'car': must"),
     ],
 )
 def test_a_fault_is_named_with_its_file_and_row(tmp_path, files, says):
