@@ -36,6 +36,8 @@ from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
@@ -52,6 +54,13 @@ PLAIN_RADIO = str(Path(__file__).parents[1] / "plain-radio.yaml")
 NANO_FILE = str(Path(__file__).with_name("jetson-nano-cpu.yaml"))
 """The Nano of timelines by hand, whatever the bundled file says."""
 NANO = {NANO_FILE: 1.0}
+
+
+def epochs_s(num: int = 1, num_samples: int = 100) -> float:
+    """Time of local epochs on the Nano, in batches of 50."""
+    work, samples = Work(WorkKind.TRAIN, epochs=num), np.array([num_samples])
+    nano = load_device(NANO_FILE).compute
+    return float(unloaded_s(nano, COST, work, num_samples=samples, batch_size=50)[0])
 
 
 class FirstCome:
@@ -87,14 +96,16 @@ class FirstCome:
 
 
 class KnownTrainer:
-    """Client c adds c + 1 to every weight, whatever its data; counts what it computes."""
+    """Client c adds c + 1 to every weight, whatever its data; keeps its jobs and results."""
 
     def __init__(self) -> None:
+        self.given: list[Job] = []
         self.jobs: dict[int, Job] = {}
         self.computed: list[int] = []
         self.steps: list[int | None] = []
 
     def submit(self, job: Job) -> int:
+        self.given.append(job)
         ticket = len(self.jobs) + len(self.computed) + 1_000 * job.client
         while ticket in self.jobs:
             ticket += 1

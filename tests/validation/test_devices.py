@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +20,15 @@ from fleetsim.validation import (
     slowdown,
 )
 from fleetsim.validation.devices import board_training, lower_clock
+
+
+def assert_minimum(squares: Callable[[np.ndarray], float], found: np.ndarray) -> None:
+    """A hundredth more or less of any figure fits worse."""
+    least = squares(found)
+    for index, factor in itertools.product(range(found.size), (0.99, 1.01)):
+        figures = found.copy()
+        figures[index] *= factor
+        assert squares(figures) > least
 
 
 def test_a_batch_of_bert_is_forward_only_below_the_trained_blocks() -> None:
@@ -87,18 +98,12 @@ def test_forty_points_are_timed_as_by_hand() -> None:
 @pytest.mark.slow
 def test_the_fit_is_a_minimum_of_squared_relative_errors() -> None:
     measured_s = phones.times()["batch_s"]
-    found = np.array(phones.fit())
 
     def squares(figures: np.ndarray) -> float:
         said = phones.said_s(phones.as_fitted(*figures.tolist()))
         return float(((said / measured_s - 1.0) ** 2).sum())
 
-    least = squares(found)
-    for index in range(4):
-        for factor in (0.99, 1.01):
-            figures = found.copy()
-            figures[index] *= factor
-            assert squares(figures) > least
+    assert_minimum(squares, np.array(phones.fit()))
 
 
 @pytest.mark.slow
@@ -120,11 +125,7 @@ def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board: s
         return float(((found.terms @ figures / found.measured_s - 1.0) ** 2).sum())
 
     assert figures[0] == pytest.approx(found.layer_s, rel=1e-6)
-    for index in range(3):
-        for factor in (0.99, 1.01):
-            other = figures.copy()
-            other[index] *= factor
-            assert squares(other) > squares(figures)
+    assert_minimum(squares, figures[:3])
     device = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}[board]
     assert load_device(device).compute.layer_s == pytest.approx(3 * found.layer_s, rel=0.01)
 
@@ -198,11 +199,7 @@ def test_the_files_of_the_pis_carry_the_least_squares_of_the_logarithms() -> Non
         said = board_training.said_s(points, board_training.as_fitted(*figures.tolist()))
         return float((np.log(said / points["batch_s"]) ** 2).sum())
 
-    for index in range(4):
-        for factor in (0.99, 1.01):
-            figures = found.copy()
-            figures[index] *= factor
-            assert squares(figures) > squares(found)
+    assert_minimum(squares, found)
     pi4, pi5 = board_training.shipped().values()
     assert pi4.phi == pi5.phi
     assert found == pytest.approx(

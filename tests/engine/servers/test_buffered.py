@@ -18,10 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
-from fleetsim.engine import event_order
-from fleetsim.engine.servers import stop
 from fleetsim.engine.servers.buffered import BufferedSettings
-from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.learning.aggregation.asynchronous import (
     ConstantStaleness,
@@ -30,6 +27,7 @@ from fleetsim.learning.aggregation.asynchronous import (
     FedBuff,
     FedBuffSettings,
 )
+from tests.engine.batches import late_at_once
 from tests.engine.tiny import FirstCome, RateTrainer, goes_on
 
 
@@ -177,16 +175,8 @@ def test_a_server_to_which_nobody_delivers_works_in_proportion_to_its_tasks(tiny
 
 
 def test_a_task_that_takes_no_time_at_all_stops_the_run_instead_of_hanging_it(tiny, monkeypatch):
-    # 1e9 s + 1e-9 s is 1e9 s: everybody is late at once, and is sent out again.
-    # No scenario may ask for that: it stands for a fault of the simulator.
     server = three(tiny, buffer_size=2).server
-    tiny.server = BufferedSettings.model_validate(server).model_copy(update={"deadline_s": 1e-9})
-    tiny.stop = StopSettings.model_validate({"rounds": 1}).model_copy(
-        update={"rounds": None, "time_s": 2e9}
-    )
-    monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
-    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
-    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+    late_at_once(tiny, monkeypatch, BufferedSettings.model_validate(server))
 
     with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
         tiny.build_buffered().run()

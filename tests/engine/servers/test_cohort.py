@@ -1,7 +1,7 @@
 """Requests of a selector to each client: epochs, clock, share of the update, and weight.
 
 Worked out by hand on the tiny fleet: a download of 1 MB takes a second, and so does the upload of
-a whole update; local epochs on the Nano take as long as `one_epoch_s` each.
+a whole update; local epochs on the Nano take as long as `epochs_s` says.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.servers.server import Server
 from fleetsim.errors import ScenarioError, SimulationError
-from fleetsim.fleet.devices.compute import unloaded_s
-from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
-from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer, goes_on
+from tests.engine.tiny import NANO_FILE, FirstCome, KnownTrainer, epochs_s, goes_on
 
 
 class Particular(FirstCome):
@@ -47,29 +45,15 @@ class Particular(FirstCome):
         return Cohort(clients, **self.asked)
 
 
-def one_epoch_s(num_samples: int = 100) -> float:
-    nano, train = load_device(NANO_FILE).compute, Work(WorkKind.TRAIN, epochs=1)
-    return float(
-        unloaded_s(nano, COST, train, num_samples=np.array([num_samples]), batch_size=50)[0]
-    )
-
-
 def test_epochs_of_its_own_take_a_client_so_many_times_as_long(tiny):
-    epochs = []
-
-    class Watcher(KnownTrainer):
-        def submit(self, job):
-            epochs.append(job.work.epochs)
-            return super().submit(job)
-
-    tiny.trainer = Watcher()
+    tiny.trainer = KnownTrainer()
     tiny.selector = Particular(epochs=[1, 3])
     tiny.run()
     one, three = tiny.recorder.tasks
 
-    assert epochs == [1, 3]
-    assert one.compute_s == pytest.approx(one_epoch_s(), rel=1e-12)
-    assert three.compute_s == pytest.approx(3 * one_epoch_s(), rel=1e-12)
+    assert [job.work.epochs for job in tiny.trainer.given] == [1, 3]
+    assert one.compute_s == pytest.approx(epochs_s(1), rel=1e-12)
+    assert three.compute_s == pytest.approx(3 * epochs_s(1), rel=1e-12)
     assert three.train_flop == pytest.approx(3 * one.train_flop, rel=1e-12)
 
 
@@ -137,7 +121,7 @@ def test_weights_of_those_who_do_not_deliver_are_out_of_the_proportion_but_leave
 ):
     # Client 1 has a tenfold of samples and is late: only client 0, that makes 1 of 0, delivers.
     tiny.samples = [100, 1000, 100, 100]
-    tiny.server = {"cohort": 2, "deadline_s": 2.5 + one_epoch_s()}
+    tiny.server = {"cohort": 2, "deadline_s": 2.5 + epochs_s()}
     means = []
     for are_shares in (False, True):
         tiny.trainer = KnownTrainer()

@@ -14,8 +14,6 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Job, Parameters, ProbeRequest, RoundView, Work, WorkKind
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.devices.compute import unloaded_s
-from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
@@ -23,7 +21,7 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.training.trainers import DataTrainer
-from tests.engine.tiny import COST, NANO_FILE, FirstCome, KnownTrainer
+from tests.engine.tiny import FirstCome, KnownTrainer, epochs_s
 
 EPOCHS = 4
 
@@ -53,28 +51,11 @@ class Halving(FirstCome):
         return Cohort(clients, continues=np.ones(clients.size, dtype=np.bool_), **self.asked)
 
 
-class Jobs(KnownTrainer):
-    """Keeps the jobs that it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: list[Job] = []
-
-    def submit(self, job: Job) -> int:
-        self.given.append(job)
-        return super().submit(job)
-
-
 @pytest.fixture
 def halving(tiny):
     """Four clients, two of which continue to the end of four epochs."""
-    tiny.epochs, tiny.trainer, tiny.selector = EPOCHS, Jobs(), Halving()
+    tiny.epochs, tiny.trainer, tiny.selector = EPOCHS, KnownTrainer(), Halving()
     return tiny
-
-
-def epochs_s(num: int) -> float:
-    nano, work = load_device(NANO_FILE).compute, Work(WorkKind.TRAIN, epochs=num)
-    return float(unloaded_s(nano, COST, work, num_samples=np.array([100]), batch_size=50)[0])
 
 
 def test_who_goes_on_computes_what_is_left_and_downloads_nothing(halving):

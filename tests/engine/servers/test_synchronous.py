@@ -27,12 +27,11 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.engine import event_order
-from fleetsim.engine.servers import selection, stop
-from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.engine.servers import selection
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.errors import SimulationError
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from tests.engine.batches import late_at_once
 from tests.engine.tiny import CONSTANT, COST, FirstCome, KnownTrainer, RateTrainer, Tiny, goes_on
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
@@ -291,19 +290,14 @@ def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
             at_its_own = Work(WorkKind.GRADIENT)
             return [ProbeRequest(0, at_its_own, needs_model=False, parameters=report.vector)]
 
-    class Watcher(KnownTrainer):
-        def submit(self, job):
-            bases.append((job.work.kind, job.base.tolist()))
-            return super().submit(job)
-
-    bases: list[tuple[WorkKind, list[float]]] = []
     tiny.size, tiny.server, tiny.stop = 1, {"cohort": 1}, {"rounds": 2}
-    tiny.selector, tiny.trainer = LooksBack(), Watcher()
+    tiny.selector, tiny.trainer = LooksBack(), KnownTrainer()
     tiny.run()
     first, probe, second = tiny.recorder.tasks
 
     # Client 0 adds 1 to each weight.
-    assert bases[1] == (WorkKind.GRADIENT, [1.0, 1.0, 1.0])
+    given = tiny.trainer.given[1]
+    assert (given.work.kind, given.base.tolist()) == (WorkKind.GRADIENT, [1.0, 1.0, 1.0])
     assert (probe.download_byte, probe.upload_byte) == (0, 1_000_008)
     assert (probe.download_s, probe.compute_s) == (0.0, pytest.approx(COMPUTE_S))
     assert probe.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
@@ -524,16 +518,7 @@ def test_over_commitment_is_rounded_up_from_the_number_as_it_is_written(tiny):
 
 
 def test_rounds_that_take_no_time_at_all_stop_the_run_instead_of_hanging_it(tiny, monkeypatch):
-    # 1e9 s + 1e-9 s is 1e9 s: everybody is late at once, round after round.
-    # No scenario may ask for that: it stands for a fault of the simulator.
-    beyond = {"deadline_s": 1e-9}
-    tiny.server = SynchronousSettings.model_validate({"cohort": 1}).model_copy(update=beyond)
-    tiny.stop = StopSettings.model_validate({"rounds": 1}).model_copy(
-        update={"rounds": None, "time_s": 2e9}
-    )
-    monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
-    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
-    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+    late_at_once(tiny, monkeypatch, SynchronousSettings.model_validate({"cohort": 1}))
 
     with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
         tiny.run()

@@ -40,8 +40,7 @@ def test_a_moment_lies_in_the_window_that_exact_arithmetic_gives(length_s, at_s,
     assert before == 0 or before * length_s < at_s or (is_after and before * length_s == at_s)
 
 
-def test_windows_that_no_clock_can_tell_apart_are_refused():
+@pytest.mark.parametrize("length_s", [1e-12, 5e-324])
+def test_windows_that_no_clock_can_tell_apart_are_refused(length_s):
     with pytest.raises(SimulationError, match=r"make server\.window_s longer"):
-        window_end_s(1e6, 1e-12, is_after=True)
-    with pytest.raises(SimulationError, match=r"make server\.window_s longer"):
-        window_end_s(1e6, 5e-324, is_after=True)
+        window_end_s(1e6, length_s, is_after=True)
