@@ -24,7 +24,6 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.engine.servers.server import Server
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
 from tests.engine.tiny import NANO_FILE, FirstCome, KnownTrainer, epochs_s, goes_on
@@ -221,7 +220,7 @@ def test_flights_with_particular_work_are_repeated(tiny, asked):
     tiny.stop = {"rounds": 8}
     selectors: list[FirstCome] = []
 
-    def new(state: State | None) -> Server:
+    def new(state: State | None):
         selectors.append(Cycling(asked))
         tiny.selector, tiny.trainer = selectors[-1], KnownTrainer()
         return tiny.build_buffered(state)

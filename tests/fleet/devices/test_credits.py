@@ -97,7 +97,9 @@ def second_by_second(launch: float, earned: float, use: float, seconds: int) -> 
 
 @pytest.mark.slow
 @given(balances, stretches)
-def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(balance, stretches):
+def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(
+    balance: tuple[float, float], stretches: list[tuple[float, int]]
+) -> None:
     launch_s, earned_s = balance
     slow = balance
     for use, seconds in stretches:
@@ -111,7 +113,7 @@ def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(bala
 
 
 @given(balances, st.floats(0.0, 1.0), st.floats(0.0, 9e4), st.floats(0.0, 1.0))
-def test_two_stretches_are_as_one(balance, use, seconds, cut):
+def test_two_stretches_are_as_one(balance: tuple[float, float], use, seconds, cut):
     at_once = after(*balance, use, seconds)
     first = after(*balance, use, cut * seconds)
 
@@ -119,7 +121,7 @@ def test_two_stretches_are_as_one(balance, use, seconds, cut):
 
 
 @given(balances, st.floats(0.0, 1.0))
-def test_at_the_moment_foretold_nothing_is_left_and_before_it_something(balance, share):
+def test_when_foretold_nothing_is_left_and_before_it_something(balance: tuple[float, float], share):
     held: list[FloatArray] = [np.array([value]) for value in balance]
     lasts_s = float(rules_of().full_use_s(*held)[0])
 

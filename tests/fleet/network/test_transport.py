@@ -210,7 +210,7 @@ def test_capped_rates_are_the_smaller_at_every_moment(steps, offset_s, rtt_s):
     edges = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])])
     rates = np.array([rate for _, rate in steps])
     caps, start_s = caps_of(SMALL, rtt_s), min(offset_s, 0.9 * float(edges[-1]))
-    new_edges, new_rates = capped(edges, rates, start_s, caps)
+    new_edges, new_rates = capped(edges.tolist(), rates.tolist(), start_s, caps)
     assert (np.diff(new_edges) > 0.0).all()
     assert (new_edges[0], new_edges[-1]) == (edges[0], edges[-1])
     assert new_rates.size >= rates.size

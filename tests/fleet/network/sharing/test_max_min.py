@@ -147,7 +147,7 @@ def test_clients_of_a_cell_have_even_parts_whatever_their_rates():
         ({"server_in": 1e9}, Direction.DOWN, [4, 40, 4], [40, 40, 4], [4, 18, 1.8]),
         # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, L = 20 / 3.
         ({"server_out": 10e6}, Direction.DOWN, [40, 4], [40, 4], [20 / 3, 10 / 3]),
-        # A capacity stands in for the band in its direction alone.
+        # A capacity replaces the band in its direction alone.
         ({"cell_up": 6e6}, Direction.UP, [40, 4], [40, 4], [3, 3]),
         ({"cell_up": 6e6}, Direction.DOWN, [40, 4], [40, 4], [20, 2]),
     ],
