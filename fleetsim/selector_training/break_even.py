@@ -11,7 +11,6 @@ and never, if it saves nothing. The interval is that of the mean difference over
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -165,9 +164,3 @@ def _costs_of(cost: pd.Series[float], currency: str, arm: str) -> pd.Series[floa
     """Return the costs of an arm by seed."""
     chosen = cost[[(key[0], key[1]) == (currency, arm) for key in cost.index]]
     return chosen.droplevel(["currency", "arm"])
-
-
-def records_text(facts: Mapping[str, str]) -> str:
-    """Return the number of records by arm, such as `100 of oort, 100 of favor`; empty: none."""
-    counts = json.loads(facts.get("records", "{}"))
-    return ", ".join(f"{num} of {arm}" for arm, num in counts.items())

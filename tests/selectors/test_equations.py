@@ -1,4 +1,4 @@
-"""Equations: exported by the package of their paper, with a source and keys for ties."""
+"""Equations: with a source and keys for ties."""
 
 from __future__ import annotations
 
@@ -13,30 +13,16 @@ import pytest
 
 import fleetsim.selectors
 
-PAPERS = {
-    "afl": ("afl.equations",),
-    "autofl": ("autofl.equations",),
-    "bp_ucb": ("bp_ucb.belief_propagation", "bp_ucb.equations"),
-    "divfl": ("divfl.equations",),
-    "favor": ("favor.equations",),
-    "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),
-    "fedcs": ("fedcs.equations",),
-    "fedgcs": ("fedgcs.equations",),
-    "fedgra": ("fedgra.equations",),
-    "fedmarl": ("fedmarl.equations",),
-    "gpfl": ("gpfl.equations",),
-    "oort": ("oort.equations",),
-    "pyramidfl": ("pyramidfl.equations",),
-    "quick_init_ucb": ("bandits.equations",),
-    "rbcs_f": ("rbcs_f.equations",),
-    "survey": ("survey.equations",),
-    "tifl": ("tifl.equations",),
-}
-"""Modules of pure functions by the package of the paper that gives their names."""
+PACKAGE = "fleetsim.selectors."
+MODULES = [
+    found.name.removeprefix(PACKAGE)
+    for found in pkgutil.walk_packages(fleetsim.selectors.__path__, PACKAGE)
+    if found.name.endswith((".equations", "_fit", ".belief_propagation"))
+]
 
 
 def functions_of(module: str) -> dict[str, Callable[..., Any]]:
-    members = vars(import_module(f"fleetsim.selectors.{module}"))
+    members = vars(import_module(PACKAGE + module))
     return {
         name: member
         for name, member in members.items()
@@ -47,44 +33,20 @@ def functions_of(module: str) -> dict[str, Callable[..., Any]]:
 
 
 EQUATIONS = [
-    pytest.param(paper, name, function, id=f"{module}.{name}")
-    for paper, modules in PAPERS.items()
-    for module in modules
+    pytest.param(function, id=f"{module}.{name}")
+    for module in MODULES
     for name, function in functions_of(module).items()
 ]
 
 
-def test_no_module_of_equations_is_left_out():
-    prefix = "fleetsim.selectors."
-    found = {m.name for m in pkgutil.walk_packages(fleetsim.selectors.__path__, prefix)}
-    named = {prefix + module for modules in PAPERS.values() for module in modules}
-
-    assert {name for name in found if name.endswith((".equations", "_fit"))} <= named
-
-
-@pytest.mark.parametrize(("paper", "name", "function"), EQUATIONS)
-def test_an_equation_can_be_had_from_its_paper_and_names_its_source(paper, name, function):
-    module = import_module(f"fleetsim.selectors.{paper}")
-
-    assert name in module.__all__
-    assert getattr(module, name) is function
+@pytest.mark.parametrize("function", EQUATIONS)
+def test_an_equation_names_its_source(function):
     assert "Source: " in (inspect.getdoc(function) or "")
-
-
-def test_power_of_choice_has_its_draw_and_its_ranking_at_hand():
-    module = import_module("fleetsim.selectors.power_of_choice")
-    loss = np.array([0.5, 2.0, 2.0])
-    drawn = module.draw(np.array([9.0, 1.0, 3.0]), 2, np.ones(3))
-
-    assert {"best", "draw", "losses_of", "num_asked", "tie_keys"} <= set(module.__all__)
-    assert drawn.tolist() == [0, 2]
-    assert module.best(loss, 2, np.array([0.0, 0.9, 0.1])).tolist() == [2, 1]
 
 
 CHOOSERS = [
     pytest.param(function, id=f"{module}.{name}")
-    for modules in PAPERS.values()
-    for module in modules
+    for module in MODULES
     for name, function in functions_of(module).items()
     if {"num", "wanted", "max_clients"} & set(inspect.signature(function).parameters)
     and inspect.signature(function).return_annotation == "IntArray"
@@ -128,7 +90,7 @@ CHOICES = {
 @pytest.mark.parametrize("choice", CHOICES)
 def test_ids_count_from_zero_and_equals_go_by_their_keys(choice):
     module, name = choice.split(".")
-    choose = getattr(import_module(f"fleetsim.selectors.{module}"), name)
+    choose = getattr(import_module(PACKAGE + module), name)
 
     assert choose(**CHOICES[choice], keys=np.array([0.5, 0.9, 0.1])).tolist() == [2, 0, 1]
     assert choose(**CHOICES[choice], keys=np.array([0.1, 0.5, 0.9])).tolist() == [0, 1, 2]

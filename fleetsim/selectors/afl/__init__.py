@@ -8,7 +8,6 @@ from fleetsim.selectors.afl.equations import (
     choose,
     num_active,
     num_left_out,
-    sampling_probabilities,
     valuations,
 )
 from fleetsim.selectors.afl.selector import AflSelector, AflSettings
@@ -19,6 +18,5 @@ __all__ = [
     "choose",
     "num_active",
     "num_left_out",
-    "sampling_probabilities",
     "valuations",
 ]

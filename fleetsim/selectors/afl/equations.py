@@ -82,34 +82,6 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
     return wanted - floor_product(alpha_3, wanted)
 
 
-def sampling_probabilities(
-    values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray
-) -> FloatArray:
-    """Return the probability of each candidate to be drawn first in the active draw [C]; sum 1.
-
-    All are 0 where no client can be drawn actively (all left out, or of valuation -infinity).
-
-    Args:
-        values: valuations [C]; -infinity for one that is not known, which is never drawn actively.
-        alpha_1: fraction left out.
-        alpha_2: factor on valuations in the exponent.
-        keys: order among equal valuations at the border of those left out [C]; the smaller key
-            counts as the larger valuation.
-
-    Raises:
-        ValueError: a valuation is NaN or +infinity, alpha_1 is not in [0, 1], or the lengths of
-            the arrays differ.
-
-    Source: Goetz et al., arXiv 1909.12641, steps 1 and 2 (alpha_1, alpha_2).
-    """
-    exponents = _exponents(values, alpha_1, alpha_2, keys)
-    if not np.any(np.isfinite(exponents)):
-        return np.zeros(values.shape)
-    weights = np.exp(exponents - exponents.max())
-    probabilities: FloatArray = weights / weights.sum()
-    return probabilities
-
-
 def choose(
     values: FloatArray,
     wanted: int,
@@ -128,18 +100,20 @@ def choose(
     fewer can be drawn actively than step 2 asks for, the uniform draw fills in.
 
     Args:
-        values: valuations [C], as in `sampling_probabilities`.
+        values: valuations [C]; -infinity for one that is not known, which is never drawn actively.
         wanted: number of clients to choose (all, if there are fewer).
         alpha_1: fraction left out.
         alpha_2: factor on valuations in the exponent.
         alpha_3: share drawn uniformly.
         exponentials: independent Exp(1) variables of the race [C].
         uniforms: independent uniforms [C]; the uniform draw takes the smallest first.
-        keys: order among equal valuations [C], as in `sampling_probabilities`.
+        keys: order among equal valuations at the border of those left out [C]; the smaller key
+            counts as the larger valuation.
         rounding: see `num_active`.
 
     Raises:
-        ValueError: as in `sampling_probabilities` and `num_active`.
+        ValueError: a valuation is NaN or +infinity, a share is not in [0, 1], or the lengths of
+            the arrays differ.
 
     Source: Goetz et al., arXiv 1909.12641, steps 1 to 3.
     """

@@ -19,8 +19,8 @@ refuses it.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: the
-meaning of "adds the reward of client i to the arms containing client i" (`initial_means`), and the
-members of a last group that is not full (`cold_start_groups`).
+meaning of "adds the reward of client i to the arms containing client i" (`initial_means`). Members
+of a last group that is not full are drawn from the other clients.
 """
 
 from __future__ import annotations
@@ -187,57 +187,6 @@ def rewarded(
     plays[played] = before + 1
     means[played] = known + (rewards - known) / (before + 1)
     return means, plays
-
-
-def cold_start_groups(order: IntArray, size: int, refill: IntArray) -> IntArray:
-    """Return the groups that Quick-Init plays first [ceil(N / K), K].
-
-    Args:
-        order: all clients in random order [N]; ascending order would favour experiments that
-            number the good clients first.
-        size: clients in a group (K).
-        refill: all clients in another random order [N]; if the last group is not full, the first
-            of these that are not in it fill it up.
-
-    Raises:
-        ValueError: `size` is not in 1 ... N, or one of the orders is no permutation.
-
-    >>> order, refill = np.array([4, 0, 2, 1, 3]), np.array([3, 1, 4, 0, 2])
-    >>> cold_start_groups(order, 2, refill).tolist()
-    [[4, 0], [2, 1], [3, 1]]
-
-    Source: Tong et al., "From learning to analytics", Algorithm 1.
-    """
-    if not 1 <= size <= order.size:
-        raise ValueError(f"a group must have 1 to {order.size} clients, got {size}")
-    all_clients = np.arange(order.size)
-    for name, line in (("order", order), ("refill", refill)):
-        if not np.array_equal(np.sort(line), all_clients):
-            raise ValueError(f"{name} must hold each of {order.size} clients once, got {line}")
-    num_missing = -order.size % size
-    last = order[order.size - (size - num_missing) :]
-    extra = refill[~np.isin(refill, last)][:num_missing]
-    return np.concatenate([order, extra]).reshape(-1, size)
-
-
-def client_rewards(groups: IntArray, rewards: FloatArray, num_clients: int) -> FloatArray:
-    """Return the reward of the first group of each client [N]; NaN for a client in no group.
-
-    Args:
-        groups: members of each group played [G, K].
-        rewards: average opinion after each group's slot [G].
-        num_clients: N.
-
-    >>> client_rewards(np.array([[0, 1], [2, 1]]), np.array([0.5, 0.75]), 4).tolist()
-    [0.5, 0.5, 0.75, nan]
-
-    Source: Tong et al., "From learning to analytics", Algorithm 1.
-    """
-    result = np.full(num_clients, np.nan)
-    # Backwards, so that the first group overwrites later ones.
-    for members, reward in zip(groups[::-1], rewards[::-1], strict=True):
-        result[members] = reward
-    return result
 
 
 def initial_means(sets: IntArray, of_clients: FloatArray, init: Init = "mean") -> FloatArray:

@@ -9,14 +9,13 @@
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     compatibilities,
-    contraction,
     convergence_bound,
     distance_factors,
     local_potentials,
     propagated,
 )
 from fleetsim.selectors.bp_ucb.equations import index, started
-from fleetsim.selectors.bp_ucb.neighbour_graph import client_graph, gossip, is_among_best
+from fleetsim.selectors.bp_ucb.neighbour_graph import client_graph, gossip
 from fleetsim.selectors.bp_ucb.selector import BpUcbSelector, BpUcbSettings
 
 __all__ = [
@@ -24,12 +23,10 @@ __all__ = [
     "BpUcbSettings",
     "client_graph",
     "compatibilities",
-    "contraction",
     "convergence_bound",
     "distance_factors",
     "gossip",
     "index",
-    "is_among_best",
     "local_potentials",
     "propagated",
     "rewarded",

@@ -207,30 +207,6 @@ def convergence_bound(
     return (num_clients - 1) * math.tanh(decay * (longest_m / unit_m) ** exponent)
 
 
-def contraction(edges: IntArray, factors: FloatArray, num_clients: int) -> float:
-    """Return Mooij and Kappen's bound for `agreement`: if below 1, one fixed point, always reached.
-
-    It is the maximum, over all clients n and their neighbours k, of the sum of tanh |J_in| = e over
-    the other neighbours i. Theorem 2 of the paper bounds this sum. It is 0 without loops, such as
-    with one neighbour each.
-
-    Args:
-        edges: pairs of neighbours, each once [E, 2].
-        factors: e of each edge [E].
-        num_clients: N.
-
-    Source: Mooij, Kappen, "Sufficient conditions for convergence of loopy belief propagation",
-    UAI 2005.
-    """
-    total = np.zeros(num_clients)
-    least = np.full(num_clients, np.inf)
-    for end in (0, 1):
-        np.add.at(total, edges[:, end], factors)
-        np.minimum.at(least, edges[:, end], factors)
-    has_neighbours = np.isfinite(least)
-    return float((total[has_neighbours] - least[has_neighbours]).max(initial=0.0))
-
-
 def _log_products(log_local: FloatArray, log_messages: FloatArray, target: IntArray) -> FloatArray:
     """Return the logarithm of phi_n times all messages to n [N, 2]."""
     total = log_local.copy()

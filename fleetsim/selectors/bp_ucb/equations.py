@@ -7,8 +7,7 @@ Arms are clients. In slot t client n has the index
 with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
 belief that it should be, and Pi_n the number of these slots. The K largest train. `started` is the
 state after the first slot, `bandits.equations.rewarded` adds the opinions of clients that trained.
-`tie_breaking.best` gives the K best, or `neighbour_graph.is_among_best`, by which each client
-decides on its own.
+`tie_breaking.best` gives the K best.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section V-A, Algorithm 2. The paper does not say which clients train in slot 1; here K

@@ -164,47 +164,6 @@ def gossip(graph: nx.Graph[int]) -> Gossip:
     return Gossip(known, int(known[has_neighbours].sum()))
 
 
-def num_gossip_steps(graph: nx.Graph[int]) -> int:
-    """Return the steps after which no client hears anything new: the longest of all shortest paths.
-
-    >>> import networkx as nx
-    >>> num_gossip_steps(nx.Graph([(0, 1), (1, 2)]))
-    2
-    """
-    import networkx as nx  # noqa: PLC0415 - slow to import
-
-    parts = [graph.subgraph(members) for members in nx.connected_components(graph)]
-    return max((nx.diameter(part, usebounds=True) for part in parts), default=0)
-
-
-def is_among_best(indices: FloatArray, known: BoolArray, num: int, keys: FloatArray) -> BoolArray:
-    """Return which clients are among the `num` best of those that they have heard from [N].
-
-    If all clients have heard from all, these are the `num` best of all.
-
-    Args:
-        indices: indices of the clients [N].
-        known: `known` of `Gossip` [N, N].
-        num: number of clients wanted (K).
-        keys: order among equal indices [N]; the smaller goes first.
-
-    Raises:
-        ValueError: an index is NaN, or `num` is negative.
-
-    >>> known = np.ones((3, 3), dtype=np.bool_)
-    >>> is_among_best(np.array([0.2, 0.9, 0.2]), known, 2, np.array([0.5, 0.1, 0.3])).tolist()
-    [False, True, True]
-    """
-    if num < 0:
-        raise ValueError(f"num must not be negative, got {num}")
-    if np.any(np.isnan(indices)):
-        raise ValueError(f"indices must be numbers, got {indices.tolist()}")
-    is_tie = indices == indices[:, None]
-    is_better = (indices > indices[:, None]) | (is_tie & (keys < keys[:, None]))
-    among_best: BoolArray = (is_better & known).sum(axis=1) < num
-    return among_best
-
-
 def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield blocks of clients [b] with the distances of all clients from them [b, N].
 

@@ -2,7 +2,7 @@
 
 - `selector`: the collection of records and the choice.
 - `settings`: its keys.
-- `equations`: score of a selection, its normalisation, losses and a step of ascent.
+- `equations`: score of a selection, its normalisation, and the loss of a sequence.
 - `records`: records of selections, their scores and orders.
 - `score_scale`: scale of the scores that networks estimate.
 - `surrogate`: records of sets that were never run.
@@ -14,8 +14,6 @@
 """
 
 from fleetsim.selectors.fedgcs.equations import (
-    ascended,
-    joint_loss,
     min_max,
     scaled,
     scores,
@@ -30,8 +28,6 @@ __all__ = [
     "FedGCSSettings",
     "Records",
     "Scoring",
-    "ascended",
-    "joint_loss",
     "min_max",
     "scaled",
     "scores",

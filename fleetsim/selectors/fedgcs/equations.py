@@ -104,36 +104,3 @@ def sequence_loss(probabilities: FloatArray) -> float:
     is_share = (probabilities > 0.0) & (probabilities <= 1.0)
     require_all("probabilities must be in (0, 1]", probabilities, is_share)
     return -float(np.log(probabilities).sum())
-
-
-def joint_loss(
-    sequence_losses: FloatArray, scores: FloatArray, estimates: FloatArray, alpha: float = 0.8
-) -> float:
-    """Return (7, 8): the mean over a batch of the weighted sum of both losses.
-
-    Args:
-        sequence_losses: (6) of each sequence [B].
-        scores: p of each [B].
-        estimates: p^ of each [B].
-        alpha: weight of (6); 1 - alpha is that of (7).
-
-    Raises:
-        ValueError: alpha is not in [0, 1], or the lengths differ.
-
-    >>> joint_loss(np.array([1.0, 3.0]), np.array([0.5, 1.0]), np.array([0.0, 1.0]), alpha=0.5)
-    1.0625
-
-    Source: FedGCS (arXiv 2405.06312), (7) and (8).
-    """
-    require_lengths(sequence_losses.shape[0], scores=scores, estimates=estimates)
-    require_all("alpha must be between 0 and 1", alpha, 0.0 <= alpha <= 1.0)
-    squares = np.square(scores - estimates)
-    return float(np.mean(alpha * sequence_losses + (1.0 - alpha) * squares))
-
-
-def ascended(representation: FloatArray, gradient: FloatArray, step_size: float) -> FloatArray:
-    """Return (9): a representation [T, d] after one step along the gradient of its estimate [T, d].
-
-    Source: FedGCS (arXiv 2405.06312), (9).
-    """
-    return representation + step_size * gradient

@@ -56,28 +56,6 @@ def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatA
     return utilities
 
 
-def smoothed_mean_square(batch_mean_squares: FloatArray, weight: float = 0.2) -> float:
-    """Return the mean squared loss as the authors' clients track it over batches [b] of an epoch.
-
-    It begins with the first batch; each later batch counts with `weight`.
-
-    Raises:
-        ValueError: there is no batch, or the weight is not in (0, 1].
-
-    >>> smoothed_mean_square(np.array([4.0, 9.0, 5.0]))
-    5.0
-
-    Source: SymbioticLab/Oort@05a3aa1, the clients' training.
-    """
-    require_all("weight must be in (0, 1]", weight, 0.0 < weight <= 1.0)
-    if batch_mean_squares.size == 0:
-        raise ValueError("there must be at least 1 batch, got 0")
-    average = float(batch_mean_squares[0])
-    for mean_square in batch_mean_squares[1:].tolist():
-        average = (1.0 - weight) * average + weight * mean_square
-    return average
-
-
 def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntArray:
     """Return min(n, steps * batch): samples that local training of so many steps uses [n].
 

@@ -13,8 +13,6 @@ from fleetsim.selectors.bandits.equations import (
     arm_of,
     arms,
     average_opinion,
-    client_rewards,
-    cold_start_groups,
     index,
     initial_means,
     is_playable,
@@ -104,43 +102,6 @@ def test_several_arms_are_rewarded_at_once_and_nothing_is_changed_in_place():
         rewarded(means, plays, np.array([0]), np.array([math.nan]))
 
 
-def test_the_cold_start_by_hand():
-    # Five clients in pairs: (3, 0), (4, 1), and 2 with the first of 2, 4, ... that is not 2: 4.
-    # Rewards .5, .7, .9: client 4 was first in the second group. Arms, in order 01 02 03 04 12
-    # 13 14 23 24 34, from the client rewards .5, .7, .9, .5, .7.
-    order, refill = np.array([3, 0, 4, 1, 2]), np.array([2, 4, 0, 1, 3])
-    groups = cold_start_groups(order, 2, refill)
-    of_clients = client_rewards(groups, np.array([0.5, 0.7, 0.9]), 5)
-    means = initial_means(arms(5, 2), of_clients)
-
-    assert groups.tolist() == [[3, 0], [4, 1], [2, 4]]
-    assert of_clients.tolist() == [0.5, 0.7, 0.9, 0.5, 0.7]
-    assert means == pytest.approx([0.6, 0.7, 0.5, 0.6, 0.8, 0.6, 0.7, 0.7, 0.8, 0.6])
-    assert initial_means(arms(5, 2), of_clients, "sum") == pytest.approx(2 * means)
-
-
-@given(st.integers(1, 12), st.data(), st.integers(0, 100))
-def test_groups_cover_all_clients_in_as_few_slots_as_there_can_be(num_clients, data, seed):
-    size = data.draw(st.integers(1, num_clients))
-    stream = rng.stream(seed, "groups")
-    groups = cold_start_groups(
-        stream.permutation(num_clients), size, stream.permutation(num_clients)
-    )
-
-    assert groups.shape == (math.ceil(num_clients / size), size)
-    assert set(groups.ravel().tolist()) == set(range(num_clients))
-    assert all(len(set(group)) == size for group in groups.tolist())
-
-
-def test_orders_that_are_no_permutations_and_groups_that_were_not_played_are_refused():
-    with pytest.raises(ValueError, match="refill must hold each of 3 clients once"):
-        cold_start_groups(np.arange(3), 2, np.array([0, 0, 1]))
-    with pytest.raises(ValueError, match="a group must have 1 to 3 clients, got 4"):
-        cold_start_groups(np.arange(3), 4, np.arange(3))
-    with pytest.raises(ValueError, match="client 2 was in no group that was played"):
-        initial_means(arms(3, 2), client_rewards(np.array([[0, 1]]), np.array([0.5]), 3))
-
-
 def test_with_mu_one_every_slot_plays_another_arm():
     # An arm played twice lacks sqrt(ln t) (1 - 1/sqrt 2) = .244 of bonus at t = 2 and .5 at
     # t = 18, more than all these rewards differ (.2). Six clients in threes: 20 arms, and slots
@@ -175,3 +136,14 @@ def test_the_regret_stays_below_the_bound_of_theorem_1():
 
     assert plays.sum() == horizon
     assert 0.0 < regret < 415.0
+
+
+def test_first_estimates_by_hand():
+    # Arms in order 01 02 03 04 12 13 14 23 24 34.
+    of_clients = np.array([0.5, 0.7, 0.9, 0.5, 0.7])
+    means = initial_means(arms(5, 2), of_clients)
+
+    assert means == pytest.approx([0.6, 0.7, 0.5, 0.6, 0.8, 0.6, 0.7, 0.7, 0.8, 0.6])
+    assert initial_means(arms(5, 2), of_clients, "sum") == pytest.approx(2 * means)
+    with pytest.raises(ValueError, match="client 2 was in no group that was played"):
+        initial_means(arms(3, 2), np.array([0.5, 0.5, math.nan]))

@@ -13,7 +13,6 @@ from fleetsim import rng
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Propagation,
     compatibilities,
-    contraction,
     convergence_bound,
     distance_factors,
     local_potentials,
@@ -175,32 +174,6 @@ def test_theorem_2_fails_in_the_papers_own_set_up_without_c():
     literal = convergence_bound(20, 1000 * math.sqrt(2), decay=1.0, unit_m=1000.0)
 
     assert literal == pytest.approx(18.97, abs=0.005)
-
-
-def test_contraction_counts_the_other_neighbours():
-    # A star of three leaves e = .2, .3, .4: from the hub's side the largest sum without one is
-    # .3 + .4; a leaf has no other neighbour.
-    star = np.array([[0, 1], [0, 2], [3, 0]])
-
-    assert contraction(star, np.array([0.2, 0.3, 0.4]), 5) == pytest.approx(0.7)
-    assert contraction(star[:1], np.array([0.9]), 5) == pytest.approx(0.0)
-    assert contraction(NO_EDGES, np.empty(0), 3) == 0.0
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 1000))
-def test_below_the_bound_the_messages_settle(seed):
-    stream = rng.stream(seed, "graph")
-    graph = nx.gnp_random_graph(8, 0.5, seed=seed)
-    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
-    factors = stream.uniform(0.0, 1.0, len(edges))
-    bound = contraction(edges, factors, 8)
-    factors *= min(1.0, 0.8 / max(bound, 1e-9))
-    result = propagated(local_potentials(stream.random(8)), edges, compatibilities(factors))
-
-    assert contraction(edges, factors, 8) <= 0.8 + 1e-9
-    # 0.8^110 is below 1e-9 times the greatest first change of a message.
-    assert result.is_converged
 
 
 def test_bad_arguments_are_refused():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs import ascended, joint_loss, min_max, scores, sequence_loss
+from fleetsim.selectors.fedgcs import min_max, scores, sequence_loss
 
 TEN = {"budget_s": 10.0, "budget_j": 10.0}
 
@@ -69,20 +69,3 @@ def test_the_loss_of_a_sequence_is_the_negative_logarithm_of_its_probability():
     assert sequence_loss(np.array([0.5, 0.25, 1.0])) == pytest.approx(math.log(8.0))
     with pytest.raises(ValueError, match="probabilities must be in"):
         sequence_loss(np.array([0.5, 0.0]))
-
-
-def test_the_joint_loss_weighs_both_losses():
-    """Sequences: 0.8 (1 + 3) / 2 = 1.6; scores: 0.2 (0.5^2 + 0) / 2 = 0.025."""
-    losses = np.array([1.0, 3.0]), np.array([0.5, 1.0]), np.array([0.0, 1.0])
-
-    assert joint_loss(*losses) == pytest.approx(1.625)
-    assert joint_loss(*losses, alpha=0.0) == pytest.approx(0.125)
-    assert joint_loss(*losses, alpha=1.0) == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
-        joint_loss(*losses, alpha=1.5)
-
-
-def test_a_step_of_the_ascent_follows_the_gradient():
-    start, gradient = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[0.5, 0.0], [0.25, -1.0]])
-
-    assert ascended(start, gradient, 2.0).tolist() == [[2.0, 2.0], [0.5, -1.0]]

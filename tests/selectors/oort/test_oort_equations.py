@@ -18,7 +18,6 @@ from fleetsim.selectors.oort.equations import (
     num_trained,
     paced_percentile,
     scaled,
-    smoothed_mean_square,
     statistical_utility,
     system_penalty,
     temporal_bonus,
@@ -127,17 +126,6 @@ def test_the_pacer_compares_two_windows():
     assert not is_declining(array(5, 4, 4, 5), 2)
     assert is_declining(array(0, 5, 4, 3, 5), 2)
     assert not is_declining(array(9, 4, 1), 2)
-
-
-def test_the_loss_of_the_authors_clients_is_smoothed_over_batches():
-    # 10; .8 * 10 + .2 * 0 = 8; .8 * 8 + .2 * 20 = 10.4.
-    assert smoothed_mean_square(array(10, 0, 20)) == pytest.approx(10.4)
-    assert smoothed_mean_square(array(7)) == 7.0
-    assert smoothed_mean_square(array(10, 0, 20), 1.0) == 20.0
-    with pytest.raises(ValueError, match="at least 1 batch, got 0"):
-        smoothed_mean_square(array())
-    with pytest.raises(ValueError, match=r"weight must be in \(0, 1\], got 0\.0"):
-        smoothed_mean_square(array(1), 0.0)
 
 
 def test_a_client_is_worth_the_samples_that_it_trains_on():

@@ -115,6 +115,15 @@ class Net:
             x = self.w["embedding.weight"][token]
         return loss
 
+    def joint_loss(self, sequences, targets, alpha):
+        """The mean of (8) over a batch."""
+        losses = [
+            alpha * self.sequence_loss(sequence)
+            + (1.0 - alpha) * (target - self.estimate(self.encode(sequence))) ** 2
+            for sequence, target in zip(sequences, targets, strict=True)
+        ]
+        return sum(losses) / len(losses)
+
     def steps_after(self, x, state, states, taken, allowed, least, most):
         """Each next token with its log probability among those possible, and the next state."""
         possible = [t for t in allowed if t not in taken] if len(taken) < most else []
