@@ -7,7 +7,8 @@ are as they were before it:
 - the current folder, by which relative paths are found;
 - handlers of signals, and timers that send one;
 - `sys.stdin`, `sys.stdout` and `sys.stderr`;
-- NumPy's treatment of overflow, division by zero and the like.
+- NumPy's treatment of overflow, division by zero and the like;
+- torch's default device and number type, and whether it records gradients.
 
 A process that the code forks ends with the call: it must not go on with the run beside the first.
 Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
@@ -199,6 +200,8 @@ class _Surroundings(NamedTuple):
     streams: dict[str, Any]
     float_faults: dict[str, Any] | None
     """NumPy's treatment of them; None: it is not imported."""
+    torch: tuple[str, str, bool]
+    """Default device and number type, and whether gradients are recorded."""
 
     @classmethod
     def now(cls) -> _Surroundings:
@@ -211,6 +214,7 @@ class _Surroundings(NamedTuple):
             timers={timer: signal.getitimer(timer) for timer in _TIMERS},
             streams={name: getattr(sys, name) for name in _STREAMS},
             float_faults=None if numpy is None else dict(numpy.geterr()),
+            torch=_torch_defaults(),
         )
 
     def restore(
@@ -233,6 +237,8 @@ class _Surroundings(NamedTuple):
                     signal.signal(number, handler)
         if self.float_faults is not None and now.float_faults != self.float_faults:
             sys.modules["numpy"].seterr(**self.float_faults)
+        if now.torch != self.torch:
+            _set_torch_defaults(*self.torch)
         for name, stream in self.streams.items():
             setattr(sys, name, stream)
         if self.folder is not None and now.folder != self.folder:
@@ -245,6 +251,23 @@ class _Surroundings(NamedTuple):
             if name != "stdin" and getattr(stream, "closed", False):
                 setattr(sys, name, getattr(sys, f"__{name}__"))
                 raise error(f"{what} closes sys.{name}, which is not its own; leave it open")
+
+
+def _torch_defaults() -> tuple[str, str, bool]:
+    """Return torch's defaults of this thread; its own where it is not imported, or not wholly."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "default_generator"):
+        return "cpu", "torch.float32", True
+    device, number_type = torch.get_default_device(), torch.get_default_dtype()
+    return str(device), str(number_type), torch.is_grad_enabled()
+
+
+def _set_torch_defaults(device: str, number_type: str, records_gradients: bool) -> None:
+    torch = sys.modules["torch"]
+    # With a default device, the CPU too, every operation takes longer.
+    torch.set_default_device(None if device == "cpu" else device)
+    torch.set_default_dtype(getattr(torch, number_type.removeprefix("torch.")))
+    torch.set_grad_enabled(records_gradients)
 
 
 def _current_folder() -> str | None:

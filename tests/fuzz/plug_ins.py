@@ -251,4 +251,4 @@ def plug_ins(draw: st.DrawFn) -> Case:
 def _study_arm(kind: str) -> dict[str, Any]:
     """Return the arm that uses the plug-in, if a scenario can name it."""
     place = KINDS[kind].key_path
-    return {} if place is None else {"own": {".".join((*place, "kind")): _PLUGIN}}
+    return {} if place is None else {"own": {".".join((*map(str, place), "kind")): _PLUGIN}}

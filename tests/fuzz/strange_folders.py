@@ -302,7 +302,7 @@ def strange_folders(draw: st.DrawFn) -> Case:
             [
                 (("timeline", "out"),),
                 (("timeline", "out"),),
-                (("compare", "out", "other", "--target", "0.5", "--out", "page"),),
+                (("compare", "out", "other", "--different-worlds", "--out", "page"),),
                 (("report", "out", "--target", "0.5"),),
                 ((*_RESUME, *_SET, "--no-train"),),
                 ((*_RESUME, *_SET),),

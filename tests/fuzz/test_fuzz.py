@@ -14,6 +14,7 @@ from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
 from tests.fuzz.cases import TARGETS
 from tests.fuzz.sandbox import Ending
 from tests.fuzz.search import search
+from tests.fuzz.strange_folders import Files
 from tests.fuzz.verdict import faults
 
 NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "400"))
@@ -52,7 +53,7 @@ def test_plug_ins_of_every_kind_misbehave_in_each_of_their_methods():
 
 
 def test_a_case_has_links_and_pipes_and_tells_what_was_changed_behind_them(tmp_path):
-    files = {"a/precious": PRECIOUS, "out/x": Link("../a/precious"), "out/y": Pipe()}
+    files: Files = {"a/precious": PRECIOUS, "out/x": Link("../a/precious"), "out/y": Pipe()}
     case = Case((), files, untouched=("a/precious",))
     case.write(tmp_path)
 
@@ -70,7 +71,9 @@ def test_a_fault_of_ones_own_code_may_have_any_text():
     assert faults(Ending(2, "", told, 0.1, 0))
     assert faults(Ending(-9, "", "", 0.1, 0), own) == []
     assert faults(Ending(-9, "", "", 0.1, 0))
-    assert faults(Ending(1, "", "error: out: unexpected x; this is a bug of fleetsim\n", 0, 0), own)
+    assert faults(
+        Ending(1, "", "error: out: unexpected x; this is a bug of fleetsim, report it\n", 0, 0), own
+    )
 
 
 GOOD_LINE = "error: s.yaml:3: server.cohort = 0: must be a whole number >= 1\n"

@@ -29,7 +29,7 @@ _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 """Text of the user, which may look like a library's text."""
 _PLACE: Final = re.compile(
     r"^(?:error|warning): (?:not enough memory|[0-9]+ of [0-9]+ runs failed|fleetsim\b|--[a-z-]+|"
-    r"[^:;]{1,400}:[0-9 ]|"
+    r"the runs |[^:;]{1,400}:[0-9 ]|"
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
 )
 _WAY_OUT: Final = re.compile(
@@ -54,7 +54,7 @@ def faults(ending: Ending, case: Case = _PLAIN, *, draws_figures: bool = False) 
         return [f"foreign text {text!r}" for text in _matches(said)]
     if ending.exit_code not in ((0, 2) if case.own_file is None else (0, 1, 2)):
         found.append(f"exit code {ending.exit_code}")
-    found += ["called a bug of fleetsim"] * ("a bug of fleetsim" in said)
+    found += ["called a bug of fleetsim"] * ("a bug of fleetsim, " in said)
     found += [f"foreign text {text!r}" for text in _matches(said)]
     if ending.processor_s > (MOST_OF_PAGES_S if draws_figures else MOST_S):
         found.append(f"{ending.processor_s:.1f} s of processor time")
@@ -88,6 +88,6 @@ def _faults_of(line: str) -> list[str]:
             found.append("no place")
         if not _WAY_OUT.search(line):
             found.append("no way out")
-    elif not line.startswith(("error: ", "warning: ", "note: ")):
+    elif not line.startswith(("error: ", "warning: ", "note: ", "simulation error: ")):
         found.append("neither error nor warning")
     return found

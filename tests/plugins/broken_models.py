@@ -28,6 +28,23 @@ class Net(nn.Module):
         return logits
 
 
+class OfNothing(Net):
+    def __init__(self) -> None:
+        torch.set_default_device("meta")
+        super().__init__()
+
+
+class TensorOnce(Net):
+    """The second result has another type."""
+
+    calls = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        type(self).calls += 1
+        found = super().forward(images)
+        return found if self.calls % 2 else found.numpy()  # type: ignore[return-value]
+
+
 class Dropped(Net):
     def forward(self, images: Tensor) -> Tensor:
         return super().forward(dropout(images, 0.3, training=self.training))
@@ -173,6 +190,8 @@ class Declares(Fourier):
 
 
 BROKEN = {
+    OfNothing: "its move to the CPU fails: NotImplementedError",
+    TensorOnce: "two forward passes on the same samples in evaluation mode differ",
     Fails: "Fails() fails: LookupError: no weights",
     NeedsMore: "NeedsMore() fails: TypeError",
     WrongShape: "returns the shape (2, 9) for 2 samples",

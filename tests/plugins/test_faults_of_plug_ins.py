@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
@@ -174,10 +175,16 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
         signal.alarm(60)
         sys.stdout = None
         np.seterr(over="raise")
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
 
     assert (Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)) == (here, out, term)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     assert np.geterr()["over"] != "raise"
+    assert torch.zeros(1).device.type == "cpu"
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.is_grad_enabled()
 
 
 def test_the_environment_is_that_of_before_at_the_end_of_a_run():

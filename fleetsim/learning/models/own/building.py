@@ -71,7 +71,9 @@ def _initial(settings: OwnModelKind, samples: SampleForm, seed: int) -> nn.Modul
         ModelFaultError: its first pass fails.
     """
     with addressed(seed, "model"):
-        module = settings.build(samples).to("cpu")
+        module = settings.build(samples)
+        with from_code_of("its move to the CPU"):
+            module = module.to("cpu")
         if any(nn.parameter.is_lazy(value) for value in module.parameters()):
             # Lazy layers take their sizes from the samples of a first pass.
             with torch.no_grad(), from_code_of("its first forward pass, for its lazy layers,"):
