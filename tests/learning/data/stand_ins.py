@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import tarfile
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -42,11 +44,32 @@ def placed(folder: Path, contents: Mapping[str, bytes]) -> Path:
     return folder
 
 
+Published = tuple[Path, dict[str, RemoteSet]]
+"""Folder of a set, and the registry that knows its files."""
+
+
 def zipped(path: Path, contents: Mapping[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
     return path
+
+
+def tarred(path: Path, contents: Mapping[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def damaged(path: Path, change: bytes | None) -> None:
+    """Replace a file's content; None: give the file or folder another name."""
+    if change is None:
+        path.rename(path.with_name("aside.txt"))
+    else:
+        path.write_bytes(change)
 
 
 def idx(array: NDArray[Any], code: int = 0x08, kind: str = "u1") -> bytes:

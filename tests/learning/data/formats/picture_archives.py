@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import tarfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,22 +27,6 @@ def gradient(size: tuple[int, int]) -> bytes:
     content = io.BytesIO()
     Image.fromarray(pixels).save(content, "PNG")
     return content.getvalue()
-
-
-def tarred(path: Path, contents: Mapping[str, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in contents.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return path
-
-
-def zipped(path: Path, contents: Mapping[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w") as packed:
-        for name, content in contents.items():
-            packed.writestr(name, content)
-    return path
 
 
 def unpacked(home: Path, contents: Mapping[str, bytes]) -> Path:

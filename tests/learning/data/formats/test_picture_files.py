@@ -23,10 +23,9 @@ from fleetsim.learning.data.formats.pictures import pixels_of
 from tests.learning.data.formats.picture_archives import (
     gradient,
     picture,
-    tarred,
     unpacked,
-    zipped,
 )
+from tests.learning.data.stand_ins import tarred, zipped
 
 FORM = PictureForm(size=(4, 3))
 RED, GREEN, BLUE = (picture(colour, (4, 3)) for colour in ((9, 0, 0), (0, 8, 0), (0, 0, 7)))
@@ -75,47 +74,38 @@ def test_a_place_gives_its_pictures_by_folder_in_the_order_of_their_names(
 
 
 @PLACES
-def test_pictures_come_in_the_order_that_was_asked_for(tmp_path: Path, place: Placed) -> None:
+def test_pictures_and_labels_come_in_the_order_that_was_asked_for(
+    tmp_path: Path, place: Placed
+) -> None:
     files = place(tmp_path, CONTENTS)
+    before = list(tmp_path.iterdir())
 
     images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], FORM)
+    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], FORM)
 
     assert images.dtype == np.uint8
     assert images.shape == (3, 3, 3, 4)
     assert (images == np.reshape([[0, 0, 7], [0, 8, 0], [9, 0, 0]], (3, 3, 1, 1))).all()
-
-
-@PLACES
-def test_labels_are_the_places_of_the_lists(tmp_path: Path, place: Placed) -> None:
-    files = place(tmp_path, CONTENTS)
-
-    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], FORM)
-
     assert found.labels.tolist() == [0, 2, 2]
     assert found.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
+    assert list(tmp_path.iterdir()) == before
 
 
 @PLACES
-def test_a_missing_picture_is_told(tmp_path: Path, place: Placed) -> None:
-    with pytest.raises(DataError, match=r"lacks train/cat/z\.png; get it anew"):
-        place(tmp_path, CONTENTS).images(["train/dog/a.png", "train/cat/z.png"], FORM)
-
-
-@PLACES
-def test_a_damaged_picture_is_told_by_its_path(tmp_path: Path, place: Placed) -> None:
-    files = place(tmp_path, {"x/a.png": RED[:40]})
-
-    with pytest.raises(DataError, match=r"(a\.tar\.gz|a\.zip|unpacked), x/a\.png: no readable"):
-        files.images(["x/a.png"], FORM)
-
-
-@PLACES
-def test_a_file_that_is_too_large_for_a_picture_is_not_decoded(
-    tmp_path: Path, place: Placed
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, r"lacks x/a\.png; get it anew"),
+        (RED[:40], r"(a\.tar\.gz|a\.zip|unpacked), x/a\.png: no readable"),
+        (RED + bytes(1 << 20), r"a\.png .*larger than 1048576 bytes"),
+    ],
+)
+def test_a_picture_that_cannot_be_read_is_told(
+    tmp_path: Path, place: Placed, content: bytes | None, says: str
 ) -> None:
-    files = place(tmp_path, {"x/a.png": RED + bytes(1 << 20)})
+    files = place(tmp_path, {"y/b.png": RED} if content is None else {"x/a.png": content})
 
-    with pytest.raises(DataError, match=r"a\.png .*larger than 1048576 bytes"):
+    with pytest.raises(DataError, match=says):
         files.images(["x/a.png"], FORM)
 
 
@@ -146,31 +136,23 @@ def test_an_unusual_packing_is_refused(tmp_path: Path) -> None:
         ZipPictures(path, top="top").images(["x/a.png"], FORM)
 
 
-def test_a_picture_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "says"),
+    [(b"00", r"x/a\.png is there twice; get"), (b"2", r"x/a\.png is there twice, no plain file")],
+)
+def test_a_picture_in_a_tar_that_is_there_twice_or_a_link_is_refused(
+    tmp_path: Path, kinds: bytes, says: str
+) -> None:
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
-        for _ in range(2):
-            tar.addfile(tarfile.TarInfo("x/a.png"))
+        for kind in kinds:
+            member = tarfile.TarInfo("x/a.png")
+            member.type, member.linkname = bytes([kind]), "/etc/hostname"
+            tar.addfile(member)
+    files = TarPictures(path, top="top")
 
-    with pytest.raises(DataError, match=r"x/a\.png is there twice"):
-        TarPictures(path, top="top").in_folder("x")
-
-
-def test_a_link_in_a_tar_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        member = tarfile.TarInfo("x/a.png")
-        member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
-        tar.addfile(member)
-
-    with pytest.raises(DataError, match=r"x/a\.png is there twice, no plain file"):
-        TarPictures(path, top="top").images(["x/a.png"], FORM)
-
-
-def test_nothing_is_written_beside_an_archive(tmp_path: Path) -> None:
-    in_tar(tmp_path, CONTENTS).images(["train/dog/a.png"], FORM)
-
-    assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
+    with pytest.raises(DataError, match=says):
+        files.images([*files.in_folder("x"), "x/a.png"], FORM)
 
 
 # --- decoding -----------------------------------------------------------------------------------

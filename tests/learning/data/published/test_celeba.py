@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from fleetsim.learning.data.published.celeba import (
     labels_by_picture,
 )
 from fleetsim.learning.data.published.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked, zipped
-from tests.learning.data.stand_ins import placed, stand_in
+from tests.learning.data.formats.picture_archives import picture, unpacked
+from tests.learning.data.stand_ins import Published, placed, stand_in, zipped
 
 ARCHIVE = "img_align_celeba.zip"
 SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
@@ -57,7 +58,7 @@ def pictures() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, RemoteSet]]:
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     home = placed(tmp_path_factory.mktemp("celeba"), texts())
     archive = zipped(home / ARCHIVE, pictures())
     contents = {ARCHIVE: archive.read_bytes(), **texts()}
@@ -80,7 +81,7 @@ def pixels(data: Dataset) -> list[int]:
 
 
 def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(
-    published: tuple[Path, dict[str, RemoteSet]],
+    published: Published,
 ) -> None:
     data = load(*published)
 
@@ -92,29 +93,23 @@ def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(
     assert data.test_labels.tolist() == [int(number % 3 == 0) for number in held_out]
     assert data.sample_shape == (3, 8, 8)
     assert data.num_classes == 2
+    inputs = np.asarray(data.train_inputs)
+    assert inputs.mean(axis=(0, 2, 3)) == pytest.approx([0, 0, 0], abs=1e-5)
+    assert inputs.std(axis=(0, 2, 3)) == pytest.approx([1, 1, 1], abs=1e-5)
 
 
-def test_labels_belong_to_their_pictures(published: tuple[Path, dict[str, RemoteSet]]) -> None:
+def test_labels_belong_to_their_pictures(published: Published) -> None:
     data = load(*published, min_images=2)
 
     expected = [int(number % 3 == 0) for number in pixels(data)]
     assert 0 < sum(expected) < len(expected)
     assert data.train_labels.tolist() == expected
     assert load(*published, attribute="Young").train_labels.max() == 0
+    with pytest.raises(ScenarioError, match=r"'Smilin' is none of CelebA's: Young, Smiling"):
+        load(*published, attribute="Smilin")
 
 
-def test_inputs_have_mean_0_and_deviation_1_over_the_training_part(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
-    inputs = np.asarray(load(*published).train_inputs)
-
-    assert inputs.mean(axis=(0, 2, 3)) == pytest.approx([0, 0, 0], abs=1e-5)
-    assert inputs.std(axis=(0, 2, 3)) == pytest.approx([1, 1, 1], abs=1e-5)
-
-
-def test_fewer_people_are_those_of_the_lowest_numbers(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
+def test_fewer_people_are_those_of_the_lowest_numbers(published: Published) -> None:
     two = load(*published, people=2)
 
     assert pixels(two) == numbers_of(5)[:4] + numbers_of(17)[:10]
@@ -122,8 +117,8 @@ def test_fewer_people_are_those_of_the_lowest_numbers(
         load(*published, people=4)
 
 
-def test_an_unpacked_folder_is_the_same_set(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
+def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(
+    tmp_path: Path, published: Published
 ) -> None:
     unpacked(tmp_path, pictures() | texts())
 
@@ -131,22 +126,9 @@ def test_an_unpacked_folder_is_the_same_set(
 
     assert pixels(packed) == pixels(loose)
     assert np.array_equal(packed.test_inputs, loose.test_inputs)
-
-
-def test_texts_beside_an_unpacked_folder_are_verified(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
-) -> None:
-    unpacked(tmp_path, pictures() | texts() | {"identity_CelebA.txt": b"000001.jpg 5\n"})
-
+    (tmp_path / "identity_CelebA.txt").write_bytes(b"000001.jpg 5\n")
     with pytest.raises(DataError, match=r"identity_CelebA\.txt: not the published file"):
         load(tmp_path, published[1])
-
-
-def test_an_attribute_that_celeba_lacks_is_told_with_those_it_has(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
-    with pytest.raises(ScenarioError, match=r"'Smilin' is none of CelebA's: Young, Smiling"):
-        load(*published, attribute="Smilin")
 
 
 @pytest.mark.parametrize("line", ["000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"])
@@ -155,48 +137,49 @@ def test_a_line_that_is_no_picture_and_person_is_told_with_its_number(line: str)
         by_person(f"000009.jpg 5\n{line}\n", "a.txt")
 
 
-@pytest.mark.parametrize("line", ["000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"])
-def test_a_line_that_is_no_picture_and_its_attributes_is_told(line: str) -> None:
-    text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
+TWO = "2\nYoung Smiling\n000009.jpg 1 -1\n"
+NO_LINE = ", line 4: .* is no picture with 2 times 1 or -1"
 
-    with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or -1"):
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TWO + "000001.jpg 1\n", NO_LINE),
+        (TWO + "000001.jpg 1 1 1\n", NO_LINE),
+        (TWO + "000001.jpg 1 0\n", NO_LINE),
+        ("3\n", ": no names of attributes on its second line"),
+    ],
+)
+def test_a_text_that_gives_no_attributes_is_told(text: str, says: str) -> None:
+    with pytest.raises(DataError, match=rf"^a\.txt{says}"):
         labels_by_picture(text, "Smiling", "a.txt")
 
 
-def test_a_file_without_names_of_attributes_is_told() -> None:
-    with pytest.raises(DataError, match=r"a\.txt: no names of attributes on its second line"):
-        labels_by_picture("3\n", "Smiling", "a.txt")
-
-
-def test_the_set_is_not_downloaded_but_its_page_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache's folder of the set; nothing else on this machine is looked at."""
     monkeypatch.setattr(fetch, "cache_folder", lambda name: tmp_path / name)
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
+    return tmp_path / "celeba"
 
+
+def test_the_set_is_not_downloaded_but_its_page_is_named(cache: Path) -> None:
     with pytest.raises(DataError) as caught:
         fetch.fetch("celeba", progress=False, registry=dict(REGISTRY))
 
     told = str(caught.value)
     assert f"get {ARCHIVE}, list_attr_celeba.txt, identity_CelebA.txt from https://mmlab." in told
-    assert told.endswith(f"put them into {tmp_path}/celeba")
-    assert not any(tmp_path.iterdir())
+    assert told.endswith(f"put them into {cache}")
+    assert not any(cache.parent.iterdir())
 
 
 def test_files_that_were_put_there_are_verified_by_the_same_command(
-    published: tuple[Path, dict[str, RemoteSet]], monkeypatch: pytest.MonkeyPatch
+    published: Published, cache: Path
 ) -> None:
-    home, registry = published
-    monkeypatch.setattr(fetch, "cache_folder", lambda name: home)
-    monkeypatch.delenv("FLEETSIM_DATA", raising=False)
-    by_hand = {
-        name: RemoteSet(
-            known.name, known.title, known.files, known.licence, known.citation, by_hand="a page"
-        )
-        for name, known in registry.items()
-    }
+    cache.symlink_to(published[0])
+    by_hand = {name: replace(known, by_hand="a page") for name, known in published[1].items()}
 
-    assert fetch.fetch("celeba", progress=False, registry=by_hand) == home
+    assert fetch.fetch("celeba", progress=False, registry=by_hand) == cache
 
 
 def test_the_list_of_data_sets_says_which_are_got_by_hand() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,8 @@ from fleetsim.learning.data.published.cifar10 import (
 )
 from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.simulate import run
-from tests.learning.data.stand_ins import placed, sha256, stand_in
+from tests.learning.data.formats.picture_archives import picture
+from tests.learning.data.stand_ins import Published, damaged, placed, sha256, stand_in, tarred
 
 MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
@@ -53,25 +53,16 @@ def files() -> dict[str, bytes]:
     return {Path(name).name: content for name, content in batches().items()}
 
 
-def archive(path: Path, contents: dict[str, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in contents.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return path
-
-
 def load(folder: Path | None, registry: dict[str, RemoteSet], **samples: int) -> Dataset:
     settings = Cifar10Settings(folder=None if folder is None else str(folder), **samples)
     return load_dataset(settings, seed=1, num_clients=2, registry=registry)
 
 
 @pytest.fixture
-def published(tmp_path: Path) -> tuple[Path, dict[str, RemoteSet]]:
+def published(tmp_path: Path) -> Published:
     """Folder with a stand-in for the archive, and its registry."""
     home = placed(tmp_path / "home", {})
-    path = archive(home / "cifar-10-binary.tar.gz", batches())
+    path = tarred(home / "cifar-10-binary.tar.gz", batches())
     return home, stand_in("cifar10", {path.name: path.read_bytes()}, members=batches())
 
 
@@ -91,19 +82,22 @@ def test_a_record_is_a_label_and_three_channels_row_by_row() -> None:
     assert pictures.images[0, 2, 31, 31] == 255
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 3072, record(1) + b"\0"])
-def test_bytes_that_are_no_whole_number_of_records_are_refused(content: bytes) -> None:
-    with pytest.raises(DataError, match=rf"a\.bin: {len(content)} bytes are no whole number"):
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", r"a\.bin: 0 bytes are no whole number"),
+        (b"\0" * 3072, r"a\.bin: 3072 bytes are no whole number"),
+        (record(1) + b"\0", r"a\.bin: 3074 bytes are no whole number"),
+        (record(9) + record(10), r"a\.bin: label 10 of record 1 is outside 0\.\.9"),
+    ],
+)
+def test_bytes_that_are_no_records_are_refused(content: bytes, says: str) -> None:
+    with pytest.raises(DataError, match=says):
         read_records(content, "a.bin")
 
 
-def test_a_label_out_of_range_is_told_with_its_record() -> None:
-    with pytest.raises(DataError, match=r"a\.bin: label 10 of record 1 is outside 0\.\.9"):
-        read_records(record(9) + record(10), "a.bin")
-
-
-def test_the_archive_is_read_in_the_order_of_its_batches(
-    published: tuple[Path, dict[str, RemoteSet]],
+def test_the_archive_is_read_in_order_and_standardised_with_the_published_figures(
+    published: Published,
 ) -> None:
     data = load(*published)
 
@@ -113,13 +107,7 @@ def test_the_archive_is_read_in_the_order_of_its_batches(
     assert data.test_labels.tolist() == list(range(10))
     red = np.asarray(data.train_inputs)[:, 0, 0, 0] * 0.2470 + 0.4914
     assert red * 255 == pytest.approx(np.arange(20), abs=1e-3)
-
-
-def test_channels_are_standardised_with_the_published_figures(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
-    image = load(*published).test_inputs[0]
-
+    image = data.test_inputs[0]
     assert image.dtype == np.float32
     assert image[0] == pytest.approx((1 - 0.4914) / 0.2470)
     assert image[1] == pytest.approx((0.2 - 0.4822) / 0.2435)
@@ -128,7 +116,7 @@ def test_channels_are_standardised_with_the_published_figures(
 
 @pytest.mark.parametrize("inner", ["", "cifar-10-batches-bin"])
 def test_the_unpacked_files_are_the_same_set(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]], inner: str
+    tmp_path: Path, published: Published, inner: str
 ) -> None:
     home = tmp_path / "unpacked"
     placed(home / inner, files())
@@ -139,28 +127,25 @@ def test_the_unpacked_files_are_the_same_set(
     assert np.array_equal(packed.test_labels, unpacked.test_labels)
 
 
-def test_an_unpacked_file_with_another_checksum_is_refused(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
-) -> None:
-    placed(tmp_path, files() | {"data_batch_3.bin": record(1)})
-    expected = sha256(batches()[TRAIN[2]])
-
-    with pytest.raises(DataError, match=rf"data_batch_3\.bin: not the published .* {expected}"):
-        load(tmp_path, published[1])
-
-
-def test_an_unpacked_set_that_lacks_a_file_is_not_there(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (record(1), rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"),
+        (None, r"lacks cifar-10-binary\.tar\.gz"),
+    ],
+)
+def test_a_damaged_or_missing_unpacked_file_is_told(
+    tmp_path: Path, published: Published, change: bytes | None, says: str
 ) -> None:
     placed(tmp_path, files())
-    (tmp_path / "test_batch.bin").unlink()
+    damaged(tmp_path / "data_batch_3.bin", change)
 
-    with pytest.raises(DataError, match=rf"{tmp_path} lacks cifar-10-binary\.tar\.gz"):
+    with pytest.raises(DataError, match=says):
         load(tmp_path, published[1])
 
 
 def test_the_set_is_found_below_fleetsim_data_and_then_in_the_cache(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, registry = published
     monkeypatch.setattr(fetch, "cache_folder", lambda name: home)
@@ -177,9 +162,7 @@ def test_the_set_is_found_below_fleetsim_data_and_then_in_the_cache(
 # --- fewer samples ------------------------------------------------------------------------------
 
 
-def test_fewer_samples_are_the_first_of_each_class_in_their_own_order(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
+def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
     data = load(*published, train_samples=10)
     everything = load(*published)
 
@@ -200,34 +183,28 @@ def test_a_number_of_samples_that_is_not_one_of_all_classes_is_refused(samples: 
 
 
 def pictures(home: Path, num_per_class: int = 2) -> Path:
-    """Pictures of a single colour, PNG, so that it comes back as it was."""
+    """Pictures of a single colour: red is the class, green the number."""
     for label, name in enumerate(CLASSES):
-        (home / name).mkdir(parents=True)
-        for number in range(num_per_class):
-            image = Image.new("RGB", (32, 32), (label, number, 255))
-            image.save(home / name / f"{number}.png")
+        contents = {
+            f"{number}.png": picture((label, number, 255), (32, 32))
+            for number in range(num_per_class)
+        }
+        placed(home / name, contents)
     return home
 
 
-def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path: Path) -> None:
-    found = read_folder(pictures(tmp_path), num_per_class=2)
+@pytest.mark.parametrize("wanted", [None, 1])
+def test_pictures_come_class_by_class_in_the_order_of_their_names(
+    tmp_path: Path, wanted: int | None
+) -> None:
+    found = read_folder(pictures(tmp_path), num_per_class=2, wanted=wanted)
 
-    assert found.labels.tolist() == sorted([*range(10), *range(10)])
-    assert found.images.shape == (20, 3, 32, 32)
+    expected = [(label, number) for label in range(10) for number in range(wanted or 2)]
+    assert found.labels.tolist() == [label for label, _ in expected]
+    assert found.images.shape == (len(expected), 3, 32, 32)
     assert found.images.flags.c_contiguous
-    for index, image in enumerate(found.images):
-        assert [np.unique(channel).tolist() for channel in image] == [
-            [index // 2],
-            [index % 2],
-            [255],
-        ]
-
-
-def test_of_the_pictures_too_the_first_are_taken(tmp_path: Path) -> None:
-    found = read_folder(pictures(tmp_path), num_per_class=2, wanted=1)
-
-    assert found.labels.tolist() == list(range(10))
-    assert found.images[:, 1].max() == 0
+    for image, (label, number) in zip(found.images, expected, strict=True):
+        assert [set(channel.ravel()) for channel in image] == [{label}, {number}, {255}]
 
 
 def test_a_jpeg_keeps_rows_columns_and_channels(tmp_path: Path) -> None:
@@ -243,93 +220,64 @@ def test_a_jpeg_keeps_rows_columns_and_channels(tmp_path: Path) -> None:
     assert np.abs(image - pixels.transpose(2, 0, 1)).max() <= 12
 
 
-def test_a_missing_class_is_told(tmp_path: Path) -> None:
-    pictures(tmp_path)
-    (tmp_path / "ship").rename(tmp_path / "boat")
-
-    with pytest.raises(DataError, match=r"ship is no folder; .* one per class"):
-        read_folder(tmp_path, num_per_class=2)
-
-
-def test_a_class_with_another_number_of_pictures_is_told(tmp_path: Path) -> None:
-    pictures(tmp_path)
-    (tmp_path / "frog" / "1.png").rename(tmp_path / "frog" / "1.txt")
-
-    with pytest.raises(DataError, match=r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"):
-        read_folder(tmp_path, num_per_class=2)
-
-
 @pytest.mark.parametrize(
-    ("size", "mode", "says"),
-    [((32, 31), "RGB", "32 x 31 pixels in mode RGB"), ((32, 32), "L", "32 x 32 pixels in mode L")],
+    ("name", "change", "says"),
+    [
+        ("ship", None, "ship is no folder; .* one per class"),
+        ("frog/1.png", None, r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"),
+        ("cat/0.png", picture((0, 0, 0), (32, 31)), "32 x 31 pixels in mode RGB, .* 32 x 32 in R"),
+        ("cat/0.png", picture(0, (32, 32), mode="L"), "32 x 32 pixels in mode L, expected 32 x"),
+        ("cat/0.png", b"", r"cat/0\.png: no readable picture"),
+        ("cat/0.png", picture((3, 0, 255), (32, 32))[:8], r"cat/0\.png: no readable picture"),
+        ("cat/0.png", picture((3, 0, 255), (32, 32))[:60], r"cat/0\.png: no readable picture"),
+    ],
 )
-def test_a_picture_of_another_kind_is_told(
-    tmp_path: Path, size: tuple[int, int], mode: str, says: str
+def test_a_folder_that_is_not_the_set_is_told(
+    tmp_path: Path, name: str, change: bytes | None, says: str
 ) -> None:
-    path = pictures(tmp_path) / "cat" / "0.png"
-    Image.new(mode, size).save(path)
+    damaged(pictures(tmp_path) / name, change)
 
-    with pytest.raises(DataError, match=rf"cat/0\.png: {says}, expected 32 x 32 in RGB"):
+    with pytest.raises(DataError, match=says):
         read_folder(tmp_path, num_per_class=2)
 
 
-@pytest.mark.parametrize("keep", [0, 8, 60])
-def test_a_damaged_picture_is_told(tmp_path: Path, keep: int) -> None:
-    path = pictures(tmp_path) / "cat" / "0.png"
-    path.write_bytes(path.read_bytes()[:keep])
-
-    with pytest.raises(DataError, match=r"cat/0\.png: no readable picture"):
-        read_folder(tmp_path, num_per_class=2)
-
-
-def test_a_folder_with_a_train_folder_is_read_as_pictures_of_the_whole_set(tmp_path: Path) -> None:
+def test_the_archive_comes_before_pictures(tmp_path: Path) -> None:
     pictures(tmp_path / "train")
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(b"")
 
-    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+    with pytest.raises(DataError, match="not the published file"):
         load(tmp_path, dict(REGISTRY))
 
 
-def test_pictures_are_found_below_the_data_folder_and_the_archive_comes_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
-    home = tmp_path / "data" / "cifar10"
-    pictures(home / "train")
-
-    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
-        load(None, dict(REGISTRY))
-
-    (home / "cifar-10-binary.tar.gz").write_bytes(b"")
-
-    with pytest.raises(DataError, match="not the published file"):
-        load(None, dict(REGISTRY))
-
-
-@pytest.mark.parametrize("inner", ["", "cifar-10-batches-bin"])
-@pytest.mark.parametrize("pictures_at", ["cifar10", "data/cifar10"])
+@pytest.mark.parametrize(
+    ("pictures_at", "files_at", "are_files_read"),
+    [
+        ("data/cifar10", None, False),
+        ("cifar10", "cifar10", True),
+        ("cifar10", "cifar10/cifar-10-batches-bin", True),
+        ("data/cifar10", "cifar10", True),
+        ("data/cifar10", "cifar10/cifar-10-batches-bin", True),
+        ("cifar10", "data/cifar10", False),
+    ],
+)
 def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
     tmp_path: Path,
-    published: tuple[Path, dict[str, RemoteSet]],
+    published: Published,
     monkeypatch: pytest.MonkeyPatch,
-    inner: str,
     pictures_at: str,
+    files_at: str | None,
+    are_files_read: bool,
 ) -> None:
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
-    placed(tmp_path / "cifar10" / inner, files())
     pictures(tmp_path / pictures_at / "train")
+    if files_at is not None:
+        placed(tmp_path / files_at, files())
 
-    assert len(load(None, published[1]).train_labels) == 20  # that of the files
-
-
-def test_pictures_come_before_unpacked_files_in_a_later_folder(
-    tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
-    pictures(tmp_path / "cifar10" / "train")
-    placed(tmp_path / "data" / "cifar10", files())
-
-    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
-        load(None, published[1])
+    if are_files_read:
+        assert len(load(None, published[1]).train_labels) == 20
+    else:
+        with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+            load(None, published[1])
 
 
 # --- the real pictures --------------------------------------------------------------------------

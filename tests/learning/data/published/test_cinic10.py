@@ -16,8 +16,8 @@ from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings, read_pictures
 from fleetsim.learning.data.published.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, tarred, unpacked
-from tests.learning.data.stand_ins import stand_in
+from tests.learning.data.formats.picture_archives import picture, unpacked
+from tests.learning.data.stand_ins import Published, stand_in, tarred
 
 ARCHIVE = "CINIC-10.tar.gz"
 
@@ -37,20 +37,15 @@ def contents() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cinic")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    home = tmp_path_factory.mktemp("cinic")
     files = {f"./{name}": content for name, content in contents().items()}
-    tarred(folder / ARCHIVE, files | {"./README.md": b"read me"})
-    return folder
-
-
-@pytest.fixture(scope="module")
-def registry(home: Path) -> dict[str, RemoteSet]:
-    return stand_in("cinic10", {ARCHIVE: (home / ARCHIVE).read_bytes()})
+    packed = tarred(home / ARCHIVE, files | {"./README.md": b"read me"})
+    return home, stand_in("cinic10", {ARCHIVE: packed.read_bytes()})
 
 
 def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
-    settings = Cinic10Settings(folder=str(home), pixels="raw", **keys)
+    settings = Cinic10Settings(folder=str(home), **{"pixels": "raw", **keys})
     return load_dataset(settings, seed=1, num_clients=2, registry=registry)
 
 
@@ -60,9 +55,9 @@ def corners(images: object) -> list[list[int]]:
 
 
 def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(
-    home: Path, registry: dict[str, RemoteSet]
+    published: Published,
 ) -> None:
-    data = load(home, registry)
+    data = load(*published)
 
     assert data.name == "cinic10"
     assert data.sample_shape == (3, 32, 32)
@@ -74,52 +69,43 @@ def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(
     assert corners(data.test_inputs) == [[30, *rest] for _, *rest in expected]
 
 
-def test_the_validation_part_comes_behind_the_training_part_of_each_class(
-    home: Path, registry: dict[str, RemoteSet]
-) -> None:
-    data = load(home, registry, train_part="train-and-valid")
+def test_parts_and_numbers_of_samples_are_chosen(published: Published) -> None:
+    both = load(*published, train_part="train-and-valid")
+    few = load(*published, train_samples=10, test_samples=10)
 
-    assert len(data.train_labels) == 40
-    assert corners(data.train_inputs)[:4] == [[10, 0, 0], [10, 0, 1], [20, 0, 0], [20, 0, 1]]
-
-
-def test_fewer_samples_are_the_first_of_each_class(
-    home: Path, registry: dict[str, RemoteSet]
-) -> None:
-    data = load(home, registry, train_samples=10, test_samples=10)
-
-    assert data.train_labels.tolist() == list(range(10))
-    assert corners(data.train_inputs) == [[10, label, 0] for label in range(10)]
-    assert corners(data.test_inputs) == [[30, label, 0] for label in range(10)]
-
-
-def test_more_samples_than_there_are_is_told(home: Path, registry: dict[str, RemoteSet]) -> None:
+    assert len(both.train_labels) == 40
+    assert corners(both.train_inputs)[:4] == [[10, 0, 0], [10, 0, 1], [20, 0, 0], [20, 0, 1]]
+    assert few.train_labels.tolist() == list(range(10))
+    assert corners(few.train_inputs) == [[10, label, 0] for label in range(10)]
+    assert corners(few.test_inputs) == [[30, label, 0] for label in range(10)]
     with pytest.raises(ScenarioError, match=r"need 3 of each class, .* has 2 of airplane; lower"):
-        load(home, registry, train_samples=30)
+        load(*published, train_samples=30)
 
 
-def test_an_archive_with_another_checksum_is_refused(home: Path) -> None:
-    with pytest.raises(DataError, match=r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"):
-        load(home, dict(REGISTRY))
+LACKS = f"lacks {ARCHIVE}; put the published files"
+COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
 
 
-@pytest.mark.parametrize("top", ["", "CINIC-10"])
-def test_unpacked_folders_are_counted(
-    tmp_path: Path, registry: dict[str, RemoteSet], top: str
+@pytest.mark.parametrize(
+    ("name", "top", "says"),
+    [
+        (None, None, LACKS),
+        ("CINIC-10.tar", None, LACKS),  # an archive without a published checksum
+        ("CINIC-10.tar", "", COUNTED),
+        (None, "", COUNTED),
+        (None, "CINIC-10", COUNTED),
+        (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
+    ],
+)
+def test_a_folder_without_the_published_set_is_told(
+    tmp_path: Path, name: str | None, top: str | None, says: str
 ) -> None:
-    unpacked(tmp_path / top, contents())
+    if name is not None:
+        (tmp_path / name).write_bytes(b"of unknown contents")
+    if top is not None:
+        unpacked(tmp_path / top, contents())
 
-    with pytest.raises(DataError, match=r"2 pictures .* in train/airplane, CINIC-10 has 9000"):
-        load(tmp_path, registry)
-
-
-def test_a_decompressed_archive_without_checksum_is_no_form_of_the_set(tmp_path: Path) -> None:
-    (tmp_path / "CINIC-10.tar").write_bytes(b"of unknown contents")
-    with pytest.raises(DataError, match=rf"{tmp_path} lacks {ARCHIVE}; put the published files"):
-        load(tmp_path, dict(REGISTRY))
-
-    unpacked(tmp_path, contents())
-    with pytest.raises(DataError, match=r"2 pictures .* in train/airplane, CINIC-10 has 9000"):
+    with pytest.raises(DataError, match=says):
         load(tmp_path, dict(REGISTRY))
 
 
@@ -132,18 +118,8 @@ def test_unpacked_folders_are_read_as_the_archive_is(tmp_path: Path) -> None:
     assert found.images[3, :, 5, 7].tolist() == [30, 1, 1]
 
 
-def test_a_folder_without_the_set_is_told_with_the_way_out(
-    tmp_path: Path, registry: dict[str, RemoteSet]
-) -> None:
-    with pytest.raises(DataError, match=rf"{tmp_path} lacks {ARCHIVE}; put the published files"):
-        load(tmp_path, registry)
-
-
-def test_colours_are_standardised_with_the_published_figures(
-    home: Path, registry: dict[str, RemoteSet]
-) -> None:
-    settings = Cinic10Settings(folder=str(home))
-    data = load_dataset(settings, seed=1, num_clients=2, registry=registry)
+def test_colours_are_standardised_with_the_published_figures(published: Published) -> None:
+    data = load(*published, pixels="standardised")
 
     assert data.test_inputs[3, 0, 0, 0] == pytest.approx((30 / 255 - 0.47889522) / 0.24205776)
     assert data.test_inputs[3, 1, 0, 0] == pytest.approx((1 / 255 - 0.47227842) / 0.23828046)

@@ -65,17 +65,14 @@ def spelt(tokens: IntArray) -> str:
 # --- who says what ------------------------------------------------------------------------------
 
 
-def test_a_role_says_its_lines_without_stage_directions() -> None:
-    said = roles({"p": PLAY})
+def test_a_role_says_its_lines_without_stage_directions_and_is_of_one_play() -> None:
+    said = roles({"p": PLAY, "q": play(ANN=["b"])})
 
     assert said == {
         ("p", "ANN"): ["Good morrow, Ben & all.\n", "He sleeps.\n", "Away!\n"],
         ("p", "BEN"): ["Away!\n"],
+        ("q", "ANN"): ["b\n"],
     }
-
-
-def test_a_name_in_another_play_is_another_role() -> None:
-    assert list(roles({"p": play(ANN=["a"]), "q": play(ANN=["b"])})) == [("p", "ANN"), ("q", "ANN")]
 
 
 def test_the_alphabet_is_leafs() -> None:
@@ -83,21 +80,18 @@ def test_the_alphabet_is_leafs() -> None:
     assert sorted(ALPHABET) == list(ALPHABET)
 
 
-def test_nothing_outside_of_the_file_is_read(tmp_path: Path) -> None:
+def test_nothing_outside_of_the_file_is_read_and_what_is_no_xml_is_refused(
+    tmp_path: Path,
+) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret", encoding="utf-8")
-    content = (
+    entity = (
         f'<!DOCTYPE PLAY [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'
         "<PLAY><SPEECH><SPEAKER>ANN</SPEAKER><LINE>&x;</LINE></SPEECH></PLAY>"
-    ).encode()
-
-    with pytest.raises(DataError, match="p: no XML of a play"):
-        roles({"p": content})
-
-
-def test_what_is_no_xml_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"hamlet: no XML of a play .*get it anew"):
-        load(tmp_path, ShakespeareSettings(), hamlet=b"<PLAY>")
+    )
+    for content in (entity, "<PLAY>"):
+        with pytest.raises(DataError, match=r"hamlet: no XML of a play .*get it anew"):
+            load(tmp_path, ShakespeareSettings(), hamlet=content.encode())
 
 
 # --- samples ------------------------------------------------------------------------------------
@@ -115,12 +109,10 @@ def test_the_last_fifth_of_a_roles_lines_is_for_testing(tmp_path: Path) -> None:
     assert spelt(data.test_labels) == "O"
     assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
     assert (data.num_classes, data.vocabulary_size) == (80, 80)
-
-
-def test_a_fifth_of_the_lines_is_rounded_up(tmp_path: Path) -> None:
-    data = load(tmp_path, SHORT, p=play(ANN=[*LINES, "TUVWXYZ01"]))
-
-    assert [spelt(row) for row in data.test_inputs] == ["KLMN", "TUVW"]
+    # A fifth is rounded up; unknown characters are spaces.
+    six = load(tmp_path, SHORT, p=play(ANN=["a$b&#233;fghij", *LINES]))
+    assert [spelt(row) for row in six.test_inputs] == ["BCDE", "KLMN"]
+    assert spelt(np.asarray(six.train_inputs)[0]) == "a b "
 
 
 def test_each_predicts_the_next_character_at_every_position(tmp_path: Path) -> None:
@@ -134,24 +126,16 @@ def test_each_predicts_the_next_character_at_every_position(tmp_path: Path) -> N
 def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> None:
     settings = SHORT.model_copy(update={"min_characters": 50})
     data = load(tmp_path, settings, p=play(BEN=LINES, CAT=LINES[:4]), q=play(ANN=LINES[::-1]))
+    untrained = load(tmp_path, SHORT, p=play(ANN=["abcdefghi"], BEN=LINES))
 
     assert data.owner is not None
     assert data.owner.tolist() == [0] * 4 + [1] * 4
     assert spelt(np.asarray(data.train_inputs)[4]) == "KLMN"
-
-
-def test_a_role_that_is_too_short_to_train_on_is_left_out(tmp_path: Path) -> None:
-    data = load(tmp_path, SHORT, p=play(ANN=["abcdefghi"], BEN=LINES))
-
-    assert data.owner is not None
-    assert set(data.owner) == {0}
-    assert spelt(data.test_inputs[0]) == "KLMN"
-
-
-def test_unknown_characters_become_spaces(tmp_path: Path) -> None:
-    data = load(tmp_path, SHORT, p=play(ANN=["a$b&#233;fghij", *LINES]))
-
-    assert spelt(np.asarray(data.train_inputs)[0]) == "a b "
+    assert untrained.owner is not None
+    assert set(untrained.owner) == {0}
+    assert spelt(untrained.test_inputs[0]) == "KLMN"
+    with pytest.raises(ScenarioError, match=r"no role has 1000 characters .* samples of 80"):
+        load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
 
 
 def test_fewer_test_samples_are_spread_over_the_roles(tmp_path: Path) -> None:
@@ -159,11 +143,6 @@ def test_fewer_test_samples_are_spread_over_the_roles(tmp_path: Path) -> None:
     data = load(tmp_path, SHORT.model_copy(update={"test_samples": 2}), p=play(**said))
 
     assert len(data.test_labels) == 2
-
-
-def test_no_role_that_is_long_enough_is_the_scenarios_fault(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"no role has 1000 characters .* samples of 80"):
-        load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
 
 
 # --- files --------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
-from tests.learning.data.formats.picture_archives import picture, unpacked, zipped
-from tests.learning.data.stand_ins import stand_in
+from tests.learning.data.formats.picture_archives import picture, unpacked
+from tests.learning.data.stand_ins import Published, stand_in, zipped
 
 ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 CLASSES = ["n00000003", "n00000009"]
@@ -47,14 +47,14 @@ def contents() -> dict[str, bytes]:
     }
 
 
-def packed(folder: Path, files: dict[str, bytes]) -> tuple[Path, dict[str, RemoteSet]]:
+def packed(folder: Path, files: dict[str, bytes]) -> Published:
     folder.mkdir(exist_ok=True)
     archive = zipped(folder / ARCHIVE, {f"{TOP}/{name}": file for name, file in files.items()})
     return folder, stand_in("tiny-imagenet", {ARCHIVE: archive.read_bytes()})
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, RemoteSet]]:
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     return packed(tmp_path_factory.mktemp("tiny"), contents())
 
 
@@ -71,27 +71,20 @@ def greys(images: object) -> list[float]:
     return found
 
 
-def test_classes_are_numbered_by_their_ids(published: tuple[Path, dict[str, RemoteSet]]) -> None:
+def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(
+    published: Published,
+) -> None:
     data = load(*published)
 
     assert data.sample_shape == (3, 64, 64)
     assert data.num_classes == 2
     assert data.train_labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert greys(data.train_inputs) == pytest.approx([0, 1, 2, 100, 101, 102], abs=1)
-
-
-def test_the_validation_part_is_for_testing_in_the_order_of_its_lines(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
-    data = load(*published)
-
     assert data.test_labels.tolist() == [0, 0, 1, 1]
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
 
 
-def test_fewer_samples_are_the_first_of_each_class(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
+def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
     data = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
 
     assert data.train_labels.tolist() == [0, 0, 1, 1]
@@ -100,9 +93,7 @@ def test_fewer_samples_are_the_first_of_each_class(
         load(*published, train_samples=800)
 
 
-def test_colours_are_standardised_with_the_published_figures(
-    published: tuple[Path, dict[str, RemoteSet]],
-) -> None:
+def test_colours_are_standardised_with_the_published_figures(published: Published) -> None:
     image = load(*published, pixels="standardised").test_inputs[2]
 
     assert image[0] == pytest.approx((110 / 255 - 0.4802) / 0.2770, abs=0.02)
@@ -110,34 +101,49 @@ def test_colours_are_standardised_with_the_published_figures(
     assert image[2] == pytest.approx((110 / 255 - 0.3975) / 0.2821, abs=0.02)
 
 
-def test_an_archive_with_another_checksum_is_refused(
-    published: tuple[Path, dict[str, RemoteSet]],
+@pytest.mark.parametrize(
+    ("top", "files", "says"),
+    [
+        ("", contents(), "2 classes, Tiny ImageNet has 200"),
+        (TOP, contents(), "2 classes, Tiny ImageNet has 200"),
+        (
+            "",
+            contents()
+            | {"wnids.txt": "\n".join(f"n{number:08}" for number in range(200)).encode()},
+            "0 pictures of n00000000 in train, Tiny ImageNet has 500",
+        ),
+        ("", {ARCHIVE: b""}, r"200\.zip: not the published .* SHA-256 6198c8ae"),
+    ],
+)
+def test_unpacked_folders_are_counted_and_archives_verified(
+    tmp_path: Path, top: str, files: dict[str, bytes], says: str
 ) -> None:
-    with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
-        load(published[0], dict(REGISTRY))
+    unpacked(tmp_path / top, files)
 
-
-@pytest.mark.parametrize("top", ["", TOP])
-def test_unpacked_folders_are_counted(tmp_path: Path, top: str) -> None:
-    unpacked(tmp_path / top, contents())
-
-    with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
+    with pytest.raises(DataError, match=says):
         load(tmp_path, dict(REGISTRY))
 
 
-def test_unpacked_classes_are_counted(tmp_path: Path) -> None:
-    classes = [f"n{number:08}" for number in range(200)]
-    unpacked(tmp_path, contents() | {"wnids.txt": "\n".join(classes).encode()})
-
-    with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
-        load(tmp_path, dict(REGISTRY))
+GREY = f"train/{CLASSES[0]}/images/{CLASSES[0]}_1.JPEG"
+NO_ID = r"wnids\.txt: .* is no WordNet id, or there twice"
 
 
-@pytest.mark.parametrize("ids", [b"", b"n00000003 n00000003", b"../../n003", b"n00000003\xff"])
-def test_ids_that_are_none_are_refused(tmp_path: Path, ids: bytes) -> None:
-    home, registry = packed(tmp_path / "home", contents() | {"wnids.txt": ids})
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("wnids.txt", b"", NO_ID),
+        ("wnids.txt", b"n00000003 n00000003", NO_ID),
+        ("wnids.txt", b"../../n003", NO_ID),
+        ("wnids.txt", b"n00000003\xff", NO_ID),
+        (GREY, picture(0, (64, 63), mode="L"), f"{GREY}: 64 x 63 pixels .*, expected 64 x 64; sa"),
+    ],
+)
+def test_files_of_another_form_are_refused(
+    tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    home, registry = packed(tmp_path / "home", contents() | {name: content})
 
-    with pytest.raises(DataError, match=r"wnids\.txt: .* is no WordNet id, or there twice"):
+    with pytest.raises(DataError, match=says):
         load(home, registry)
 
 
@@ -155,14 +161,6 @@ def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line: str) 
 
     with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
         annotated(text, CLASSES, "a.txt")
-
-
-def test_a_picture_of_another_size_is_told(tmp_path: Path) -> None:
-    name = f"train/{CLASSES[0]}/images/{CLASSES[0]}_1.JPEG"
-    home, registry = packed(tmp_path / "a", contents() | {name: picture(0, (64, 63), mode="L")})
-
-    with pytest.raises(DataError, match=rf"{name}: 64 x 63 pixels .*, expected 64 x 64; save"):
-        load(home, registry)
 
 
 def test_sizes_are_known_before_the_files_are_read() -> None:

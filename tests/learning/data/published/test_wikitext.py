@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
@@ -42,23 +44,17 @@ def load_from(folder: Path, settings: WikiText2Settings, contents: dict[str, byt
 # --- articles -----------------------------------------------------------------------------------
 
 
-def test_articles_begin_at_titles_between_empty_lines() -> None:
-    assert articles(TRAIN) == [
-        [" ", " = A = ", " ", " a b a <unk> ", " "],
-        [" = B = ", " ", " b a c "],
-    ]
-
-
-def test_headings_and_formulas_begin_no_article() -> None:
+def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_formulas() -> None:
     text = (
         " = A = \n \n = = Part = = \n \n Here x \n = 1 <unk> = \n \n is meant . \n"
         " \n = 2 <unk> = \n too . \n"
     )
 
+    assert articles(TRAIN) == [
+        [" ", " = A = ", " ", " a b a <unk> ", " "],
+        [" = B = ", " ", " b a c "],
+    ]
     assert articles(text) == [text.removesuffix("\n").split("\n")]
-
-
-def test_a_text_without_titles_is_one_article() -> None:
     assert articles("a\nb") == [["a", "b"]]
 
 
@@ -69,75 +65,51 @@ def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_lin
     tmp_path: Path,
 ) -> None:
     data = load(tmp_path, TOKENS)
+    threes = load(tmp_path, TOKENS.model_copy(update={"context": 3}))
+    everything = load(tmp_path, TOKENS.model_copy(update={"tokens": WordSettings()}))
 
     # = four times, a three times, b twice; A, B and c are cut off
     unknown, end, equals, a, b = range(5)
     first = [end, equals, unknown, equals, end, end, a, b, a, unknown, end, end]
     second = [equals, unknown, equals, end, end, b, a, unknown, end]
-    assert np.asarray(data.train_inputs).tolist() == [
-        first[:4],
-        first[4:8],
-        second[:4],
-        second[4:8],
-    ]
+    rows = [first[:4], first[4:8], second[:4], second[4:8]]
+    assert np.asarray(data.train_inputs).tolist() == rows
     assert data.train_labels.tolist() == [first[1:5], first[5:9], second[1:5], second[5:9]]
     assert data.owner is not None
     assert data.owner.tolist() == [0, 0, 1, 1]
     assert (data.num_classes, data.vocabulary_size) == (5, 5)
     assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
-
-
-def test_words_that_only_the_test_part_has_are_unknown(tmp_path: Path) -> None:
-    data = load(tmp_path, TOKENS.model_copy(update={"context": 3}))
-
-    unknown, end, equals, a, b = range(5)
+    assert everything.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
+    # Words that only the test part has are unknown.
     said = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
-    assert data.test_inputs.tolist() == [said[0:3], said[3:6], said[6:9]]
-    assert data.test_labels.tolist() == [said[1:4], said[4:7], said[7:10]]
-
-
-def test_a_small_text_has_a_small_vocabulary(tmp_path: Path) -> None:
-    data = load(tmp_path, TOKENS.model_copy(update={"tokens": WordSettings()}))
-
-    assert data.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
+    assert threes.test_inputs.tolist() == [said[0:3], said[3:6], said[6:9]]
+    assert threes.test_labels.tolist() == [said[1:4], said[4:7], said[7:10]]
 
 
 def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
     settings = TOKENS.model_copy(update={"tokens": ByteSettings(), "context": 6})
     data = load(tmp_path, settings, train=" = A = \n \n \u00e9t\u00e9 \n", test=TEST)
 
-    assert [bytes(row) for row in np.asarray(data.train_inputs).astype(np.uint8)] == [
-        b" = A =",
-        b" \n \n \xc3",
-    ]
-    assert [bytes(row) for row in data.train_labels.astype(np.uint8)] == [
-        b"= A = ",
-        b"\n \n \xc3\xa9",
-    ]
+    def texts(rows: NDArray[Any]) -> list[bytes]:
+        return [bytes(row) for row in np.asarray(rows).astype(np.uint8)]
+
+    assert texts(np.asarray(data.train_inputs)) == [b" = A =", b" \n \n \xc3"]
+    assert texts(data.train_labels) == [b"= A = ", b"\n \n \xc3\xa9"]
     assert data.num_classes == data.vocabulary_size == 256
-
-
-def test_fewer_test_samples_are_the_scenarios_choice(tmp_path: Path) -> None:
-    data = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
-
-    assert len(data.test_inputs) == 2
-
-
-def test_an_article_without_a_whole_sample_is_no_client(tmp_path: Path) -> None:
-    data = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
-
-    assert data.owner is not None
-    assert data.owner.tolist() == [0]
-
-
-def test_a_context_longer_than_every_article_is_the_scenarios_fault(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
-        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
-
-
-def test_a_vocabulary_size_is_a_key_of_words_alone() -> None:
     with pytest.raises(ValidationError, match="vocabulary_size"):
         WikiText2Settings.model_validate({"tokens": {"kind": "bytes", "vocabulary_size": 9}})
+
+
+def test_samples_are_as_many_and_as_long_as_wanted(tmp_path: Path) -> None:
+    few = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
+    long = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
+
+    assert len(few.test_inputs) == 2
+    # An article without a whole sample is no client.
+    assert long.owner is not None
+    assert long.owner.tolist() == [0]
+    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
+        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
 
 
 # --- files --------------------------------------------------------------------------------------
