@@ -23,9 +23,10 @@ from fleetsim.contracts import Progress
 from fleetsim.record import tables
 from fleetsim.record.checkpoint import FOLDER, LATEST
 from fleetsim.record.identity import content_sha256
-from fleetsim.record.manifest import MANIFEST, scenario_hash
+from fleetsim.record.manifest import MANIFEST
 from fleetsim.record.run_folder import SCENARIO
 from fleetsim.scenario import load
+from fleetsim.schema.overrides import scenario_hash
 from fleetsim.simulate import run
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute

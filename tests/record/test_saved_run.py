@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.record.manifest import scenario_hash, write_manifest
+from fleetsim.record.manifest import write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.schema import strict_yaml
+from fleetsim.schema.overrides import scenario_hash
 from tests.record.rows import STARTED, client_columns, new_recorder, simulate, task_row
 
 

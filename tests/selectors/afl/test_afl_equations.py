@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,16 @@ from fleetsim import rng
 from fleetsim.selectors.afl.equations import choose, num_active, num_left_out, valuations
 
 
-def chosen(values, wanted, **changes):
+def chosen(values: Any, wanted: int, **changes: Any) -> Any:
     """A choice that leaves none out and draws all by valuation, unless changed."""
     valued = np.array(values, dtype=np.float64)
     draws = {name: np.ones(valued.size) for name in ("exponentials", "uniforms")}
-    usual = {"alpha_1": 0.0, "alpha_2": 1.0, "alpha_3": 0.0, "keys": np.arange(valued.size)}
+    usual: dict[str, Any] = {
+        "alpha_1": 0.0,
+        "alpha_2": 1.0,
+        "alpha_3": 0.0,
+        "keys": np.arange(valued.size),
+    }
     return choose(valued, wanted, **(draws | usual | changes))
 
 
