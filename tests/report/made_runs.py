@@ -67,7 +67,7 @@ class MadeUp:
                 "deadline_s": self.deadline_s,
                 "selector": dict(self.selector),
             },
-            "stop": {"rounds": self.num_rounds},
+            "stop": {"rounds": max(self.num_rounds, 1)},
             "checkpoint": {"every_rounds": 1},
         }
 

@@ -287,9 +287,9 @@ EXAMPLES = {
     "DittoSettings.personal_weight": inert(
         "task.local.algorithm.personal_weight=0.5", BLANK, "task.local.algorithm={kind: ditto}"
     ),
-    "LocalSettings.max_gradient_norm": inert("task.local.max_gradient_norm=0.1", BLANK),
-    "LocalSettings.label_smoothing": inert("task.local.label_smoothing=0.1", BLANK),
-    "LocalSettings.loss": inert("task.local.loss={kind: focal}", BLANK),
+    "StepSettings.max_gradient_norm": inert("task.local.max_gradient_norm=0.1", BLANK),
+    "StepSettings.label_smoothing": inert("task.local.label_smoothing=0.1", BLANK),
+    "StepSettings.loss": inert("task.local.loss={kind: focal}", BLANK),
     "TrainerSettings.kind": inert("trainer.kind=serial", BLANK),
     "TrainerSettings.precision": inert("trainer={kind: vectorised, precision: mixed}", BLANK),
     "MnistSettings.writers": inert("task.dataset.writers=true", "task.dataset={kind: mnist}"),
@@ -311,15 +311,15 @@ EXAMPLES = {
     "StopSettings.accuracy": inert("stop.accuracy=0.9", BLANK),
     "DivFlSettings.sample_fraction": selector("divfl", "sample_fraction=0.5"),
     **{
-        f"FavorSettings.{key}": selector(
+        f"FavorKeys.{key}": selector(
             "favor, learning: false, components: 2, hidden: 4", f"{key}={value}"
         )
         for key, value in FAVOR_KEYS.items()
     },
-    "FedGCSSettings.surrogate_sets": selector("fedgcs", "surrogate_sets=5", VALIDATED),
-    "FedGCSSettings.performance": selector("fedgcs, records: surrogate", "performance=rise"),
-    "FedGCSSettings.max_records": selector("fedgcs, records: surrogate", "max_records=9"),
-    "FedGCSSettings.exploration_fraction": selector(
+    "FedGCSKeys.surrogate_sets": selector("fedgcs", "surrogate_sets=5", VALIDATED),
+    "FedGCSKeys.performance": selector("fedgcs, records: surrogate", "performance=rise"),
+    "FedGCSKeys.max_records": selector("fedgcs, records: surrogate", "max_records=9"),
+    "FedGCSKeys.exploration_fraction": selector(
         "fedgcs, records: surrogate", "exploration_fraction=1.0"
     ),
     "FedCorSettings.warm_up_fit_steps": selector(
@@ -407,7 +407,7 @@ ALWAYS_ACT = {
     "FedBuffSettings": "server_learning_rate",
     "GeometricMedianSettings": "weights smoothing iterations",
     "KrumSettings": "num_chosen",
-    "FedGCSSettings": (
+    "FedGCSKeys": (
         "weights learning records performance_scale latency_exponent energy_exponent budget_s"
         " budget_j warm_up_rounds refit_rounds embedding hidden evaluator alpha sequence_loss"
         " shuffles target batch_size learning_rate refit_epochs patience held_out_fraction starts"
@@ -415,7 +415,7 @@ ALWAYS_ACT = {
         " growth beam_width length start choice repeats"
     ),
     "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",
-    "FavorSettings": "weights learning components scaling hidden memory_gib ties",
+    "FavorKeys": "weights learning components scaling hidden memory_gib ties",
     "FedCorSettings": (
         "warm_up_rounds interval_rounds history_rounds discount annealing dimensions "
         "noise learning_rate fit_steps mean sum_over ties"
@@ -446,9 +446,7 @@ ALWAYS_ACT = {
     ),
     "HingeStaleness": "a b",
     "LabelledTextSettings": "encoding user text label test min_texts max_tokens vocabulary_size",
-    "LocalSettings": (
-        "epochs steps algorithm augmentation proximal_mu partial_fraction clock_fraction"
-    ),
+    "LocalSettings": "algorithm partial_fraction clock_fraction",
     "LstmSettings": "embedding hidden layers",
     "MnistSettings": "folder pixels",
     "MutualNearestSettings": "num_nearest",
@@ -497,6 +495,7 @@ ALWAYS_ACT = {
     "SyntheticSettings": "process alpha beta iid num_classes dimension",
     "SyntheticUsageSettings": "severity users cycles_per_day",
     "TaperedChargingSettings": "from_fraction power_fraction",
+    "StepSettings": "augmentation epochs proximal_mu steps",
     "TaskSettings": "partition holdout_fraction holdout_from",
     "TiFLSettings": "num_tiers profile_rounds max_s split credits rule fill",
     "TransferSettings": "give_up_s upload_success",
