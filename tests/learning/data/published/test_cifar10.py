@@ -241,8 +241,11 @@ def test_a_folder_that_is_not_the_set_is_told(
         read_folder(tmp_path, num_per_class=2)
 
 
-def test_the_archive_comes_before_pictures(tmp_path: Path) -> None:
+def test_the_archive_comes_before_pictures_of_a_named_folder(tmp_path: Path) -> None:
     pictures(tmp_path / "train")
+    with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+        load(tmp_path, dict(REGISTRY))
+
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(b"")
 
     with pytest.raises(DataError, match="not the published file"):
