@@ -62,6 +62,7 @@ CAPS = {
     "fedgcs.hidden": 64,
     "fedgcs.refit_epochs": 3,
     "fedgcs.steps": 20,
+    "fedgcs.surrogate_sets": 200,
     "fedmarl.steps_per_round": 5,
     "favor.hidden": 1000,
     "favor.steps_per_round": 5,
@@ -69,7 +70,7 @@ CAPS = {
     "geometric-median.iterations": 50,
     "epochs": 3,
     "steps": 30,
-    "window_s": 100.0,
+    "buffered.window_s": 100.0,
 }
 """Numbers of steps or sizes whose cost grows with them: hours, not a few seconds, at their upper
 end. It is tried there up to the first step."""
@@ -253,4 +254,4 @@ def test_numbers_that_overflow_are_refused_without_a_warning(changes, scenario, 
 
 
 def test_every_cap_is_of_a_number():
-    assert CAPS.keys() <= {number.label for number in [*OF_SELECTORS, *OF_TRAINING]} | {"window_s"}
+    assert CAPS.keys() <= {number.label for number in [*OF_SELECTORS, *OF_TRAINING]}
