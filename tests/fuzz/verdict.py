@@ -22,7 +22,7 @@ MOST_CHARACTERS: Final = 900
 _FOREIGN: Final = (
     r"Traceback \(most recent call last\)",
     r"\b(?:[A-Z][A-Za-z]*)?(?:Error|Exception|Warning)\b",
-    r"Input should|validation error|For further information|pydantic",
+    r"Input should|validation error|For further information|(?<!versions\.)pydantic",
     r"<[\w.]+ object at 0x[0-9a-f]+>|np\.(?:int|float)\d+\(|\bNoneType\b|PosixPath\(",
 )
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
@@ -52,7 +52,9 @@ def faults(ending: Ending, case: Case = _PLAIN, *, draws_figures: bool = False) 
     said = case.without_own(ending.stderr)
     if ending.exit_code in case.endings:
         return [f"foreign text {text!r}" for text in _matches(said)]
-    if ending.exit_code not in ((0, 2) if case.own_file is None else (0, 1, 2)):
+    # Code 1 says that runs of a study failed, or that a training diverged.
+    may_fail = case.own_file is not None or "runs failed; the page says why" in said
+    if ending.exit_code not in ((0, 1, 2) if may_fail else (0, 2)):
         found.append(f"exit code {ending.exit_code}")
     found += ["called a bug of fleetsim"] * ("a bug of fleetsim, " in said)
     found += [f"foreign text {text!r}" for text in _matches(said)]
