@@ -7,32 +7,9 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import ClientUpdate
+from tests.plugins.broken_selectors import LeastAsked
 
-
-class LeastAsked:
-    """Clients that were selected least often."""
-
-    needs_losses = needs_probes = False
-
-    def setup(self, fleet):
-        self.asked = np.zeros(fleet.num_samples.size, dtype=np.int64)
-        return ()
-
-    def probe(self, view):
-        return ()
-
-    def select(self, view):
-        order = self.asked[view.candidates].argsort(kind="stable")
-        return view.candidates[order][: view.wanted]
-
-    def observe(self, outcome):
-        self.asked[outcome.selected] += 1
-
-    def state(self):
-        return {"asked": self.asked.copy()}
-
-    def restore(self, state):
-        self.asked = state["asked"].copy()
+__all__ = ["Drift", "LeastAsked", "Momentum", "Net", "brier"]
 
 
 class Momentum:

@@ -176,6 +176,29 @@ def test_theorem_2_fails_in_the_papers_own_set_up_without_c():
     assert literal == pytest.approx(18.97, abs=0.005)
 
 
+def bound(edges, factors, num_clients):
+    """Mooij and Kappen's bound (UAI 2005): the largest sum of e over all neighbours but one."""
+    around = [
+        [e for edge, e in zip(edges, factors, strict=True) if n in edge] for n in range(num_clients)
+    ]
+    return max((sum(of) - min(of) for of in around if of), default=0.0)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000))
+def test_below_the_bound_the_messages_settle(seed):
+    stream = rng.stream(seed, "graph")
+    graph = nx.gnp_random_graph(8, 0.5, seed=seed)
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    factors = stream.uniform(0.0, 1.0, len(edges))
+    factors *= min(1.0, 0.8 / max(bound(edges, factors, 8), 1e-9))
+    result = propagated(local_potentials(stream.random(8)), edges, compatibilities(factors))
+
+    assert bound(edges, factors, 8) <= 0.8 + 1e-9
+    # 0.8^110 is below 1e-9 times the greatest first change of a message.
+    assert result.is_converged
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
         distance_factors(np.array([-1.0]))

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
+
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
+from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings, best, draw
 from tests.selectors.rounds import met, report_of, view_of
+
+
+def test_the_draw_and_the_ranking_by_hand():
+    drawn = draw(np.array([9.0, 1.0, 3.0]), 2, np.ones(3))
+
+    assert drawn.tolist() == [0, 2]
+    assert best(np.array([0.5, 2.0, 2.0]), 2, np.array([0.0, 0.9, 0.1])).tolist() == [2, 1]
 
 
 def test_a_cheap_probe_runs_over_one_batch_or_what_there_is():
