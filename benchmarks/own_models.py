@@ -30,11 +30,11 @@ from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.own.own_cost import counted_cost
-from fleetsim.learning.models.own.synthetic_samples import drawn_samples
-from fleetsim.learning.training.own.trainer_choice import choose_own_trainer
+from fleetsim.learning.models.synthetic_samples import drawn_samples
 from fleetsim.learning.training.settings import TrainerSettings
 from fleetsim.learning.training.trainer_choice import kernel_class
+from fleetsim.user.models.own_cost import counted_cost
+from fleetsim.user.models.trainer_choice import choose_user_trainer
 
 NETWORKS = ("VisionTransformer", "MobileNetV3Small", "TemporalConvNet")
 FORMS = {"fashion-mnist": (1, 28, 28), "mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
@@ -83,7 +83,7 @@ def row(name: str, samples: SampleForm, *, batch_size: int, repeats: int = 3) ->
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             layer.num_batches_tracked = None
     cost = counted_cost(module, samples)
-    trainer = choose_own_trainer(
+    trainer, reason = choose_user_trainer(
         TrainerSettings(),
         module,
         samples,
@@ -97,14 +97,14 @@ def row(name: str, samples: SampleForm, *, batch_size: int, repeats: int = 3) ->
     return {
         "network": name,
         "parameters": cost.num_parameters,
-        "trainer": trainer.kind,
-        "reason": trainer.reason,
+        "trainer": trainer,
+        "reason": reason,
         "flop": int(sum(cost.forward_flop.values())),
         "torch_flop": torch_flop(module, samples.input_shape),
         "serial_s": serial_s,
         "fast_s": serial_s
-        if trainer.kind == "serial"
-        else cpu_s(trainer.kind, module, samples, batch_size, repeats),
+        if trainer == "serial"
+        else cpu_s(trainer, module, samples, batch_size, repeats),
     }
 
 

@@ -11,7 +11,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `interactive`: `run` for scripts and notebooks.
 - `simulate`: one run from a scenario to its run folder.
 - `flower`: apps of Flower on the virtual clock.
-- `plugins`: parts of the user's own, of every kind.
+- `user`: parts, data and networks of the user's own.
 - `contracts`: types and protocols between packages.
 - `fleet`: clients and the world around them: devices, networks, batteries, people.
 - `engine`: servers and tasks on the virtual clock.
@@ -50,11 +50,11 @@ from fleetsim.record import run_views
 if TYPE_CHECKING:
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
     from fleetsim.interactive import run
-    from fleetsim.learning.data.own.own_dataset import dataset
-    from fleetsim.plugins.conformance.check import check_plugin
     from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
     from fleetsim.studies.result import StudyResult, study
+    from fleetsim.user.check import check_plugin
+    from fleetsim.user.data.own_dataset import dataset
 
 __version__ = "0.1.0"
 __all__ = [
@@ -86,8 +86,8 @@ _HOMES = {
     "Run": "fleetsim.record.saved_run",
     "Scenario": "fleetsim.scenario",
     "ScenarioError": "fleetsim.errors",
-    "check_plugin": "fleetsim.plugins.conformance.check",
-    "dataset": "fleetsim.learning.data.own.own_dataset",
+    "check_plugin": "fleetsim.user.check",
+    "dataset": "fleetsim.user.data.own_dataset",
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.interactive",

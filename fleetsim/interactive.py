@@ -17,10 +17,10 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.host.turns import Environment, as_the_caller, turn
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.plugins import PluginNames, given_plugin, load_plugins
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
 from fleetsim.trackers.named import told_apart, trackers_named
+from fleetsim.user import PluginNames, given_plugin, load_plugins
 
 if TYPE_CHECKING:
     from fleetsim.contracts import (

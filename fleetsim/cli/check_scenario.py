@@ -84,12 +84,12 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
         DataError: a file of the user's own data set is missing or wrong.
     """
     from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.models.own.own_model import OwnModelKind
+    from fleetsim.learning.models.user_model_kind import UserModelKind
 
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here
     is_blank = isinstance(task.dataset, BlankSettings)
-    is_own = (isinstance(model, OwnModelKind) or task.local.has_own_loss) and not is_blank
+    is_own = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
     if not is_own and scenario.server.deadline_s is None:
         return None, []
     from fleetsim.learning.training.preparation import prepare_task
@@ -128,8 +128,8 @@ def check_plugin(
     ] = None,
 ) -> None:
     """Check that a plug-in keeps the contract of its kind, without a run."""
-    from fleetsim.plugins import KINDS
-    from fleetsim.plugins.conformance.check import check_plugin as check
+    from fleetsim.user import KINDS
+    from fleetsim.user.check import check_plugin as check
 
     kind = check(plugin, settings=set_ or (), on_note=output)
     output(f"conforms: {plugin} is {KINDS[kind].noun}")

@@ -8,7 +8,6 @@
 - `rounds_of_messages`: the open round, its tasks and its row.
 - `client_nodes`: nodes that run the client app, and what each message costs them.
 - `costs`: declared or counted cost of messages.
-- `torch_counting`: FLOP of one call, counted by operation class.
 - `call_record`: calls of the server app on record, from which a resumed run replays it.
 - `legacy`: strategies of before the message API, without threads and host time.
 - `server_app`: the server app, its sleep and its metrics on our clock.

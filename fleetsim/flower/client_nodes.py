@@ -20,12 +20,13 @@ import torch
 
 from fleetsim.contracts import IntArray, Purpose, State
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import payload, torch_counting, versions
+from fleetsim.flower import payload, versions
 from fleetsim.flower.app import App
 from fleetsim.flower.costs import MessageCost
 from fleetsim.host import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
+from fleetsim.user.flop import torch_counting
 
 _CONTEXT = "context/"
 _COSTS = "costs"

@@ -12,9 +12,7 @@ from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.data.own_folder import FolderSettings
-from fleetsim.plugins import Plugin, PluginNames, load_plugins
-from fleetsim.plugins.loading import refuse_missing, refuse_two
+from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
@@ -28,6 +26,8 @@ from fleetsim.schema import overrides as overriding
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.selectors import build_selector, requirements
+from fleetsim.user import Plugin, PluginNames, load_plugins
+from fleetsim.user.loading import refuse_missing, refuse_two
 
 _USUAL_KINDS: tuple[tuple[KeyPath, str, str], ...] = (
     (("server",), "mode", "synchronous"),
@@ -52,7 +52,7 @@ def load(
         overrides: `"KEY.PATH=VALUE"` or a list of them, as of `--set`, or values by key path. They
             are applied in order.
         seed: replaces the scenario's seed.
-        plugin: `MODULE:NAME` of a part of your own, or several, see `fleetsim.plugins`. They are
+        plugin: `MODULE:NAME` of a part of your own, or several, see `fleetsim.user`. They are
             imported.
         keys: further overrides, with two underscores for the dot: `stop__rounds=5`.
 

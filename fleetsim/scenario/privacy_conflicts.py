@@ -8,11 +8,11 @@ from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
-from fleetsim.plugins.aggregators import AggregatorPluginSettings
 from fleetsim.scenario.settings import Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.demands import reason_to_hide
+from fleetsim.user.parts.aggregators import AggregatorPluginSettings
 
 
 def of_privacy(scenario: Scenario) -> Iterator[Fault]:

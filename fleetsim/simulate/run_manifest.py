@@ -13,7 +13,6 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask
-from fleetsim.plugins import Plugin
 from fleetsim.record.failures import Baseline
 from fleetsim.record.identity import WeightsRecord
 from fleetsim.record.manifest import (
@@ -30,6 +29,7 @@ from fleetsim.scenario import (
 )
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
+from fleetsim.user import Plugin
 
 
 def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> TrackedRun:

@@ -28,7 +28,6 @@ from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.learning.training.preparation import prepare_task
-from fleetsim.plugins.trackers import trackers_among
 from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
@@ -49,6 +48,7 @@ from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
+from fleetsim.user.parts.trackers import trackers_among
 
 
 @terminable()

@@ -21,7 +21,6 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.plugins import PluginNames
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text
@@ -36,6 +35,7 @@ from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.settings import WHOLE_RUN, StudySettings
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.user import PluginNames
 
 if TYPE_CHECKING:
     import pandas as pd

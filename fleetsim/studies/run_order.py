@@ -18,7 +18,6 @@ from pathlib import Path
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.turns import Environment, turn
-from fleetsim.plugins import Plugin, load_plugins
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
     MANIFEST,
@@ -34,6 +33,7 @@ from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
 from fleetsim.studies.study import PlannedRun, require_planned
+from fleetsim.user import Plugin, load_plugins
 
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
 """Files of a finished run that come back; the manifest, which declares it done, is the last."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.plugins import Plugin, PluginNames, load_plugins
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.record import prices
 from fleetsim.record.manifest import MANIFEST, Manifest
@@ -24,6 +23,7 @@ from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.inputs import digests
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
+from fleetsim.user import Plugin, PluginNames, load_plugins
 
 _MOST_KEYS = 4
 _SHOWN_DIGITS = 8

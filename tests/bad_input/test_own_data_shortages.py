@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.scenario import load
 from tests.bad_input.good import GOOD, write
 from tests.fuzz.sources import idx

@@ -12,9 +12,9 @@ from typing import Any, Final
 import yaml
 from hypothesis import strategies as st
 
-from fleetsim.plugins import KINDS
+from fleetsim.user import KINDS
 from tests.fuzz.case import Case
-from tests.plugins.small import SMALL
+from tests.user.small import SMALL
 
 _HEAD: Final = """
 import ctypes, gc, itertools, os, random, shutil, signal, sys, threading, time, warnings

@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import given
 
-from fleetsim.plugins import KINDS
+from fleetsim.user import KINDS
 from tests.fuzz import documents, plug_ins
 from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
 from tests.fuzz.cases import TARGETS

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from fleetsim.contracts import Loss
-from fleetsim.learning.local.loss_settings import LossKind
-from fleetsim.learning.local.own_loss import CheckedLoss
+from fleetsim.user.parts.checked_loss import CheckedLoss
+from fleetsim.user.parts.losses import LossPluginSettings
 
 
-class GivenLoss(LossKind):
+class GivenLoss(LossPluginSettings):
     """Settings of a loss that is a function."""
 
     call: ClassVar[Any]

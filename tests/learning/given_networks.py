@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from fleetsim.contracts import SampleForm
-from fleetsim.learning.models.own.own_model import OwnModelKind
+from fleetsim.user.parts.models import ModelPluginSettings
 
 IMAGES = SampleForm((1, 8, 8), 3)
 VECTORS = SampleForm((6,), 3)
 TEXTS = SampleForm((5,), 4, 4, is_sequence=True)
 
 
-class GivenSettings(OwnModelKind):
+class GivenSettings(ModelPluginSettings):
     """Settings of a network that a function makes."""
 
     factory: ClassVar[Any]
@@ -24,7 +24,7 @@ class GivenSettings(OwnModelKind):
     def said(self) -> str:
         return "model mine:Net"
 
-    def make(self, samples: SampleForm) -> object:
+    def build(self, samples: SampleForm) -> Any:
         return type(self).factory(samples)
 
 

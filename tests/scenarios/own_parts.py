@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import ClientUpdate
-from tests.plugins.broken_selectors import LeastAsked
+from tests.user.broken_selectors import LeastAsked
 
 __all__ = ["Drift", "LeastAsked", "Momentum", "Net", "brier"]
 

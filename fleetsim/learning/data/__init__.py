@@ -7,11 +7,11 @@
 - `published`: published data sets and their download.
 - `synthetic`: generated users whose models and inputs differ.
 - `labelled_text`: texts in the user's own CSV file.
-- `own`: the user's own data as given from Python or read from files.
+- `accessed_inputs`: interface of inputs that are made anew at each access.
+- `checked_part`: arrays of one part of the user's own data set, checked.
+- `assembly`: assembly of the user's own data set from its parts.
 - `content_hash`: digest of the content of a data set.
-- `own_folder`: the user's own folder of .npz or IDX files.
-- `own_folder_files`: files in such a folder, read and checked.
-- `own_folder_sizes`: numbers of samples and clients in such a folder.
+- `folder`: the user's own folder of .npz or IDX files.
 - `blank`: shapes and sizes without data.
 - `formats`: IDX, .npz, zip, tar and picture files.
 - `byte_images`: images that stay bytes until their numbers are needed.

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
+from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.standardisation import from_pixels
 
 Inputs = NDArray[np.float32] | IntArray

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
-from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.learning.data.published.celeba import CelebASettings
 from fleetsim.learning.data.published.cifar10 import Cifar10Settings
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
-from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
+from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.step_settings import StepSettings
 

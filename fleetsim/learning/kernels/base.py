@@ -22,8 +22,8 @@ from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
+from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.own.accessed_inputs import AccessedInputs
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.kernels.batches import Length, StackJob
 from fleetsim.learning.kernels.cpu.gemm import onednn

@@ -11,7 +11,6 @@
 - `optimizers`: directions of the optimizers' steps, clipping of gradients.
 - `sample_losses`: losses of samples: the cross-entropy, a network's own, or the scenario's.
 - `focal_loss`: focal loss.
-- `own_loss`: loss of the user's own in a run, and checks of it.
 - `local_sgd`: local training, gradient and evaluation on one client's samples.
 - `step_memory`: memory of an SGD step, measured on the real model.
 - `measured_networks`: networks whose training on phones was measured.

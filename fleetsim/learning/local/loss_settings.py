@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleetsim.contracts import Loss
+from fleetsim.contracts import Loss, SampleForm
 from fleetsim.settings import Settings
 
 
@@ -18,6 +18,13 @@ class LossKind(Settings):
     def build(self) -> Loss | None:
         """Return the loss; None: the network's own, or the cross-entropy."""
         return None
+
+    def check_on(self, samples: SampleForm) -> None:
+        """Check a loss of the user's own on drawn logits for samples of a form.
+
+        Raises:
+            ScenarioError: it is none.
+        """
 
 
 class OfModelSettings(LossKind):

@@ -12,5 +12,7 @@
 - `frozen_weights`: weights of a network that are not trained, which nothing may change.
 - `cost`: FLOP, parameters and bytes of a network.
 - `paper_cost`: cost of a model that exists on paper only.
-- `own`: networks of the user's own, from a class or function of theirs.
+- `user_model_kind`: interface of a network of the user's own.
+- `model_fault`: faults of such a network, each one line.
+- `synthetic_samples`: samples and labels of a data set's form, to try a network with.
 """

@@ -17,9 +17,8 @@ from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import ModelKind
-from fleetsim.learning.models.own.building import build_own
-from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.learning.models.user_model_kind import UserModelKind
 
 _MAX_PARAMETERS = 1_000_000_000
 """Every task at work holds a copy of them, 4 byte each."""
@@ -34,7 +33,7 @@ class DrawsItsWeights(Protocol):
 
 
 def build_model(
-    settings: ModelSettings | OwnModelKind,
+    settings: ModelSettings | UserModelKind,
     *,
     input_shape: tuple[int, ...],
     num_classes: int,
@@ -54,8 +53,8 @@ def build_model(
         ScenarioError: the network does not fit samples of this shape, or is too large.
     """
     samples = SampleForm(input_shape, num_classes, vocabulary_size, is_sequence)
-    if isinstance(settings, OwnModelKind):
-        return build_own(settings, samples, seed=seed)
+    if isinstance(settings, UserModelKind):
+        return settings.initial_network(samples, seed=seed)
     _check_fit(settings, samples)
     # Layers made on the meta device draw nothing from torch's global random state.
     with torch.device("meta"):

@@ -11,6 +11,7 @@
 - `task_samples`: samples of the task, by client.
 - `task_cost`: cost of the task's model on a device.
 - `preparation`: preparation of a scenario's learning task.
-- `loss_trial`: trial of the loss that a scenario names.
-- `own`: networks of the user's own: checks of their training, and their trainer.
+- `scenario_loss`: checks of the loss that a scenario names.
+- `trial_clients`: a few clients with drawn samples, on which a network is tried.
+- `equivalence`: proof that a trainer equals the serial one on a network, in float64.
 """

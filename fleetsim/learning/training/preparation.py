@@ -15,15 +15,14 @@ from fleetsim.learning.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.frozen_weights import frozen_sha256, weights_text
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
-from fleetsim.learning.training.loss_trial import check_scenario_loss, trainer_for_loss
-from fleetsim.learning.training.own.trainer_choice import checked_trainer
+from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
+from fleetsim.learning.training.scenario_loss import check_scenario_loss, trainer_for_loss
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 from fleetsim.learning.training.task_cost import network_cost, paper_cost
 from fleetsim.learning.training.task_samples import TaskSamples, samples_of_task
-from fleetsim.learning.training.trainer_choice import choose_trainer, kernel_class
+from fleetsim.learning.training.trainer_choice import ChoosesTrainer, choose_trainer, kernel_class
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
 from fleetsim.quoting import quoted
 
@@ -73,7 +72,7 @@ def prepare_task(
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
-    is_own = isinstance(task.model, OwnModelKind)
+    is_own = isinstance(task.model, UserModelKind)
     frozen, text = frozen_sha256(module), weights_text(module) if is_own else None
     kind: str = UNTRAINED
     trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
@@ -94,7 +93,7 @@ def prepare_task(
         options: dict[str, Any] = {}
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
-        if isinstance(task.model, OwnModelKind):
+        if isinstance(task.model, UserModelKind):
             options |= {"seeds_draws": True, "own": task.model.said}
         elif task.local.has_own_loss:
             options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
@@ -184,19 +183,17 @@ def _trainer_of(
         ScenarioError: the scenario's trainer cannot train this network.
     """
     model, local = request.task.model, request.task.local
-    if not isinstance(model, OwnModelKind):
-        kind = choose_trainer(wanted, model, local, torch_device=torch_device)
-        if not local.has_own_loss:
-            return kind, None
-        return trainer_for_loss(kind, wanted, module, samples.form, local)
-    chosen = checked_trainer(
-        wanted,
-        model,
-        module,
-        samples.form,
-        cost=cost,
-        num_samples=samples.num_samples,
-        local=local,
-        torch_device=torch_device,
-    )
-    return chosen.kind, chosen.reason
+    if isinstance(model, ChoosesTrainer):
+        return model.proved_trainer(
+            wanted,
+            module,
+            samples.form,
+            cost=cost,
+            num_samples=samples.num_samples,
+            local=local,
+            torch_device=torch_device,
+        )
+    kind = choose_trainer(wanted, model, local, torch_device=torch_device)
+    if not local.has_own_loss:
+        return kind, None
+    return trainer_for_loss(kind, wanted, module, samples.form, local)

@@ -9,9 +9,8 @@ from torch import nn
 from fleetsim.contracts import ClientTraining, ModelCost, SampleForm
 from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.own.own_cost import own_cost
-from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
+from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.learning.training.prepared_task import TaskRequest
 
 
@@ -24,8 +23,8 @@ def network_cost(
         ScenarioError: the FLOP of a network of the user's own cannot be counted.
     """
     model = request.task.model
-    if isinstance(model, OwnModelKind):
-        cost = own_cost(module, form, model)
+    if isinstance(model, UserModelKind):
+        cost = model.counted_cost(module, form)
     else:
         cost = model_cost(module, form.input_shape)
     if request.measures_memory:

@@ -7,16 +7,19 @@ torch only to build a kernel, so that validation does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
+from fleetsim.contracts import IntArray, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.own.own_model import OwnModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
+from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from fleetsim.learning.kernels.base import Kernel
 
 TRAINS: Mapping[TrainerKind, frozenset[str]] = {
@@ -31,6 +34,37 @@ TRAINS: Mapping[TrainerKind, frozenset[str]] = {
 
 MAX_VECTORISED_WIDTH = 32
 """Largest width of a gpt2 for which vectorised training was faster than serial on a CPU."""
+
+
+@runtime_checkable
+class ChoosesTrainer(Protocol):
+    """Settings of a network that choose its trainer themselves: one of the user's own."""
+
+    def proved_trainer(
+        self,
+        wanted: TrainerSettings,
+        module: nn.Module,
+        samples: SampleForm,
+        *,
+        cost: ModelCost,
+        num_samples: IntArray,
+        local: LocalSettings,
+        torch_device: str,
+    ) -> tuple[TrainerKind, str]:
+        """Check that the network can be trained; return its trainer, and the reason in one line.
+
+        Args:
+            wanted: the scenario's trainer; `auto` for the fastest.
+            module: network on the CPU; it does not change.
+            samples: form of the samples.
+            cost: cost of the network.
+            num_samples: training samples of every client [N].
+            local: the clients' training: not every trainer has every optimizer.
+            torch_device: device of the training.
+
+        Raises:
+            ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
+        """
 
 
 def choose_trainer(
@@ -71,7 +105,7 @@ def _fastest(model: ModelSettings, local: LocalSettings, *, on_cpu: bool) -> Tra
 
 
 def fault(
-    wanted: TrainerSettings, model: ModelSettings | OwnModelKind, local: LocalSettings
+    wanted: TrainerSettings, model: ModelSettings | UserModelKind, local: LocalSettings
 ) -> tuple[str, str] | None:
     """Return the wrong key of `trainer` and the reason; None if the settings suit the model."""
     if wanted.precision == "mixed" and wanted.kind != "vectorised":
@@ -93,15 +127,15 @@ def fault(
         return "kind", says
     if isinstance(model, CostSettings):
         return None  # nothing is trained, of which there is a warning
-    if isinstance(model, OwnModelKind):
-        return None  # every trainer is tried on the network itself, see `training.own`
+    if isinstance(model, UserModelKind):
+        return None  # every trainer is tried on the network itself, see `ChoosesTrainer`
     if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
         return None
     those = ", ".join(sorted(TRAINS[wanted.kind]))
     return "kind", f"{wanted.kind} trains {those} alone, not {model.kind}; use auto or serial"
 
 
-def _has_dropout(model: ModelSettings | OwnModelKind) -> bool:
+def _has_dropout(model: ModelSettings | UserModelKind) -> bool:
     return isinstance(model, TwoNNSettings) and model.dropout > 0.0
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleetsim.plugins import KINDS
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import WORLD
 from fleetsim.schema.strict_yaml import KeyPath, shown, spelled
+from fleetsim.user import KINDS
 
 _IGNORED = ("name", "checkpoint")
 _MAX_PARTS = 3

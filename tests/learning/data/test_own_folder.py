@@ -24,9 +24,9 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.unpacking import LEAST_LIMIT_BYTE
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.simulate import run
 from tests.bombs import peak_byte
 from tests.learning.data.stand_ins import idx

@@ -1,0 +1,72 @@
+"""Interface of inputs that are made anew whenever a client trains on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import IntArray
+
+
+class AccessedInputs(ABC):
+    """Samples [n, ...] that the user's own transform makes at each access.
+
+    Attributes:
+        items: item of the source of each sample [n].
+        largest: largest number of all samples as they were read first.
+        sha256: digest of all samples of the source, each as one access with a fixed address made
+            it.
+    """
+
+    items: IntArray
+    largest: float
+    sha256: str
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the samples, [n, ...]."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers: float32 or, of tokens, int64."""
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.items)
+
+    @abstractmethod
+    def __getitem__(self, kept: NDArray[Any]) -> AccessedInputs:
+        """Return some of the samples, still to be made."""
+
+    @abstractmethod
+    def taken(
+        self, rows: IntArray, visits: Sequence[int], *, seed: int, address: tuple[int, ...]
+    ) -> NDArray[Any]:
+        """Return some samples as numbers [m, ...].
+
+        Args:
+            rows: which samples [m].
+            visits: number of earlier accesses to each, in this task [m].
+            seed: root seed of the run.
+            address: client, and address of its task.
+
+        Raises:
+            DataError: a sample has another form or label than it had first.
+        """
+
+    @abstractmethod
+    def fixed(self, *, hint: str) -> NDArray[Any]:
+        """Return all samples as an array [n, ...], read once.
+
+        Args:
+            hint: what to do about samples that are drawn.
+
+        Raises:
+            DataError: a sample is none, is drawn, or differs in shape from others.
+        """

@@ -1,0 +1,87 @@
+"""The user's own data set: a folder of .npz or IDX files.
+
+docs/data.md says which; `own_folder_files` checks the contents of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host import paths
+from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
+from fleetsim.learning.data.checked_part import MAX_CLASSES, CheckedPart
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.folder import sizes
+from fleetsim.learning.data.folder.files import TEST_STEMS, TRAIN_STEM, part_files, read_part
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.schema.ranges import PartFraction
+
+
+class FolderSettings(DatasetKind):
+    """A folder of your own: .npz or IDX files with images, vectors or tokens and their labels."""
+
+    how_to_get: ClassVar[str] = "your own files"
+    is_own_files: ClassVar[bool] = True
+
+    kind: Literal["folder"] = "folder"
+    folder: str
+    """Folder with `train.npz` (arrays `images` or `inputs`, `labels`, perhaps `client`) and perhaps
+    `test.npz`, or with the same arrays as IDX files (`train-images-idx3-ubyte.gz` ...)."""
+    test_fraction: PartFraction | None = None
+    """Share of every client's training samples, drawn at random but the same for every seed, that
+    becomes the test part; for a folder without one, and only for such."""
+    standardise: bool = False
+    """Scale every channel of images, or every feature of vectors, to mean 0 and standard deviation
+    1 over the training part."""
+    num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
+    """Number of labels; by default the largest label of both parts plus one."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the data set in the folder."""
+        folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
+        train, test = _parts(folder)
+        return assembled(
+            folder.name,
+            train,
+            test,
+            AssemblyRules(self.test_fraction, self.standardise, self.num_classes),
+            Wording(str(folder), "task.dataset.", "add test.npz (or test-*-idx* files)"),
+        )
+
+    def num_training(self, own_folder: Path | None = None) -> int | None:
+        """Return the number that the headers of the files announce."""
+        if own_folder is None:
+            return None
+        return sizes.num_training(own_folder, self.test_fraction)
+
+    def num_natural(self, own_folder: Path | None = None) -> int | None:
+        """Return the number of clients that the files name."""
+        return None if own_folder is None else sizes.num_natural(own_folder)
+
+    def without_clients(self, own_folder: Path | None = None) -> str:
+        """Return the error message for the partition `natural` of files without clients."""
+        return (
+            f"{own_folder} names no clients of its own; add an array 'client' to its training part,"
+            " or choose iid, dirichlet or shards"
+        )
+
+
+def _parts(folder: Path) -> tuple[CheckedPart, CheckedPart | None]:
+    """Return the training part and the test part in a folder; None if it has no test part."""
+    train = read_part(folder, TRAIN_STEM)
+    if train is None:
+        where = f"{folder} has no" if paths.is_folder(folder) else f"{folder} is no folder with"
+        raise DataError(
+            f"{where} train.npz, and no IDX files called train-images-idx* and train-labels-idx*; "
+            "put one or the other there"
+        )
+    stems = [stem for stem in TEST_STEMS if part_files(folder, stem)]
+    if len(stems) > 1:
+        raise DataError(f"{folder} has two test parts, {stems[0]} and {stems[1]}; remove one")
+    return train, read_part(folder, stems[0]) if stems else None

@@ -1,0 +1,51 @@
+"""Interface of a network of the user's own, which `fleetsim.user` builds, checks and counts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from fleetsim.contracts import ModelCost, SampleForm
+from fleetsim.learning.models.model_kind import ModelKind
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class UserModelKind(ModelKind):
+    """Settings of a network of the user's own."""
+
+    trainers: ClassVar[frozenset[str]] = frozenset(
+        {"serial", "stacked", "channels-last", "vectorised"}
+    )
+    """Each is tried on the network itself before a run."""
+
+    @property
+    @abstractmethod
+    def said(self) -> str:
+        """Name of the network in messages, as the user gave it."""
+
+    @abstractmethod
+    def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
+        """Return the network with its initial weights on the CPU, checked.
+
+        Args:
+            samples: form of the samples.
+            seed: root seed of the run.
+
+        Raises:
+            ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
+        """
+
+    @abstractmethod
+    def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
+        """Return the cost of the network for samples of a form; the module does not change.
+
+        Raises:
+            ScenarioError: the FLOP of a layer are not known, or the network's declaration is none.
+        """
+
+    @classmethod
+    def fits(cls, samples: SampleForm) -> bool:
+        """Return True: whether it takes samples of this form is tried."""
+        return True

@@ -1,0 +1,185 @@
+"""The user's own data set as given from Python: its forms, its options, and its reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.own_code import own_code
+from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
+from fleetsim.learning.data.checked_part import MAX_CLASSES
+from fleetsim.learning.data.content_hash import content_sha256
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.quoting import quoted
+from fleetsim.user.data import rows
+from fleetsim.user.data.fields import Fields, Key
+from fleetsim.user.data.reading import read_for_access, read_once
+
+_PARTS = ("train", "test")
+
+
+class OwnDataset:
+    """The user's data and how they are read; `dataset` makes one."""
+
+    def __init__(
+        self,
+        data: Any,
+        test: Any = None,
+        *,
+        inputs: Key | Sequence[Key] | None = None,
+        label: Key | None = None,
+        client: Key | Sequence[Any] | NDArray[Any] | None = None,
+        test_fraction: float | None = None,
+        standardise: bool = False,
+        num_classes: int | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        test_transform: Callable[[Any], Any] | None = None,
+        transform_each_access: bool = False,
+        name: str = "own",
+    ) -> None:
+        """Keep them; nothing is read yet. Arguments and errors are those of `dataset`."""
+        if test is None:
+            data, test = _parts(data)
+        if test_fraction is not None and not 0.0 < test_fraction < 1.0:
+            raise ScenarioError(f"test_fraction = {test_fraction:g}: must be between 0 and 1")
+        if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
+            raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
+        self.name = name
+        self.said = f"data set {name}"
+        """Name of the data set in messages."""
+        self._train, self._test = data, test
+        is_key = client is None or isinstance(client, str | int)
+        self._fields = Fields(inputs, label, client if is_key else None)  # type: ignore[arg-type]
+        self._client = None if is_key else client
+        self._rules = AssemblyRules(test_fraction, standardise, num_classes)
+        self._transform = transform
+        self._test_transform = transform if test_transform is None else test_transform
+        self._is_each_access = transform_each_access
+        self._loaded: tuple[Dataset, str] | None = None
+
+    def load(self) -> Dataset:
+        """Return the data set, read when it is first asked for.
+
+        Raises:
+            DataError: the data have a form that is not read, or hold something wrong.
+            ScenarioError: an option does not suit the data.
+        """
+        return self._content()[0]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the content; raises as `load`."""
+        return self._content()[1]
+
+    def _content(self) -> tuple[Dataset, str]:
+        if self._loaded is None:
+            with own_code(f"{self.said}: reading it", DataError):
+                read = self._read()
+            self._loaded = read, content_sha256(read)
+        return self._loaded
+
+    def _read(self) -> Dataset:
+        place = f"{self.said}: training part"
+        source = _source(self._train, self._fields, place, self._transform)
+        if self._is_each_access:
+            train = read_for_access(source, self._client)
+        else:
+            hint = "set transform_each_access=True, or take what draws out"
+            train = read_once(source, self._client, hint=hint)
+        test = None
+        if self._test is not None:
+            fields = replace(self._fields, needs_client=False)
+            place = f"{self.said}: test part"
+            other = _source(self._test, fields, place, self._test_transform)
+            hint = "the test part is fixed: take what draws out, or give a test_transform"
+            test = read_once(other, None, hint=hint)
+        words = Wording(self.said, "", "give (train, test), or {'train': ..., 'test': ...}")
+        return assembled(self.name, train, test, self._rules, words)
+
+
+def _source(
+    part: Any, fields: Fields, place: str, transform: Callable[[Any], Any] | None
+) -> rows.Source:
+    source = rows.source_of(part, fields, place)
+    return source if transform is None else rows.Transformed(source, transform)
+
+
+def dataset(
+    data: Any,
+    test: Any = None,
+    *,
+    inputs: Key | Sequence[Key] | None = None,
+    label: Key | None = None,
+    client: Key | Sequence[Any] | NDArray[Any] | None = None,
+    test_fraction: float | None = None,
+    standardise: bool = False,
+    num_classes: int | None = None,
+    transform: Callable[[Any], Any] | None = None,
+    test_transform: Callable[[Any], Any] | None = None,
+    transform_each_access: bool = False,
+    name: str = "own",
+) -> OwnDataset:
+    """Return your own data as a data set for `fleetsim.run(..., dataset=...)`.
+
+    Args:
+        data: the training part, both parts as a pair (train, test), or a mapping with `train` and
+            `test`. A part is a torch Dataset or other items by index, a pair of arrays (inputs,
+            labels), a pandas DataFrame, a Hugging Face Dataset, a mapping of columns, or the path
+            of a file that the library `datasets` reads.
+        test: the test part, if `data` is the training part alone.
+        inputs: column or key of the inputs, or several, whose numbers make a vector. None: the only
+            ones besides label and client.
+        label: column or key of the label. None: `label` or `labels`, or the second of a pair.
+        client: column or key of the client that a sample belongs to, for the partition `natural`;
+            or the client of each training sample [n]. None: there are none.
+        test_fraction: share of every client's samples that becomes the test part, drawn at random
+            but the same for every seed; for data without a test part.
+        standardise: scale every channel of images, or every feature, to mean 0 and standard
+            deviation 1 over the training part.
+        num_classes: number of labels; None: the largest label of both parts plus one.
+        transform: function from a sample, as the data have it, to the sample that is used.
+        test_transform: the same for the test part; None: it is `transform`.
+        transform_each_access: if true, training samples are read anew at each access, so that a
+            random transform draws anew, by address. If false, they are read once.
+        name: name of the data set in messages and in the run folder.
+
+    Raises:
+        ScenarioError: an option is out of range.
+        DataError: a mapping has other keys than `train` and `test`.
+    """
+    return OwnDataset(
+        data,
+        test,
+        inputs=inputs,
+        label=label,
+        client=client,
+        test_fraction=test_fraction,
+        standardise=standardise,
+        num_classes=num_classes,
+        transform=transform,
+        test_transform=test_transform,
+        transform_each_access=transform_each_access,
+        name=name,
+    )
+
+
+def _parts(data: Any) -> tuple[Any, Any]:
+    """Return the training part and the test part; None for the latter if there is none.
+
+    Raises:
+        DataError: a mapping has further parts.
+    """
+    if isinstance(data, Mapping) and _PARTS[0] in data:
+        others = [key for key in data if key not in _PARTS]
+        if others:
+            raise DataError(
+                f"data set: has the parts {', '.join(map(quoted, data))}; give the two that are"
+                " used, such as (parts['train'], parts['test'])"
+            )
+        return data["train"], data.get("test")
+    is_pair = isinstance(data, tuple) and len(data) == 2 and not rows.is_pair_of_arrays(data)
+    return data if is_pair else (data, None)

@@ -1,0 +1,199 @@
+"""FLOP of a network of the user's own, by its layers and by torch's operations.
+
+One sample passes through the network, in evaluation mode. A layer for which `cost.layer_flop` has a
+rule (linear, convolution, recurrent, or with an `own_flop`) counts by that rule. Everywhere else
+torch's operations are watched as they are computed, and products count by torch's own formulas:
+those in a network's own `forward`, in `nn.MultiheadAttention`, in `scaled_dot_product_attention`.
+An operation that may multiply and has no formula is an error that names the layer.
+
+Attention is computed by its definition here, over the whole square of positions.
+
+The backward pass of a network with frozen weights counts the gradients that autograd computes. A
+product has one for each factor that depends on a trained weight, and each takes as many FLOP as the
+product. So the backward pass ends at the first trained weight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fleetsim.contracts import BackwardCost
+from fleetsim.learning.models.cost import SpendsFlop, layer_flop, num_launched, operation_class
+from fleetsim.learning.models.flat_vector import frozen
+from fleetsim.learning.models.model_fault import ModelFaultError
+from fleetsim.user.flop.backward_flop import Gradients, gradients_of
+from fleetsim.user.flop.counted_operations import is_free, num_gradients, product
+
+_RULED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LSTM, nn.GRU, nn.RNN)
+
+
+class CountedPasses(NamedTuple):
+    """FLOP of a sample's forward pass, and layers with FLOP, by class, none of them 0."""
+
+    flop: Mapping[str, float]
+    layers: Mapping[str, int]
+    backward: BackwardCost | None
+    """Cost of the backward pass; None: no weight is frozen."""
+
+
+def counted_flop(
+    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
+) -> tuple[Mapping[str, float], Mapping[str, int]]:
+    """Return FLOP and layers of the forward pass alone; see `counted_passes`."""
+    flop, layers, _ = counted_passes(module, samples, is_lenient=is_lenient)
+    return flop, layers
+
+
+def counted_passes(
+    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
+) -> CountedPasses:
+    """Return the FLOP and layers of a network.
+
+    A layer is one that a device launches by itself: a layer with a rule, or else every product.
+
+    Args:
+        module: network; it does not change.
+        samples: batch of one sample on its device.
+        is_lenient: if true, operations without a formula count as free.
+
+    Raises:
+        ModelFaultError: the FLOP of a layer are not known.
+    """
+    count = _Count(module, is_lenient=is_lenient)
+    was_training = {layer: layer.training for layer in module.modules()}
+    with_fastpath = torch.backends.mha.get_fastpath_enabled()
+    # Fused forms of attention have no formula on the CPU.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        module.eval()
+        # Only gradients that are not those of all weights have to be told apart.
+        has_frozen = bool(frozen(module))
+        with (
+            torch.set_grad_enabled(has_frozen),
+            sdpa_kernel(SDPBackend.MATH),
+            count.watching(module),
+            count,
+        ):
+            module(samples)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(with_fastpath)
+        for layer, mode in was_training.items():
+            layer.training = mode
+    return CountedPasses(count.flop, count.layers, count.backward if has_frozen else None)
+
+
+def _has_rule(layer: nn.Module) -> bool:
+    """Return whether `layer_flop` knows a layer: its own rule, or a stock layer's `forward`."""
+    if isinstance(layer, SpendsFlop):
+        return True
+    return any(type(layer).forward is stock.forward for stock in _RULED)
+
+
+class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Count of FLOP and layers while a network computes."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True, torch's default, imports its compiler, which takes seconds.
+        return False
+
+    def __init__(self, module: nn.Module, *, is_lenient: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._names = {layer: name for name, layer in module.named_modules()}
+        self._root = module
+        self._is_lenient = is_lenient
+        self._inside: list[nn.Module] = []
+        self._flop: Counter[str] = Counter()
+        self._layers: Counter[str] = Counter()
+        self._backward: Counter[str] = Counter()
+        self._num_launches = 0
+
+    @property
+    def backward(self) -> BackwardCost:
+        """Cost of the backward pass."""
+        flop = {kind: float(number) for kind, number in self._backward.items() if number > 0}
+        return BackwardCost(flop, self._num_launches)
+
+    @property
+    def flop(self) -> dict[str, float]:
+        """FLOP by class."""
+        return {kind: float(number) for kind, number in self._flop.items() if number > 0}
+
+    @property
+    def layers(self) -> dict[str, int]:
+        """Layers with FLOP by class."""
+        return dict(self._layers)
+
+    @contextmanager
+    def watching(self, module: nn.Module) -> Iterator[None]:
+        """Know inside the block which layer computes, and count layers with a rule."""
+        hooks = []
+        for layer in module.modules():
+            hooks.append(layer.register_forward_pre_hook(self._enter))
+            hooks.append(layer.register_forward_hook(self._leave, with_kwargs=True))
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _enter(self, layer: nn.Module, inputs: Any) -> None:
+        self._inside.append(layer)
+
+    def _leave(self, layer: nn.Module, inputs: Any, named: dict[str, Any], outputs: Any) -> None:
+        self._inside.pop()
+        if not _has_rule(layer):
+            return
+        given = [*inputs, *named.values()][0]
+        first = given.data if isinstance(given, PackedSequence) else given
+        kind, flop = operation_class(layer), layer_flop(layer, first, outputs)
+        self._add(kind, flop, num_launched(layer))
+        self._add_backward(kind, gradients_of(layer, first, flop))
+
+    def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
+        if flop > 0:
+            self._flop[kind] += flop
+            self._layers[kind] += num_layers
+
+    def _add_backward(self, kind: str, gradients: Gradients) -> None:
+        # Nothing within `torch.no_grad` has a gradient.
+        if torch.is_grad_enabled() and gradients.flop > 0:
+            self._backward[kind] += gradients.flop
+            self._num_launches += gradients.num_launches
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        layer = self._inside[-1] if self._inside else self._root
+        if _has_rule(layer) or is_free(func):
+            return out
+        found = product(func, args, kwargs or {}, out)
+        if found is not None:
+            kind, flop = found
+            if isinstance(layer, nn.RNNCellBase):
+                kind = "rnn"
+            num = num_gradients(func, args)
+            self._add(kind, flop)
+            self._add_backward(kind, Gradients(num * flop, num))
+        elif not self._is_lenient:
+            raise ModelFaultError(self._unknown(layer, func))
+        return out
+
+    def _unknown(self, layer: nn.Module, operation: Any) -> str:
+        name = self._names.get(layer, "")
+        where = f"layer {name} ({type(layer).__name__})" if name else type(layer).__name__
+        return (
+            f"the FLOP of {where} are not known: it computes {operation._schema.name}, for which"
+            " there is no formula; give the layer a method own_flop(self, inputs), or the network"
+            ' flop_per_sample = {"gemm": ...}'
+        )

@@ -1,0 +1,245 @@
+"""Loading of plug-ins: import by name, or wrapping of what Python gives.
+
+A class with its own `Settings` adds its kind to those of fleetsim and is made as `CLASS(settings)`.
+A class without is made as `CLASS()` and replaces the scenario's part; the resolved scenario then
+has `kind: MODULE:CLASS`.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import create_model
+
+from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.host.own_code import own_code
+from fleetsim.quoting import quoted
+from fleetsim.schema import faults
+from fleetsim.schema.spelling import did_you_mean
+from fleetsim.schema.strict_yaml import Document, spelled
+from fleetsim.settings import Settings
+from fleetsim.user import identity
+from fleetsim.user.kinds import KINDS, kind_named, kind_of
+from fleetsim.user.plugin import Plugin, PluginSettings, value_at
+from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.watched_calls import refused
+
+PluginNames = str | Plugin | Sequence[str | Plugin] | None
+"""Plug-ins as `MODULE:NAME` or `KIND=MODULE:NAME`, one or several, loaded or not."""
+
+
+_ENVIRONMENT: dict[str, dict[str, str]] = {}
+"""Environment variables that modules of plug-ins have set as they were imported, by module."""
+
+
+def load_plugins(named: PluginNames) -> tuple[Plugin, ...]:
+    """Load several plug-ins, in order; raises as `load_plugin`."""
+    each = [named] if isinstance(named, str | Plugin) else named or ()
+    return tuple(load_plugin(one) if isinstance(one, str) else one for one in each)
+
+
+def load_plugin(name: str) -> Plugin:
+    """Import the module of `MODULE:NAME` or `KIND=MODULE:NAME` and return the class as a plug-in.
+
+    Raises:
+        ScenarioError: there is no such kind, module or class, or it cannot be imported or used.
+    """
+    said = f"--plugin {name}"
+    word, is_said, plain = name.rpartition("=")
+    kind = kind_named(word, said) if is_said else None
+    module_name, _, found_name = plain.partition(":")
+    is_word = all(part.isidentifier() for part in (*module_name.split("."), found_name))
+    if not is_word or module_name.endswith(".py"):
+        says = "must be MODULE:CLASS, such as mine:Mine for class Mine of mine.py"
+        raise refused(said, says)
+    module = _imported(module_name, said)
+    found = vars(module).get(found_name)
+    is_function = inspect.isfunction(found) and (kind is None or kind.takes_functions)
+    if not isinstance(found, type) and not is_function:
+        says = "has no class" if found is None else "means no class by"
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        place = getattr(module, "__file__", None) or module_name
+        hint = did_you_mean(found_name, classes)
+        raise refused(said, f"{place} {says} {quoted(found_name)}{hint}")
+    return of_class_or_function(kind, found, plain, said)
+
+
+def given_plugin(word: str, given: Any) -> Plugin:
+    """Return the plug-in of an object, class or function that Python gives for a kind.
+
+    Raises:
+        ScenarioError: it is not of this kind.
+    """
+    kind = KINDS[word]
+    is_function = inspect.isfunction(given)
+    if isinstance(given, type) and not kind.takes_classes:
+        raise ScenarioError(f"{word}: is the class {given.__name__}; give an object of it")
+    if is_function and not kind.takes_functions:
+        raise ScenarioError(f"{word}: is the function {given.__name__}; give {kind.noun}")
+    if isinstance(given, type) or is_function:
+        name = identity.name_of(given)
+        return of_class_or_function(kind, given, name, f"{word} {name}")
+    part, name, found = kind.of_object(given)
+    said = f"{word} {name}"
+
+    def make(settings: Settings) -> object:
+        return copy.deepcopy(part) if kind.copies_objects else part
+
+    return wrapped(kind, found, name, said, make)
+
+
+def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
+    """Refuse a scenario that asks for a plug-in that was not given; import nothing.
+
+    Raises:
+        ScenarioError: the scenario asks for such a plug-in.
+    """
+    known = {(plugin.kind.name, plugin.word) for plugin in plugins}
+    for kind in KINDS.values():
+        if kind.key_path is None:
+            continue
+        key = (*kind.key_path, "kind")
+        word = value_at(document, key)
+        if isinstance(word, str) and ":" in word and (kind.name, word) not in known:
+            says = f"is no {kind.name} of fleetsim's; {kind.way_out(word)}"
+            raise ScenarioError(faults.line(document, key, says))
+
+
+def refuse_two(plugins: Sequence[Plugin]) -> None:
+    """Refuse two plug-ins that replace the same part.
+
+    Raises:
+        ScenarioError: there are two, or one is there twice.
+    """
+    by_place: dict[tuple[str, str], Plugin] = {}
+    for plugin in plugins:
+        if plugin.kind.key_path is None:
+            continue
+        place = (plugin.kind.name, "" if plugin.replaces_any else plugin.word)
+        other = by_place.setdefault(place, plugin)
+        if other is not plugin:
+            says = f"and {other.said} are both the {spelled(plugin.kind.key_path)}"
+            raise ScenarioError(f"{plugin.said} {says}; leave out one of the two")
+
+
+def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
+    """Return a class or function as a plug-in, of the kind that it is if none is said."""
+    if not isinstance(found, type):
+        kind = kind or _kind_of_function(found, name, said)
+        function_kind = kind
+        return wrapped(kind, found, name, said, lambda settings: function_kind.of_function(found))
+    settings = getattr(found, "Settings", None)
+    if kind is None:
+        kind = kind_of(found, said, name)
+    class_kind = kind
+    if settings is None:
+        return wrapped(kind, found, name, said, lambda _: class_kind.of_class(found, None))
+    word, own = _checked_settings(settings, kind, said)
+
+    def make(given: Any) -> object:
+        return class_kind.of_class(found, given)
+
+    return wrapped(kind, found, name, said, make, word=word, own=own)
+
+
+def _kind_of_function(function: Callable[..., Any], name: str, said: str) -> type[PluginKind]:
+    """Return the only kind that may be meant by a function, by the arguments that it takes."""
+    able = [kind for kind in KINDS.values() if kind.takes_functions]
+    taking = [kind for kind in able if kind.claims_function(function)] or able
+    if len(taking) == 1:
+        return taking[0]
+    words = " or ".join(f"--plugin {kind.name}={name}" for kind in taking)
+    raise refused(said, f"is a function, which does not tell its kind; say {words}")
+
+
+def wrapped(
+    kind: type[PluginKind],
+    found: Any,
+    name: str,
+    said: str,
+    make: Callable[[Any], object],
+    *,
+    word: str | None = None,
+    own: type[Settings] | None = None,
+) -> Plugin:
+    """Return the plug-in of a class or function, with settings that know it."""
+    with own_code(f"{said}: its Settings"):
+        settings = _settings(kind, name, own)
+    plugin = Plugin(
+        name,
+        kind=kind,
+        said=said,
+        word=name if word is None else word,
+        settings=settings,
+        replaces_any=own is None,
+        source_sha256=identity.source_sha256(found),
+        version=identity.version(found),
+        make=make,
+    )
+    if issubclass(settings, PluginSettings):
+        settings.plugin = plugin
+    return plugin
+
+
+def _settings(kind: type[PluginKind], name: str, own: type[Settings] | None) -> type[Settings]:
+    """Return the settings that stand in the scenario: of the user, of fleetsim, or of both."""
+    if own is None:
+        literal: Any = Literal  # its value is known only at run time
+        of_kind: Any = (literal[name], name)
+        doc = f"The {kind.name} {name}."
+        return create_model(
+            "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
+        )
+    if kind.settings_base is Settings:
+        return own
+    return create_model(own.__name__, __base__=(own, kind.settings_base), __doc__=own.__doc__)
+
+
+def _imported(module_name: str, said: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # Last: no file in the current folder may hide an installed module.
+        sys.path.append(here)
+    before = dict(os.environ)
+    try:
+        with own_code(f"{said}: importing {module_name}"):
+            module = importlib.import_module(module_name)
+    except PluginError as fault:
+        cause = fault.__cause__
+        missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
+        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
+            raise
+        says = f"there is no module {quoted(missing)}, neither in {here} nor installed"
+        raise refused(said, says) from cause
+    set_here = {key: value for key, value in os.environ.items() if before.get(key) != value}
+    # The end of a run restores the environment, and a module is imported once.
+    os.environ.update(_ENVIRONMENT.setdefault(module_name, set_here))
+    return module
+
+
+def _checked_settings(own: Any, kind: type[PluginKind], said: str) -> tuple[str, type[Settings]]:
+    """Return the word of the kind of a class's settings, and these settings."""
+    if not (isinstance(own, type) and issubclass(own, Settings)):
+        raise refused(said, "its Settings must be a subclass of fleetsim.settings.Settings")
+    field = own.model_fields.get("kind")
+    literal = field.annotation if field is not None else None
+    words = get_args(literal) if get_origin(literal) is Literal else ()
+    if len(words) != 1 or not isinstance(words[0], str) or ":" in words[0]:
+        says = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
+        raise refused(said, says)
+    if words[0] in kind.bundled:
+        says = f"kind {quoted(words[0])} is {kind.noun} of fleetsim's; choose another word"
+        raise refused(said, says)
+    known = {*dir(kind.settings_base)} - {*dir(Settings), "kind"}
+    taken = sorted(known & {*own.model_fields})
+    if taken:
+        raise refused(said, f"its Settings have a key {quoted(taken[0])}; choose another word")
+    return words[0], own

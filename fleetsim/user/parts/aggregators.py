@@ -1,0 +1,292 @@
+"""Aggregators of the user's own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import Aggregator, BoolArray, Outcome, Parameters, Purpose, Report, State
+from fleetsim.errors import PluginError
+from fleetsim.host.own_code import own_code
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.quoting import quoted
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.user.plugin import PluginSettings
+from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
+
+DECLARATION = "sees_single_updates"
+"""Attribute by which an aggregator says that it needs weighted sums of updates alone."""
+
+_SIZE = 6
+_NUM_CLIENTS = 7
+_NUM_VERSIONS = 4
+_APART = (0.01, 1.0, 100.0)
+"""Factors by which two updates are moved apart: by less and by more than limits of single ones."""
+_RESTART = 2
+"""Number of versions after which the restarted aggregator takes over."""
+
+
+class AggregatorPluginSettings(PluginSettings, AggregatorKind):
+    """Settings of an aggregator of the user's own, which sees every update unless it says not."""
+
+    def needs_single_updates(self) -> bool:
+        """Return what the user's object says.
+
+        Raises:
+            ScenarioError: it cannot be made.
+        """
+        return bool(getattr(self.part(), DECLARATION, True))
+
+    def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
+        """Return a new aggregator; `buffers` [P] are aggregated like parameters."""
+        return CheckedAggregator(self.part(), self.part(), self.plugin.said)
+
+
+class AggregatorPlugins(PluginKind):
+    """Kind of the aggregators, at `server.aggregator`."""
+
+    name: ClassVar[str] = "aggregator"
+    noun: ClassVar[str] = "an aggregator"
+    key_path: ClassVar[KeyPath | None] = ("server", "aggregator")
+    protocol: ClassVar[type] = Aggregator
+    optional: ClassVar[frozenset[str]] = frozenset({"state", "restore"})
+    marks: ClassVar[frozenset[str]] = frozenset({"aggregate"})
+    bundled = kinds_of(AggregatorSettings)
+    settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object is no aggregator, with the way out; None if it is one."""
+        says = super().fault(made)
+        declared: Any = getattr(made, DECLARATION, True)
+        if says is None and type(declared) is not bool:
+            return f"{DECLARATION} must be True or False, not {quoted(declared)}"
+        return says
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it."""
+        check_aggregator(make, calls)
+
+
+class CheckedAggregator:
+    """Aggregator of the user's own whose arguments cannot be changed and whose answers are checked.
+
+    The first model is asked of a second object, too.
+    """
+
+    def __init__(self, own: Any, second: Any, said: str) -> None:
+        """Wrap an aggregator that satisfies `AggregatorPlugins`; `said` names it in messages."""
+        self._calls = TwinCalls(own, second, said)
+        self._own = own
+        self._said = said
+        self._keeps_state = AggregatorPlugins.has(own, "state")
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P], a new array.
+
+        Raises:
+            PluginError: it fails, or its answer is no array of finite numbers of the model's shape.
+        """
+        answer = self._calls.ask(
+            "aggregate", read_only(base), [_read_only_report(one) for one in reports]
+        )
+        self._calls.leave_second()
+        says = model_fault(answer, base)
+        if says is not None:
+            raise PluginError(f"{self._said}: aggregate returned {says}")
+        with np.errstate(over="ignore"):  # refused below
+            model = np.array(answer, dtype=np.float32)
+        num_broken = model.size - int(np.count_nonzero(np.isfinite(model)))
+        if num_broken:
+            raise PluginError(
+                f"{self._said}: aggregate returned {num_broken} of {model.size} numbers that are"
+                " not finite as float32, from finite models; check its divisions, weights and steps"
+            )
+        return model
+
+    def state(self) -> State:
+        """Return its state, copied; empty if it keeps none.
+
+        Raises:
+            PluginError: it is no mapping of arrays by name.
+        """
+        if not self._keeps_state:
+            return {}
+        with own_code(f"{self._said}: state"):
+            state = self._own.state()
+        says = state_fault(state)
+        if says is not None:
+            raise PluginError(f"{self._said}: state returned {says}")
+        return {name: np.array(value) for name, value in state.items()}
+
+    def restore(self, state: State) -> None:
+        """Restore a result of `state`."""
+        if self._keeps_state:
+            self._calls.ask("restore", state)
+
+
+def model_fault(answer: Any, base: Parameters) -> str | None:
+    """Return what an answer of `aggregate` is instead of a model of the shape of `base`."""
+    if not isinstance(answer, np.ndarray):
+        return f"{quoted(type(answer).__name__)}, not a numpy array"
+    if answer.shape != base.shape:
+        return f"an array of shape {answer.shape} for a model of {base.shape}"
+    if not np.issubdtype(answer.dtype, np.floating):
+        return f"an array of {answer.dtype}, not of float32 or float64"
+    return None
+
+
+def state_fault(state: Any) -> str | None:
+    """Return what a state is instead of a dict from names to arrays without objects."""
+    if not isinstance(state, dict):
+        return f"{quoted(type(state).__name__)}, not a dict of arrays by name"
+    for name, value in state.items():
+        if not isinstance(name, str) or not name:
+            return f"a dict with the key {quoted(name)}, not a name"
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            return f"{quoted(type(value).__name__)} as {quoted(name)}, not a numpy array"
+    return None
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _read_only_report(report: Report) -> Report:
+    """Return a report with arrays that cannot be written to."""
+    return report._replace(
+        vector=None if report.vector is None else read_only(report.vector),
+        base=None if report.base is None else read_only(report.base),
+    )
+
+
+def check_aggregator(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that aggregators of one class keep the contract.
+
+    Args:
+        make: function that makes a new one.
+        calls: calls of its methods.
+
+    Raises:
+        ScenarioError: one line on the first fault.
+    """
+    first, state = _versions(make(), calls, restarts_after=_RESTART)
+    second, _ = _versions(make(), calls)
+    for number, (one, two) in enumerate(zip(first, second, strict=True), start=1):
+        if not same(one, two):
+            raise calls.refused(
+                f"aggregate gives two results for version {number} from equal reports; it must use"
+                " neither a clock, nor unseeded draws, nor what an earlier object has left"
+            )
+    _check_sums(make, calls)
+    after = make()
+    if state is not None:
+        calls.call(after, "restore", state)
+    rest, _ = _versions(after, calls, begins_at=_RESTART)
+    for number, (one, two) in enumerate(
+        zip(first[_RESTART:], rest, strict=True), start=_RESTART + 1
+    ):
+        if not same(one, two):
+            lacks = (
+                "keeps something between calls, and has no state and restore"
+                if state is None
+                else "is not continued by restore(state()): they must hold all that it keeps"
+            )
+            says = f"aggregate gives another version {number} after a restart; it {lacks}"
+            raise calls.refused(says)
+
+
+def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that an aggregator which says that it needs sums alone gets by with them.
+
+    Two updates that say the same beside their models are moved apart, by little and by much, so
+    that no weighted sum changes. Then all are summed, as for `server.privacy`.
+    """
+    if getattr(make(), DECLARATION, True):
+        return
+    base = _model(0)
+    plain = [one._replace(client=k, num_samples=10) for k, one in enumerate(_reports(0))]
+    plain = [one._replace(finished_at_s=60.0) for one in plain]
+    expected = _aggregated(make(), calls, base, plain)
+    apart = rng.stream(1, "plug-in check/apart").normal(size=_SIZE).astype(np.float32)
+    for scale in _APART:
+        moved = list(plain)
+        for index, sign in ((0, 1.0), (3, -1.0)):
+            vector: Any = plain[index].vector
+            moved[index] = plain[index]._replace(vector=vector + np.float32(sign * scale) * apart)
+        found = _aggregated(make(), calls, base, moved)
+        if not np.allclose(found, expected, rtol=0.0, atol=1e-5 * max(1.0, scale)):
+            raise calls.refused(
+                f"says {DECLARATION} = False, and aggregate gives another model for updates of the"
+                " same sums; aggregate by sums alone, or leave that out"
+            )
+    _aggregated(make(), calls, base, [plain[0]._replace(num_samples=1, loss=None)])
+
+
+def _aggregated(
+    own: Any, calls: WatchedCalls, base: Parameters, reports: list[Report]
+) -> Parameters:
+    """Return the model that a new aggregator makes of reports."""
+    answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
+    says = model_fault(answer, base)
+    if says is not None:
+        raise calls.refused(f"aggregate returned {says}")
+    return np.array(answer, dtype=np.float32)
+
+
+def _versions(
+    own: Any, calls: WatchedCalls, *, begins_at: int = 0, restarts_after: int | None = None
+) -> tuple[list[Parameters], Any]:
+    """Return the models that an aggregator makes, and a copy of its state in between if asked."""
+    made, state = [], None
+    for number in range(begins_at, _NUM_VERSIONS):
+        base, reports = _model(number), _reports(number)
+        answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
+        says = model_fault(answer, base)
+        if says is None and not np.isfinite(answer).all():
+            says = "numbers that are not finite, from finite models"
+        if says is not None:
+            raise calls.refused(f"aggregate returned {says}")
+        made.append(np.array(answer, dtype=np.float32))
+        if number + 1 == restarts_after and AggregatorPlugins.has(own, "state"):
+            state = calls.call(own, "state")
+            says = state_fault(state)
+            if says is not None:
+                raise calls.refused(f"state returned {says}")
+            state = copy.deepcopy(state)
+    return made, state
+
+
+def _model(number: int) -> Parameters:
+    return rng.stream(1, "plug-in check/model", number).normal(size=_SIZE).astype(np.float32)
+
+
+def _reports(number: int) -> list[Report]:
+    """Return the answers of all clients to a version, near its model."""
+    base = _model(number)
+    draws = rng.stream(1, "plug-in check/reports", number)
+    return [
+        Report(
+            client=client,
+            purpose=Purpose.TRAIN,
+            outcome=Outcome.DELIVERED,
+            dispatched_at_s=60.0 * number,
+            finished_at_s=60.0 * number + 10.0 + client,
+            num_samples=10 + client,
+            loss=1.0,
+            vector=(base + 0.1 * draws.normal(size=_SIZE)).astype(np.float32),
+            base=base,
+        )
+        for client in draws.permutation(_NUM_CLIENTS).tolist()
+    ]

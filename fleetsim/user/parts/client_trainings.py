@@ -1,0 +1,91 @@
+"""Own training of clients: algorithms of the user's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from fleetsim.contracts import ClientTraining, ServerPart
+from fleetsim.learning.algorithms.settings import AlgorithmKind, AlgorithmSettings
+from fleetsim.quoting import quoted
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.user.plugin import PluginSettings
+from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls
+
+_PART = frozenset(
+    name
+    for name, method in vars(ServerPart).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+)
+"""Methods of the server's part, all or none."""
+_NUMBERS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {"train_factor": (int, float), "num_copies": (int,)}
+)
+"""Optional attributes, and their types."""
+
+
+class ClientTrainingPluginSettings(PluginSettings, AlgorithmKind):
+    """Settings of own training of clients."""
+
+    kind: str
+
+    def build(self) -> ClientTraining:
+        """Return a new object of the user's class."""
+        made: ClientTraining = self.part()
+        return made
+
+
+class ClientTrainingPlugins(PluginKind):
+    """Kind of the clients' own training, at `task.local.algorithm`."""
+
+    name: ClassVar[str] = "local"
+    noun: ClassVar[str] = "own training of clients"
+    key_path: ClassVar[KeyPath | None] = ("task", "local", "algorithm")
+    protocol: ClassVar[type] = ClientTraining
+    optional: ClassVar[frozenset[str]] = _PART
+    marks: ClassVar[frozenset[str]] = frozenset({"train_client"})
+    bundled = kinds_of(AlgorithmSettings)
+    settings_base: ClassVar[type[Settings]] = ClientTrainingPluginSettings
+    page: ClassVar[str] = "docs/models/own-training.md"
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object cannot train clients, with the way out; None if it can."""
+        says = super().fault(made)
+        if says is not None:
+            return says
+        for name, types in _NUMBERS.items():
+            number: Any = getattr(made, name, 0)
+            if type(number) not in types or not 0 <= number <= 1e6:
+                nouns = "a whole number" if float not in types else "a number"
+                return f"{name} must be {nouns} from 0 to 1e6, not {quoted(number)}"
+        return None
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `fleetsim.user.parts.client_rounds`."""
+        from fleetsim.user.parts.client_rounds import (  # noqa: PLC0415
+            check_client_training,
+        )
+
+        check_client_training(make, calls, has=cls.has)
+
+    @classmethod
+    def methods(cls) -> dict[str, list[str]]:
+        """Return the methods of both Protocols, with the names of the arguments of each."""
+        found = super().methods()
+        for name in vars(ServerPart):
+            if name in _PART:
+                arguments = list(inspect.signature(getattr(ServerPart, name)).parameters)
+                found[name] = arguments[1:]
+        return found
+
+    @classmethod
+    def has(cls, made: object, name: str) -> bool:
+        """Return whether an object has a method of its own, not a Protocol's empty one."""
+        stub = vars(ServerPart if name in _PART else ClientTraining)[name]
+        return getattr(type(made), name, None) is not stub and callable(getattr(made, name, None))

@@ -1,0 +1,246 @@
+"""Data sets of the user's own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fleetsim.contracts import DatasetSource
+from fleetsim.errors import DataError
+from fleetsim.host.own_code import own_code
+from fleetsim.learning import global_generators
+from fleetsim.learning.data.accessed_inputs import AccessedInputs
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.content_hash import content_sha256
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.user import identity
+from fleetsim.user.data.checked_dataset import dataset_fault
+from fleetsim.user.data.own_dataset import OwnDataset
+from fleetsim.user.plugin import PluginSettings
+from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls, refused
+
+_PURPOSE = "data/plug-in"
+_READ_TWICE_BYTE = 64 * 2**20
+"""Most bytes of data that every run reads twice, to see that they are the same; larger ones are
+compared when a run is resumed."""
+_HASH_LENGTH = 16
+_GIVEN = re.compile(rf".*:[0-9a-f]{{{_HASH_LENGTH}}}")
+"""Word of data that were given from Python: a name and the beginning of their digest."""
+
+_SEED, _NUM_CLIENTS = 1, 5
+_NUM_READ = 50
+"""Samples that are made twice where they are made at each access."""
+_ARRAYS = ("train_inputs", "train_labels", "test_inputs", "test_labels", "owner")
+
+
+class DatasetPluginSettings(PluginSettings, DatasetKind):
+    """Settings of a data set of the user's own."""
+
+    how_to_get: ClassVar[str] = "a plug-in"
+    is_own_files: ClassVar[bool] = True
+    # The user's code does not run in a thread beside other imports.
+    imports_library: ClassVar[bool] = True
+
+    kind: str
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the data set.
+
+        Raises:
+            ScenarioError: its code fails, or returns no data set.
+            DataError: its data have a form that is not read, or hold something wrong.
+        """
+
+        def read() -> tuple[Any, Dataset]:
+            with global_generators.addressed(seed, _PURPOSE):
+                part = self.part()
+                return part, loaded(part, self.plugin.said, seed=seed, num_clients=num_clients)
+
+        part, found = read()
+        if _runs_code(part) and found.size_byte <= _READ_TWICE_BYTE:
+            again = read()[1]
+            if content_sha256(again) != content_sha256(found):
+                says = (
+                    "load gives other data the second time; it must use neither a clock, nor draws"
+                    " without a seed of its own"
+                )
+                raise refused(self.plugin.said, says)
+        return found
+
+
+class DatasetPlugins(PluginKind):
+    """Kind of the data sets, at `task.dataset`."""
+
+    name: ClassVar[str] = "dataset"
+    noun: ClassVar[str] = "a data set"
+    key_path: ClassVar[KeyPath | None] = ("task", "dataset")
+    protocol: ClassVar[type] = DatasetSource
+    marks: ClassVar[frozenset[str]] = frozenset({"load"})
+    bundled = kinds_of(DatasetSettings) | {"blank"}
+    settings_base: ClassVar[type[Settings]] = DatasetPluginSettings
+    page: ClassVar[str] = "docs/own-data.md"
+    takes_functions: ClassVar[bool] = True
+    # Data are never changed, and read once.
+    copies_objects: ClassVar[bool] = False
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function can be called with nothing, or with seed and num_clients."""
+        return _asked(function) is not None
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a data set that a function returns."""
+        return _OfFunction(function)
+
+    @classmethod
+    def of_object(cls, given: Any) -> tuple[object, str, Any]:
+        """Return data that Python gives, with a name that ends with the digest of their content.
+
+        Raises:
+            DataError: they have a form that is not read, or hold something wrong.
+            ScenarioError: an option does not suit them.
+        """
+        if hasattr(given, "load") and not isinstance(given, OwnDataset):
+            return given, identity.name_of(type(given)), type(given)
+        own = given if isinstance(given, OwnDataset) else OwnDataset(given)
+        return own, f"{own.name}:{own.sha256[:_HASH_LENGTH]}", None
+
+    @classmethod
+    def way_out(cls, word: str) -> str:
+        """Return how to give the data that a scenario asks for by their word."""
+        if _GIVEN.fullmatch(word):
+            return "give the same data from Python, by fleetsim.run(..., dataset=...)"
+        return super().way_out(word)
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object cannot be a data set; None if it can, once it is read."""
+        if hasattr(made, "load") and _asked(made.load) is None:
+            return f"cannot be called as load() or load(seed); {cls.page} has an example"
+        return None
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it."""
+        check_dataset(make, calls)
+
+
+class _OfFunction:
+    """Data set that a function of the user's own returns."""
+
+    def __init__(self, load: Callable[..., Any]) -> None:
+        self.load = load
+
+
+def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
+    """Return the data set of a plug-in.
+
+    Args:
+        part: object with `load`, or data in a form that is read.
+        said: name of the plug-in in messages.
+        seed: the scenario's seed, for a `load` that asks for it.
+        num_clients: number of clients, likewise.
+
+    Raises:
+        ScenarioError: its code fails, or returns no data set.
+        DataError: its data have a form that is not read, or hold something wrong.
+    """
+    found = part
+    if _runs_code(part):
+        given = {"seed": seed, "num_clients": num_clients}
+        asked = _asked(part.load) or ()
+        with own_code(f"{said}: load"):
+            found = part.load(**{name: given[name] for name in asked})
+    if isinstance(found, Dataset):
+        says = dataset_fault(found)
+        if says is not None:
+            raise refused(said, f"load returned a data set {says}")
+        return found
+    if isinstance(found, OwnDataset):
+        return found.load()
+    own = OwnDataset(found)
+    own.said = said
+    return own.load()
+
+
+def _runs_code(part: Any) -> bool:
+    """Return whether an object reads its data by a method of the user's own."""
+    return hasattr(part, "load") and not isinstance(part, OwnDataset)
+
+
+def _asked(load: Callable[..., Any]) -> list[str] | None:
+    """Return which of seed and num_clients a `load` asks for; None if it cannot be called so."""
+    parameters = inspect.signature(load).parameters
+    asked = [name for name in ("seed", "num_clients") if name in parameters]
+    try:
+        inspect.signature(load).bind(**dict.fromkeys(asked, 0))
+    except TypeError:
+        return None
+    return asked
+
+
+def check_dataset(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that data sets of one class keep the contract.
+
+    Args:
+        make: function that makes a new one.
+        calls: calls of its methods.
+
+    Raises:
+        ScenarioError: one line on the first fault.
+    """
+    first, second = (calls.watched("load", lambda: _loaded(make(), calls)) for _ in range(2))
+    if first.accessed is not None and second.accessed is not None:
+        _check_access(first.accessed, second.accessed, calls)
+    for name in _ARRAYS:
+        one, two = getattr(first, name), getattr(second, name)
+        if not _equal(one, two):
+            raise calls.refused(
+                f"load gives other {name} the second time; it must use neither a clock, nor draws"
+                " without a seed of its own"
+            )
+    if (first.num_classes, first.vocabulary_size) != (second.num_classes, second.vocabulary_size):
+        raise calls.refused("load gives another number of classes or tokens the second time")
+
+
+def _loaded(part: Any, calls: WatchedCalls) -> Dataset:
+    try:
+        return loaded(part, calls.said, seed=_SEED, num_clients=_NUM_CLIENTS)
+    except DataError as fault:
+        raise calls.refused(str(fault).removeprefix(f"{calls.said}: ")) from fault
+
+
+def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedCalls) -> None:
+    """Check that samples which are made at each access depend on its address alone."""
+    rows = np.arange(min(_NUM_READ, len(first)))
+    try:
+        one, two = (
+            each.taken(order, [0] * len(rows), seed=_SEED, address=(0,))
+            for each, order in ((first, rows), (second, rows[::-1]))
+        )
+    except DataError as fault:
+        raise calls.refused(str(fault).removeprefix(f"{calls.said}: ")) from fault
+    unlike = np.flatnonzero((one != two[::-1]).reshape(len(rows), -1).any(axis=1))
+    if unlike.size:
+        raise calls.refused(
+            f"item {first.items[unlike[0]]} gives two samples at one address; what it draws must"
+            " come from the global generators, which are seeded for it, and nothing from earlier"
+            " reads"
+        )
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if isinstance(one, ByteImages) and isinstance(two, ByteImages):
+        return (one.mean, one.std) == (two.mean, two.std) and np.array_equal(one.pixels, two.pixels)
+    return type(one) is type(two) and np.array_equal(one, two)

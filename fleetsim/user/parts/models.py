@@ -1,0 +1,248 @@
+"""Networks of the user's own."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fleetsim.contracts import IntArray, Model, ModelCost, SampleForm
+from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.model_fault import ModelFaultError
+from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.learning.models.user_model_kind import UserModelKind
+from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
+from fleetsim.learning.training.trainer_choice import fault
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.user.plugin import PluginSettings
+from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls
+
+if TYPE_CHECKING:
+    from torch import nn
+
+FORMS = (
+    SampleForm((1, 28, 28), 10),
+    SampleForm((3, 32, 32), 10),
+    SampleForm((60,), 10),
+    SampleForm((80,), 80, 80),
+    SampleForm((64,), 80, 80, is_sequence=True),
+)
+"""Forms of samples that are tried in turn: grey images, colour images, numbers, texts with one
+label, texts with a label at every position. The first is taken on which nothing is raised."""
+
+_OF_THE_FORM = (" fails: ", "returns the shape")
+"""Words of faults that samples of another form may not have."""
+_FORWARD = "its forward pass"
+
+
+class ModelPluginSettings(PluginSettings, UserModelKind):
+    """Settings of a network of the user's own."""
+
+    @property
+    def said(self) -> str:
+        """Name of the network in messages, as the user gave it."""
+        return self.plugin.said
+
+    def build(self, samples: SampleForm) -> Any:
+        """Return what the user's class or function gives, unchecked; weights are drawn with it.
+
+        Raises:
+            ScenarioError: it fails.
+        """
+        return network_of(self.part(), samples, self.said)
+
+    def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
+        """Return the network with its initial weights, checked."""
+        from fleetsim.user.models.building import initial_network  # noqa: PLC0415
+
+        return initial_network(lambda: self.build(samples), self.said, samples, seed=seed)
+
+    def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
+        """Return the cost of the network, counted or as it declares it."""
+        from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
+
+        return own_cost(module, samples, self.said)
+
+    def proved_trainer(
+        self,
+        wanted: TrainerSettings,
+        module: nn.Module,
+        samples: SampleForm,
+        *,
+        cost: ModelCost,
+        num_samples: IntArray,
+        local: LocalSettings,
+        torch_device: str,
+    ) -> tuple[TrainerKind, str]:
+        """Return the trainer; see `ChoosesTrainer`."""
+        from fleetsim.user.models.trainer_choice import choose_user_trainer  # noqa: PLC0415
+        from fleetsim.user.models.training_checks import (  # noqa: PLC0415
+            check_single_samples,
+            check_training,
+        )
+
+        says = fault(wanted, self, local)
+        if says is not None:
+            raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
+        try:
+            check_training(module, samples, local.loss)
+            check_single_samples(
+                module, samples, local.loss, num_samples=num_samples, batch_size=local.batch_size
+            )
+            return choose_user_trainer(
+                wanted, module, samples, cost=cost, local=local, torch_device=torch_device
+            )
+        except ModelFaultError as found:
+            raise ScenarioError(f"{self.said}: {found}") from found
+
+
+class NetworkMaker:
+    """Class or function of the user's own with its settings, which makes networks.
+
+    Attributes:
+        call: the class or function.
+    """
+
+    def __init__(self, call: Callable[..., object], *given: object) -> None:
+        """Wrap a class or function and the settings that it is called with, if any."""
+        self.call = call
+        self._given = given
+        try:
+            self._takes_samples = "samples" in inspect.signature(call).parameters
+        except ValueError:
+            # A built-in function does not say what it takes; the call tells the rest.
+            self._takes_samples = False
+
+    def network(self, samples: SampleForm, said: str) -> object:
+        """Call it, with `samples` if it has a parameter of that name.
+
+        Raises:
+            ScenarioError: it fails; the message begins with `said`.
+        """
+        named = {"samples": samples} if self._takes_samples else {}
+        words = [*(["settings"] if self._given else []), *named]
+        call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
+        with own_code(f"{said}: {call}"):
+            return self.call(*self._given, **named)
+
+
+def network_of(part: Any, samples: SampleForm, said: str) -> object:
+    """Return what a maker of networks makes for samples of a form, or a network itself.
+
+    Raises:
+        ScenarioError: the maker fails; the message begins with `said`.
+    """
+    if ModelPlugins.claims(type(part)):
+        return part
+    maker = part if isinstance(part, NetworkMaker) else NetworkMaker(part)
+    return maker.network(samples, said)
+
+
+class ModelPlugins(PluginKind):
+    """Kind of the networks, at `task.model`."""
+
+    name: ClassVar[str] = "model"
+    noun: ClassVar[str] = "a model"
+    key_path: ClassVar[KeyPath | None] = ("task", "model")
+    protocol: ClassVar[type] = Model
+    marks: ClassVar[frozenset[str]] = frozenset({"forward"})
+    bundled = kinds_of(ModelSettings)
+    settings_base: ClassVar[type[Settings]] = ModelPluginSettings
+    takes_functions: ClassVar[bool] = True
+
+    @classmethod
+    def claims(cls, found: object) -> bool:
+        """Return whether a class is a `torch.nn.Module`; torch is not imported for it."""
+        torch = sys.modules.get("torch")
+        return torch is not None and isinstance(found, type) and issubclass(found, torch.nn.Module)
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function can be called with nothing, or with `samples` alone."""
+        signature = inspect.signature(function)
+        named = {"samples": None} if "samples" in signature.parameters else {}
+        try:
+            signature.bind(**named)
+        except TypeError:
+            return False
+        return True
+
+    @classmethod
+    def of_class(cls, found: type, settings: Settings | None) -> object:
+        """Return a maker of networks: what they are made for is known once there are samples."""
+        return NetworkMaker(found) if settings is None else NetworkMaker(found, settings)
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a maker of the networks that a function returns."""
+        return NetworkMaker(function)
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object is neither a maker of networks nor a network."""
+        if isinstance(made, NetworkMaker) or callable(made):
+            return None  # a network can be called, too
+        return (
+            "is no model: not a torch.nn.Module, nor a class or function that makes one;"
+            f" {cls.page} has an example"
+        )
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it."""
+        check_model(make, calls)
+
+
+def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that networks of one class can be simulated.
+
+    Args:
+        make: function that makes a new one, or a maker of them. A network, or the class of one, may
+            say by an attribute `sample_form` on which samples it is tried; else `FORMS` are.
+        calls: calls of its methods.
+
+    Raises:
+        ScenarioError: one line on the first fault.
+    """
+    from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
+    from fleetsim.user.models.building import initial_network  # noqa: PLC0415
+    from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
+    from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
+
+    part = make()
+    wanted = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
+    forms = FORMS if wanted is None else (wanted,)
+    faults: list[ScenarioError] = []
+    for samples in forms:
+        try:
+            module = initial_network(
+                partial(network_of, part, samples, calls.said), calls.said, samples, seed=1
+            )
+        except ScenarioError as fault:
+            faults.append(fault)
+            if any(words in str(fault) for words in _OF_THE_FORM):
+                continue  # it may be meant for samples of another form
+            raise
+        own_cost(module, samples, calls.said)
+        try:
+            check_training(module, samples)
+        except ModelFaultError as fault:
+            raise calls.refused(str(fault)) from fault
+        if calls.on_note is not None:
+            calls.on_note(weights_text(module))
+        return
+    # That it computed something says more than that it could not.
+    first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
+    if wanted is not None or _FORWARD not in str(first):
+        raise first
+    shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
+    raise ScenarioError(
+        f"{first}; samples of the shapes {shapes} were tried: for others give it an attribute"
+        " sample_form, or try it on those of a scenario: fleetsim validate SCENARIO --plugin"
+    ) from first

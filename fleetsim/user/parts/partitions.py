@@ -1,0 +1,168 @@
+"""Partitions of the user's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import IntArray, Partition
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.partition_kind import PartitionKind
+from fleetsim.learning.partition.split import PartitionSettings
+from fleetsim.quoting import quoted
+from fleetsim.rng import stream
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.user.plugin import PluginSettings
+from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls, refused, same
+
+_PURPOSE = "partition/plug-in"
+SPLITS_APART = (
+    "split gives two results with equal draws; it must use neither a clock, nor other generators,"
+    " nor what an earlier object has left"
+)
+
+_CASES = ((240, 8), (500, 3), (90, 1))
+"""Numbers of samples and of clients."""
+_NUM_LABELS = 6
+
+
+class PartitionPluginSettings(PluginSettings, PartitionKind):
+    """Settings of a partition of the user's own."""
+
+    # Asked of the user's object once it is made.
+    splits_sequences: ClassVar[bool] = True
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of every client; not all samples need to be there.
+
+        Raises:
+            ScenarioError: it fails, or what it returns is no partition.
+        """
+        part, said = self.part(), self.plugin.said
+        if labels.ndim > 1 and getattr(part, "splits_sequences", False) is not True:
+            raise ScenarioError(
+                f"{said}: splits by one label, but every sample of this data set is a sequence with"
+                f" {labels.shape[1]}; choose iid or natural, or set splits_sequences = True in it"
+            )
+        given = labels.view()
+        given.flags.writeable = False
+        calls = WatchedCalls(said)
+
+        def made_by(one: Any) -> Any:
+            return calls.watched(
+                "split", lambda: one.split(given, num_clients, stream(seed, _PURPOSE))
+            )
+
+        answer = made_by(part)
+        says = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
+        if says is not None:
+            raise refused(said, f"split returned {says}")
+        if not same(
+            *([np.asarray(each) for each in made] for made in (answer, made_by(self.part())))
+        ):
+            raise refused(said, SPLITS_APART)
+        return tuple(np.sort(np.asarray(each)).astype(np.int64) for each in answer)
+
+
+class PartitionPlugins(PluginKind):
+    """Kind of the partitions, at `task.partition`."""
+
+    name: ClassVar[str] = "partition"
+    noun: ClassVar[str] = "a partition"
+    key_path: ClassVar[KeyPath | None] = ("task", "partition")
+    protocol: ClassVar[type] = Partition
+    marks: ClassVar[frozenset[str]] = frozenset({"split"})
+    bundled = kinds_of(PartitionSettings)
+    settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
+    takes_functions: ClassVar[bool] = True
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function takes labels, number of clients and generator."""
+        try:
+            inspect.signature(function).bind(*cls.methods()["split"])
+        except TypeError:
+            return False
+        return True
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a partition that a function `split(labels, num_clients, generator)` makes."""
+        return _OfFunction(function)
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it."""
+        check_partition(make, calls)
+
+
+class _OfFunction:
+    """Partition whose split is a function of the user's own."""
+
+    def __init__(self, split: Callable[..., Any]) -> None:
+        self.split = split
+
+
+def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | None:
+    """Return what an answer of `split` is instead of a partition of samples 0..n-1."""
+    if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
+        return f"{quoted(type(answer).__name__)}, not a list of arrays, one for each client"
+    if len(answer) != num_clients:
+        return f"{len(answer)} arrays for {num_clients} clients"
+    owner = np.full(num_samples, -1, dtype=np.int64)
+    for client, each in enumerate(answer):
+        try:
+            own = np.asarray(each)
+        except ValueError:
+            return f"no array of indices for client {client}"
+        if own.size == 0:
+            return f"no sample for client {client}; every client needs one"
+        if own.ndim != 1 or not np.issubdtype(own.dtype, np.integer):
+            return f"{own.dtype} of shape {own.shape} for client {client}, not indices [n]"
+        wrong = own[(own < 0) | (own >= num_samples)]
+        if wrong.size:
+            return f"sample {wrong[0]} for client {client}; there are 0 to {num_samples - 1}"
+        if np.unique(own).size < own.size:
+            return f"a sample twice for client {client}"
+        shared = owner[own]
+        if (shared >= 0).any():
+            sample = own[shared >= 0][0]
+            return f"sample {sample} for clients {owner[sample]} and {client}"
+        owner[own] = client
+    return None
+
+
+def check_partition(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that partitions of one class keep the contract.
+
+    Args:
+        make: function that makes a new one.
+        calls: calls of its methods.
+
+    Raises:
+        ScenarioError: one line on the first fault.
+    """
+    for num_samples, num_clients in _CASES:
+        labels = rng.stream(1, "plug-in check/labels").integers(0, _NUM_LABELS, num_samples)
+        answers = []
+        for own in (make(), make()):
+            generator = rng.stream(1, "plug-in check/split", num_clients)
+            given = labels.copy()
+            answer = calls.call(
+                own, "split", given, num_clients, generator, names=("labels", "num_clients")
+            )
+            says = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
+            if says is not None:
+                of = f"{num_samples} samples and num_clients={num_clients}"
+                raise calls.refused(f"split returned {says} (of {of})")
+            answers.append([np.asarray(each) for each in answer])
+        if not same(*answers):
+            raise calls.refused(SPLITS_APART)

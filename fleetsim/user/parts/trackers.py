@@ -1,0 +1,108 @@
+"""Trackers of the user's own, which change no result."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, get_type_hints
+
+from fleetsim.contracts import EndedRun, RoundRow, TrackedRun, Tracker
+from fleetsim.schema.python_data import document_of
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+from fleetsim.trackers.named import NAMED
+from fleetsim.user.plugin import Plugin
+from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.watched_calls import WatchedCalls
+
+_SCENARIO = {"name": "check", "seed": 1, "server": {"cohort": 2, "selector": {"kind": "random"}}}
+
+
+class TrackerPlugins(PluginKind):
+    """Kind of the trackers, which have no place in the scenario."""
+
+    name: ClassVar[str] = "tracker"
+    noun: ClassVar[str] = "a tracker"
+    key_path: ClassVar[KeyPath | None] = None
+    protocol: ClassVar[type] = Tracker
+    marks: ClassVar[frozenset[str]] = frozenset({"begin", "end"})
+    bundled = NAMED
+    settings_base: ClassVar[type[Settings]] = Settings
+    page: ClassVar[str] = "docs/trackers.md"
+    copies_objects: ClassVar[bool] = False
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it."""
+        check_tracker(make, calls)
+
+
+def trackers_among(plugins: Sequence[Plugin]) -> list[Tracker]:
+    """Return new trackers of the plug-ins that are some, with the defaults of their settings.
+
+    Raises:
+        ScenarioError: one cannot be made, or is no tracker.
+    """
+    return [
+        own.build(own.checked(document_of({"kind": own.word}, own.said)))
+        for own in plugins
+        if own.kind is TrackerPlugins
+    ]
+
+
+def check_tracker(make: Callable[[], Any], calls: WatchedCalls) -> None:
+    """Check that trackers of one class keep the contract.
+
+    Files that the tracker writes elsewhere than in the run folder stay where they are.
+
+    Args:
+        make: function that makes a new one.
+        calls: calls of its methods.
+
+    Raises:
+        ScenarioError: one line on the first fault.
+    """
+    own = make()
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "check"
+        folder.mkdir()
+        _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
+        cut = EndedRun(folder, "interrupted", "interrupted", None)
+        _follow(own, calls, folder, saved=2, ended=cut)
+        _follow(make(), calls, folder, saved=2, ended=cut)
+
+
+def _follow(own: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: EndedRun) -> None:
+    """Let a tracker follow a run of two rounds after those that are saved."""
+    begun = TrackedRun(
+        name="check",
+        folder=folder,
+        scenario=_SCENARIO,
+        seed=1,
+        scenario_hash="0" * 64,
+        versions={"fleetsim": "0"},
+        identity="0123456789abcdef",
+        num_rounds=saved,
+    )
+    _call(own, calls, folder, "begin", begun)
+    for number in (saved + 1, saved + 2):
+        _call(own, calls, folder, "round", _row(number))
+    _call(own, calls, folder, "end", ended)
+
+
+def _call(own: Any, calls: WatchedCalls, folder: Path, method: str, told: object) -> None:
+    calls.call(own, method, told, names=("what it is told",))
+    found = sorted(path.name for path in folder.iterdir())
+    if found:
+        raise calls.refused(f"{method} writes {found[0]} into the run folder; write elsewhere")
+
+
+def _row(number: int) -> RoundRow:
+    """Return a row; rounds of even number were not evaluated, so that they have no accuracy."""
+    plain = {int: 3, float: 1.5, bool: True}
+    values: dict[str, Any] = {
+        name: plain.get(hint) for name, hint in get_type_hints(RoundRow).items()
+    }
+    values |= {"round": number, "accuracy": 0.5 if number % 2 else None}
+    return RoundRow(**values)

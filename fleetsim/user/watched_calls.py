@@ -1,0 +1,149 @@
+"""Calls of a plug-in that is checked: exceptions, global random numbers, and changed arguments."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
+from fleetsim.learning.global_generators import Watch
+
+
+class WatchedCalls:
+    """Calls of the methods of a plug-in, of which everything that they must not do is refused."""
+
+    def __init__(self, said: str, on_note: Callable[[str], None] | None = None) -> None:
+        """Watch the plug-in that messages call `said`; `on_note` gets what is found out."""
+        self.said = said
+        self.on_note = on_note
+
+    def call(
+        self,
+        part: Any,
+        method: str,
+        *arguments: Any,
+        names: tuple[str, ...] = (),
+        compares: bool = True,
+    ) -> Any:
+        """Return the answer of a method.
+
+        Args:
+            part: object of the plug-in.
+            method: name of its method.
+            arguments: arguments by position; a generator among them may be drawn from.
+            names: names of the arguments in messages.
+            compares: False to leave out whether an argument is changed, which takes time.
+
+        Raises:
+            ScenarioError: it failed, used a global generator, or changed an argument.
+        """
+        kept = copy.deepcopy(arguments) if compares else None
+        answer = self.watched(method, lambda: getattr(part, method)(*arguments))
+        if kept is None:
+            return answer
+        for index, (given, before) in enumerate(zip(arguments, kept, strict=True)):
+            if not same(given, before):
+                name = names[index] if index < len(names) else "its argument"
+                raise self.refused(f"{method} changes {name}; work on a copy")
+        return answer
+
+    def watched(self, name: str, function: Callable[[], Any]) -> Any:
+        """Return the answer of a function that calls code of the plug-in.
+
+        Raises:
+            ScenarioError: it failed, or drew from or seeded a global generator.
+        """
+        watch, num_modules = Watch(), len(sys.modules)
+        with own_code(f"{self.said}: {name}"):
+            answer = function()
+        # A library that is imported on the way may draw, too.
+        for library in watch.drawn() if len(sys.modules) == num_modules else ():
+            raise self.refused(
+                f"{name} draws from or seeds the global generator of {library}; draw from"
+                " fleetsim.rng.stream or from the generator that it gets"
+            )
+        return answer
+
+    def refused(self, says: str) -> ScenarioError:
+        """Return the error about this plug-in."""
+        return refused(self.said, says)
+
+
+class TwinCalls:
+    """Calls of an object of a plug-in in a run, watched, and at first made of a second one, too.
+
+    So the cheapest part of the rehearsal takes place in every run: unseeded draws, and what objects
+    of the class share, make two answers of one question.
+    """
+
+    def __init__(self, own: Any, second: Any, said: str) -> None:
+        """Ask `own` and, until `leave_second`, `second`; `said` names the plug-in.
+
+        There is no second one of an object that is used itself.
+        """
+        self._own = own
+        self._second = None if second is own else second
+        self._calls = WatchedCalls(said)
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Return the answer of a method.
+
+        Raises:
+            ScenarioError: it failed, used a global generator, or the second object answers
+                otherwise.
+        """
+        answer = self._calls.watched(method, lambda: getattr(self._own, method)(*arguments))
+        if self._second is not None:
+            second = self._second
+            again = self._calls.watched(method, lambda: getattr(second, method)(*arguments))
+            if not same(answer, again):
+                raise self._calls.refused(
+                    f"{method} of two objects gives two answers to one question; it must use"
+                    " neither a clock, nor unseeded draws, nor what objects share"
+                )
+        return answer
+
+    def leave_second(self) -> None:
+        """Ask the first object alone from now on."""
+        self._second = None
+
+
+def same(one: Any, two: Any) -> bool:
+    """Return whether two answers or arguments are equal to the last bit; generators always are.
+
+    >>> same({"a": np.arange(3)}, {"a": np.arange(3)}), same([1.0], [1.5])
+    (True, False)
+    """
+    if isinstance(one, np.random.Generator) and isinstance(two, np.random.Generator):
+        return True
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        return _same_arrays(one, two)
+    if type(one) is not type(two):
+        return False
+    if dataclasses.is_dataclass(one) and not isinstance(one, type):
+        fields = dataclasses.fields(one)
+        return all(same(getattr(one, f.name), getattr(two, f.name)) for f in fields)
+    if isinstance(one, Mapping):
+        return list(one) == list(two) and all(same(one[key], two[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(map(same, one, two))
+    return bool(one == two or (one != one and two != two))
+
+
+def _same_arrays(one: Any, two: Any) -> bool:
+    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)):
+        return False
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    return one.tobytes() == two.tobytes() if not one.dtype.hasobject else bool((one == two).all())
+
+
+def refused(said: str, says: str) -> ScenarioError:
+    """Return the error about a plug-in that was named or given as `said`."""
+    return ScenarioError(f"{said}: {says}")

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import conv2d, conv_transpose2d, scaled_dot_product_attention
+from torch.nn.utils.parametrizations import weight_norm
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.user_networks import MobileNetV3Small, TemporalConvNet, VisionTransformer
+from fleetsim.contracts import SampleForm
+from fleetsim.learning.models.cost import model_cost
+from fleetsim.learning.models.model_fault import ModelFaultError
+from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.settings import (
+    Gpt2Settings,
+    LeNet5Settings,
+    LstmSettings,
+    ModelSettings,
+    ResNet18Settings,
+    ShuffleNetV2Settings,
+    TwoNNSettings,
+)
+from fleetsim.user.flop.operation_flop import counted_flop
+from fleetsim.user.models.own_cost import counted_cost
+from tests.learning.given_networks import VECTORS
+
+
+class Calls(nn.Module):
+    """A network that is one function, with a weight of its own."""
+
+    def __init__(self, function: Any, *shape: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(*shape))
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = self.function(inputs, self.weight)
+        return result
+
+
+def flop_of(module: nn.Module, *shape: int) -> tuple[dict[str, float], dict[str, int]]:
+    flop, layers = counted_flop(module, torch.zeros(1, *shape))
+    return dict(flop), dict(layers)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "words"),
+    [
+        (LeNet5Settings(), (1, 28, 28), None),
+        (TwoNNSettings(dropout=0.5), (784,), None),
+        (ResNet18Settings(width=8, norm="batch"), (3, 32, 32), None),
+        (ShuffleNetV2Settings(), (3, 16, 16), None),
+        (LstmSettings(hidden=16), (12,), 20),
+        (Gpt2Settings(layers=2, heads=2, width=8), (7,), 20),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_networks_of_fleetsim_cost_the_same_when_a_user_brings_them(
+    model: ModelSettings, shape: tuple[int, ...], words: int | None
+) -> None:
+    is_sequence = model.kind == "gpt2"
+    form = SampleForm(shape, words or 10, words, is_sequence=is_sequence)
+    module = build_model(
+        model,
+        input_shape=shape,
+        num_classes=form.num_classes,
+        vocabulary_size=words,
+        is_sequence=is_sequence,
+        seed=1,
+    )
+
+    assert counted_cost(module, form) == model_cost(module, shape)
+
+
+@pytest.mark.parametrize(
+    ("make", "images"),
+    [
+        (VisionTransformer, (3, 16, 16)),
+        (MobileNetV3Small, (3, 32, 32)),
+        (TemporalConvNet, (1, 12, 9)),
+    ],
+)
+def test_networks_of_users_cost_what_torch_counts(make: Any, images: tuple[int, ...]) -> None:
+    module = make(SampleForm(images, 10)).eval()
+
+    flop, _ = flop_of(module, *images)
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        # Torch counts attention by its definition alone on the CPU.
+        with (
+            torch.no_grad(),
+            sdpa_kernel(SDPBackend.MATH),
+            FlopCounterMode(display=False) as theirs,
+        ):
+            module(torch.zeros(1, *images))
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+
+    assert sum(flop.values()) == theirs.get_total_flops() > 0
+
+
+def test_products_in_a_networks_own_forward_count() -> None:
+    flop = flop_of(Calls(lambda x, w: x @ w, 6, 4), 5, 6)
+
+    # Five positions by six by four, two FLOP each.
+    assert flop == ({"gemm": 2.0 * 5 * 6 * 4}, {"gemm": 1})
+
+
+def test_einsum_and_products_with_vectors_count() -> None:
+    assert flop_of(Calls(lambda x, w: torch.einsum("ni,oi->no", x, w), 4, 6), 6)[0] == {
+        "gemm": 48.0
+    }
+    assert flop_of(Calls(torch.mv, 6), 6)[0] == {"gemm": 12.0}
+    assert flop_of(Calls(lambda x, w: torch.dot(x[0], w), 6), 6)[0] == {"gemm": 12.0}
+
+
+def test_attention_counts_over_the_whole_square() -> None:
+    class Attends(nn.Module):
+        def forward(self, inputs: Tensor) -> Tensor:
+            return scaled_dot_product_attention(inputs, inputs, inputs, is_causal=True)
+
+    # Scores and means over 7 positions of 4 numbers, 2 heads: two products of 2 * 7 * 7 * 4 each.
+    assert flop_of(Attends(), 2, 7, 4)[0] == {"gemm": 2.0 * 2 * 2 * 7 * 7 * 4}
+
+
+def test_multi_head_attention_has_its_projections_and_two_products() -> None:
+    class Attends(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            mixed: Tensor = self.attention(inputs, inputs, inputs, need_weights=False)[0]
+            return mixed
+
+    flop, layers = flop_of(Attends(), 5, 8)
+
+    projections = 2 * 5 * 8 * (3 * 8 + 8)
+    attention = 2 * 2 * 2 * 5 * 5 * 4
+    assert flop == {"gemm": float(projections + attention)}
+    assert layers == {"gemm": 4}
+
+
+def test_recurrent_layers_and_cells_have_their_own_class() -> None:
+    class Cell(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(6, 4)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            state: Tensor = self.cell(inputs[:, 0])
+            last: Tensor = self.cell(inputs[:, 1], state)
+            return last
+
+    # Three gates of 4 units on 6 inputs and 4 units of state.
+    step = 2.0 * 3 * 4 * (6 + 4)
+    assert flop_of(nn.GRU(6, 4, batch_first=True), 2, 6)[0] == {"rnn": 2 * step}
+    assert flop_of(Cell(), 2, 6)[0] == {"rnn": 2 * step}
+
+
+def test_functional_convolutions_are_told_apart_by_groups() -> None:
+    images = (4, 5, 5)
+
+    plain = flop_of(Calls(conv2d, 2, 4, 3, 3), *images)
+    depthwise = flop_of(Calls(lambda x, w: conv2d(x, w, groups=4), 4, 1, 3, 3), *images)
+    transposed = flop_of(Calls(conv_transpose2d, 4, 2, 3, 3), *images)
+
+    assert plain == ({"conv": 2.0 * 9 * 9 * 4 * 2}, {"conv": 1})
+    assert depthwise == ({"depthwise": 2.0 * 9 * 9 * 4}, {"depthwise": 1})
+    # Each of 25 pixels of 4 channels adds a patch of 9 pixels of 2 channels.
+    assert transposed[0] == {"conv": 2.0 * 25 * 4 * 9 * 2}
+
+
+def test_weight_norm_embeddings_and_own_scales_are_free() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+            self.embedding = nn.Embedding(4, 3)
+            self.linear = weight_norm(nn.Linear(3, 2))
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            logits: Tensor = self.linear(self.embedding(inputs.long()).sum(1) * self.scale)
+            return logits.softmax(-1)
+
+    assert flop_of(Scaled(), 5) == ({"gemm": 12.0}, {"gemm": 1})
+
+
+def test_a_stock_layer_with_another_forward_is_counted_by_its_operations() -> None:
+    class Twice(nn.Linear):
+        def forward(self, inputs: Tensor) -> Tensor:
+            both: Tensor = super().forward(inputs) + super().forward(-inputs)
+            return both
+
+    assert flop_of(Twice(6, 3), 6) == ({"gemm": 2 * 2.0 * 6 * 3}, {"gemm": 2})
+
+
+def test_a_shared_layer_counts_each_time_it_computes() -> None:
+    shared = nn.Linear(6, 6)
+
+    assert flop_of(nn.Sequential(shared, shared), 6) == ({"gemm": 2 * 72.0}, {"gemm": 2})
+
+
+class Fourier(nn.Module):
+    """A layer whose operation has no formula."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        sizes: Tensor = torch.fft.rfft(inputs).abs()
+        return sizes
+
+
+def test_a_layer_that_cannot_be_counted_is_named_with_the_way_to_declare_it() -> None:
+    module = nn.Sequential(nn.Linear(6, 6), nn.Sequential(Fourier(), nn.Linear(4, 3)))
+
+    with pytest.raises(ModelFaultError) as fault:
+        counted_cost(module, VECTORS)
+
+    text = str(fault.value)
+    assert text.startswith("the FLOP of layer 1.0 (Fourier) are not known: it computes aten::_fft")
+    assert "own_flop(self, inputs)" in text
+    assert "\n" not in text
+
+
+def test_a_layer_declares_what_torch_cannot_count() -> None:
+    class Declared(Fourier):
+        def own_flop(self, inputs: Tensor) -> int:
+            return 5 * inputs.numel()
+
+    cost = counted_cost(nn.Sequential(Declared(), nn.Linear(4, 3)), VECTORS)
+
+    assert dict(cost.forward_flop) == {"gemm": 5.0 * 6 + 2 * 4 * 3}
+    assert cost.num_layers == 2
+
+
+def test_a_network_declares_all_of_its_flop() -> None:
+    module = nn.Sequential(Fourier(), nn.Linear(4, 3))
+    module.flop_per_sample = {"gemm": 1e3, "conv": 5}  # type: ignore[assignment]
+
+    cost = counted_cost(module, VECTORS)
+
+    assert dict(cost.forward_flop) == {"gemm": 1e3, "conv": 5.0}
+    assert cost.num_parameters == 15
+
+
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        (1e9, "must be a mapping"),
+        ({}, "must be a mapping"),
+        ({"matmul": 1.0}, "classes are conv, depthwise, gemm, rnn"),
+        ({"gemm": -1.0}, "not a number > 0"),
+        ({"gemm": math.inf}, "not a number > 0"),
+        ({"gemm": True}, "not a number > 0"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(declared: Any, says: str) -> None:
+    module = nn.Linear(6, 3)
+    module.flop_per_sample = declared
+
+    with pytest.raises(ModelFaultError, match=says):
+        counted_cost(module, VECTORS)
+
+
+def test_counting_changes_no_mode_and_no_statistics() -> None:
+    module = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Dropout())
+    module[2].eval()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+
+    counted_flop(module, torch.ones(1, 6))
+
+    assert [layer.training for layer in module] == [True, True, False]
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert torch.backends.mha.get_fastpath_enabled()

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from torch import Tensor, nn
+
+from fleetsim.contracts import SampleForm
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
+from fleetsim.user.models.own_cost import counted_cost
+from fleetsim.user.models.trainer_choice import choose_user_trainer
+from tests.learning.given_networks import IMAGES, VECTORS
+from tests.learning.training.test_equivalence import MixesSamples, ReadsLayers
+
+
+def chosen(
+    module: nn.Module,
+    samples: SampleForm = VECTORS,
+    *,
+    wanted: TrainerKind | None = None,
+    batch_size: int = 4,
+    device: str = "cpu",
+) -> tuple[TrainerKind, str]:
+    return choose_user_trainer(
+        TrainerSettings() if wanted is None else TrainerSettings(kind=wanted),
+        module,
+        samples,
+        cost=counted_cost(module, samples),
+        local=LocalSettings(
+            epochs=1, batch_size=batch_size, optimizer=SgdSettings(learning_rate=0.1)
+        ),
+        torch_device=device,
+    )
+
+
+def chain() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+
+
+def gelu() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 3))
+
+
+def convolved() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 3))
+
+
+def depthwise() -> nn.Module:
+    layers = nn.Conv2d(1, 4, 1), nn.Conv2d(4, 4, 3, groups=4), nn.Flatten(), nn.Linear(144, 3)
+    return nn.Sequential(*layers)
+
+
+class WithLstm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 4, batch_first=True)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.lstm(inputs[:, None])[0][:, -1])
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("make", "samples", "batch_size", "device", "kind"),
+    [
+        (chain, VECTORS, 4, "cpu", "stacked"),
+        (gelu, VECTORS, 4, "cpu", "vectorised"),
+        # 30 multiply-adds in the first layer, 15 in the second: 45 FLOP a layer and sample.
+        (gelu, VECTORS, 33_333, "cpu", "vectorised"),
+        (gelu, VECTORS, 33_334, "cpu", "serial"),
+        (gelu, VECTORS, 33_334, "cuda", "vectorised"),
+        (convolved, IMAGES, 4, "cpu", "vectorised"),
+        (convolved, IMAGES, 1000, "cpu", "channels-last"),
+        (depthwise, IMAGES, 4, "cpu", "channels-last"),
+        (depthwise, IMAGES, 4, "cuda", "vectorised"),
+    ],
+)
+def test_the_fastest_by_the_rule_is_chosen(
+    make: Callable[[], nn.Module],
+    samples: SampleForm,
+    batch_size: int,
+    device: str,
+    kind: TrainerKind,
+) -> None:
+    found = chosen(make(), samples, batch_size=batch_size, device=device)
+
+    assert found[0] == kind
+    if kind == "serial":
+        assert found[1] == "none is faster for such a network"
+    else:
+        assert found[1].startswith("equal to serial within ")
+        assert found[1].endswith(" in float64, bound 1e-09")
+
+
+@pytest.mark.parametrize(
+    ("make", "samples", "says"),
+    [
+        (MixesSamples, VECTORS, "vectorised is not proved equal: it differs from serial by"),
+        (WithLstm, VECTORS, r"the layer lstm \(LSTM\) is recurrent"),
+        (
+            lambda: nn.Sequential(gelu(), nn.Dropout()),
+            VECTORS,
+            r"the network draws random numbers \(torch\) in training",
+        ),
+    ],
+)
+def test_a_network_that_no_other_trains_equally_is_trained_serially(
+    make: Callable[[], nn.Module], samples: SampleForm, says: str
+) -> None:
+    found = chosen(make(), samples)
+
+    assert found[0] == "serial"
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(found[1])
+    assert "\n" not in found[1]
+
+
+def test_the_next_candidate_is_tried_where_the_first_fails() -> None:
+    found = chosen(ReadsLayers(), IMAGES)
+
+    assert found[0] == "vectorised"
+    assert chosen(ReadsLayers(), IMAGES, batch_size=10_000)[0] == "serial"
+
+
+@pytest.mark.parametrize("wanted", ["serial", "vectorised", "stacked"])
+def test_a_named_trainer_is_taken_if_it_is_proved(wanted: TrainerKind) -> None:
+    assert chosen(chain(), wanted=wanted, batch_size=100_000)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted", "device", "says"),
+    [
+        (MixesSamples, "vectorised", "cpu", "not proved equal to serial for MixesSamples: it diff"),
+        (gelu, "stacked", "cpu", "only chains of linear layers"),
+        (lambda: nn.Sequential(gelu(), nn.Dropout()), "vectorised", "cpu", "draws random numbers"),
+        (gelu, "channels-last", "cuda", "trains on the CPU alone"),
+        (gelu, "channels-last", "cpu", "is no image"),
+    ],
+)
+def test_a_named_trainer_that_is_not_proved_is_refused_in_one_line(
+    make: Callable[[], nn.Module], wanted: TrainerKind, device: str, says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says) as fault:
+        chosen(make(), wanted=wanted, device=device)
+
+    (line,) = fault.value.faults
+    assert line.startswith("trainer.kind: ")

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.models.flat_vector import layout
+from fleetsim.learning.models.model_fault import ModelFaultError
+from fleetsim.learning.training.equivalence import proof_of
+from fleetsim.learning.training.trial_clients import Trial, trial_settings, vector_of
+from fleetsim.user.models.module_checks import check_forward
+from fleetsim.user.models.training_checks import (
+    check_single_samples,
+    check_training,
+    draws_in_training,
+)
+from tests.learning.given_networks import VECTORS
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.linear(inputs)
+        return logits
+
+
+class Drops(Net):
+    """Leaves units out in training, by torch's global generator."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(dropout(inputs, 0.5, training=self.training))
+
+
+class Unused(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, 3)
+
+
+class Detached(Net):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(inputs).detach()
+
+
+class CountsSteps(Net):
+    """Its buffer is no part of the flat vector."""
+
+    steps: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.steps += 1
+        return super().forward(inputs) * (1.0 + 0.1 * self.steps)
+
+
+class Remembers(Net):
+    last: Tensor | float = 0.0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits = super().forward(inputs) * (1.0 + self.last)
+        if self.training:
+            self.last = logits.mean().detach()
+        return logits
+
+
+class AsksTheSystem(Net):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(inputs) * (1.0 + self.training * os.urandom(1)[0] / 1000)
+
+
+class HasFrozen(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(6, 6).requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(self.body(inputs))
+
+
+class Unfreezes(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.body.requires_grad_(self.training)
+        return super().forward(inputs)
+
+
+class Freezes(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits = super().forward(inputs)
+        self.linear.bias.requires_grad_(not self.training)
+        return logits
+
+
+class MovesFrozen(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            with torch.no_grad():
+                self.body.weight.mul_(0.9)
+        return super().forward(inputs)
+
+
+class MovesFrozenData(HasFrozen):
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.body.bias.data += 0.1
+        return super().forward(inputs)
+
+
+class FailsInTraining(Net):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(inputs[:, :5] if self.training else inputs)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (Unused, "the loss does not depend on head.weight, head.bias; use the layer"),
+        (Detached, "logits do not depend on its weights by differentiable operations"),
+        (CountsSteps, r"keeps state outside of its weights .* \(buffer steps\)"),
+        (Remembers, "keeps state outside of its weights from one client's training to the next;"),
+        (AsksTheSystem, "two trainings from the same weights on the same samples differ"),
+        (Unfreezes, r"unfreezes body.weight \(requires_grad\) in training; which weights are"),
+        (Freezes, r"freezes linear.bias \(requires_grad\) in training; which weights are"),
+        (MovesFrozen, "changes body.weight in training, which has requires_grad=False; make it a"),
+        (MovesFrozenData, "changes body.bias in training, which has requires_grad=False; make"),
+        (FailsInTraining, r"its training fails: RuntimeError.*test_training_checks.py, line"),
+    ],
+)
+def test_a_network_that_cannot_be_trained_is_refused_in_one_line(
+    make: Callable[[], Any], says: str
+) -> None:
+    with pytest.raises(ModelFaultError, match=says) as fault:
+        check_training(make(), VECTORS)
+
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Net,
+        Drops,
+        HasFrozen,
+        lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 3)),
+        lambda: nn.Sequential(nn.Linear(6, 3), nn.RReLU()),
+    ],
+)
+def test_draws_and_statistics_are_no_fault(make: Callable[[], nn.Module]) -> None:
+    module = make()
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm1d):
+            layer.num_batches_tracked = None
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+
+    check_training(module, VECTORS)
+
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_a_count_of_batches_that_was_kept_is_a_state_outside_of_the_weights() -> None:
+    """It is, as a number that grows from client to client; the results do not depend on it."""
+    check_training(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), VECTORS)
+
+
+def test_what_draws_in_training_is_known() -> None:
+    assert draws_in_training(Net(), VECTORS) is None
+    assert draws_in_training(Drops(), VECTORS) == "torch"
+
+
+def test_batches_of_one_sample_are_refused_where_a_client_has_them() -> None:
+    module = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
+    sizes = np.array([4, 9, 8])
+
+    check_single_samples(module, VECTORS, num_samples=sizes, batch_size=5)
+    check_single_samples(Net(), VECTORS, num_samples=sizes, batch_size=4)
+
+    with pytest.raises(ModelFaultError, match="which client 1 has with its 9 samples"):
+        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
+    with pytest.raises(ModelFaultError, match="which client 0 has"):
+        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=1)
+
+
+class Squeezing(Net):
+    """Net without axes of one entry: in both modes, or in training alone."""
+
+    def __init__(self, in_training_alone: bool) -> None:
+        super().__init__()
+        self.in_training_alone = in_training_alone
+
+    def forward(self, x):
+        logits = super().forward(x)
+        return logits if self.in_training_alone and not self.training else logits.squeeze()
+
+
+def test_a_network_that_squeezes_its_output_is_refused_for_a_batch_of_one() -> None:
+    with pytest.raises(ModelFaultError, match=r"shape \(3,\) for 1 sample .*\(1, 3\); squeeze"):
+        check_forward(Squeezing(in_training_alone=False), VECTORS)
+    sizes = np.array([8, 9])
+    module = Squeezing(in_training_alone=True)
+    check_forward(module, VECTORS)
+    check_single_samples(module, VECTORS, num_samples=sizes, batch_size=5)
+    with pytest.raises(ModelFaultError, match=r"returns the shape \(3,\) for 1 sample"):
+        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,)])
+def test_a_weight_of_any_shape_is_trained(shape) -> None:
+    """y = a W x with a = 1 has da = (dL/dy)(W x), which is not 0; an empty weight has no entry."""
+
+    class Scaled(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(shape))
+
+        def forward(self, x):
+            return super().forward(x) * self.scale.prod()
+
+    module = Scaled()
+    check_training(module, VECTORS)
+    trial = Trial.of(module, VECTORS, torch.float64)
+    (result, *_) = trial.train(trial.kernel(Kernel, trial_settings(0.1)))
+    (scale,) = (slot for slot in layout(module) if slot.name == "scale")
+    before, after = (
+        vector[scale.start : scale.stop] for vector in (trial.jobs[0].base, vector_of(result))
+    )
+
+    assert before.shape == (module.scale.numel(),)
+    assert (before != after).all()
+    assert proof_of("vectorised", module, VECTORS).fault is None

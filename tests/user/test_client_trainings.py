@@ -1,0 +1,225 @@
+"""Own training of clients as a plug-in: from Python, by name, as a kind, resumed, and refused."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+
+import fleetsim
+from fleetsim.contracts import ServerPart
+from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.scenario import load
+from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
+
+OWN = '''
+from typing import Annotated, Literal
+import numpy as np
+import torch
+from pydantic import Field
+from fleetsim.contracts import ClientUpdate, Wire
+from fleetsim.settings import Settings
+
+
+class Counting:
+    """Plain SGD; clients count their tasks, and the server sums what they send."""
+
+    train_factor = 1.5
+    num_copies = 1
+
+    def train_client(self, model, data, generator, settings):
+        rate = settings.optimizer.learning_rate * self.rate_factor()
+        weights = list(model.parameters())
+        for inputs, labels in data.batches(generator):
+            losses = data.losses(model(inputs), labels)
+            gradients = torch.autograd.grad(losses.mean(), weights)
+            with torch.no_grad():
+                for w, g in zip(weights, gradients, strict=True):
+                    w -= rate * g
+        count = data.state.get("count", np.zeros(1)) + 1
+        return ClientUpdate(
+            loss=losses.mean().item(),
+            state={"count": count},
+            sent={"count": count},
+            metrics={"count": float(count[0]), "known": float(data.received["sum"][0])},
+        )
+
+    def rate_factor(self):
+        return 1.0
+
+    def wire(self, num_parameters):
+        return Wire(download_byte=8, upload_byte=8)
+
+    def start_server(self, start):
+        return {"sum": np.zeros(1)}
+
+    def broadcast(self, server):
+        return server
+
+    def server_step(self, server, step):
+        total = sum(report.sent["count"] for report in step.reports)
+        return step.after, {"sum": server["sum"] + total}
+
+
+class Slowed(Counting):
+    class Settings(Settings):
+        kind: Literal["slowed"] = "slowed"
+        factor: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def rate_factor(self):
+        return self.settings.factor
+
+
+class TooMuch(Counting):
+    def wire(self, num_parameters):
+        return Wire(download_byte=8, upload_byte=4)
+
+
+class TooMuchDown(Counting):
+    def wire(self, num_parameters):
+        return Wire(upload_byte=8)
+
+
+class OtherShapes(Counting):
+    def train_client(self, model, data, generator, settings):
+        found = super().train_client(model, data, generator, settings)
+        return found._replace(state={"count": np.zeros(data.client + 1)})
+
+
+class NoModel(Counting):
+    def server_step(self, server, step):
+        return server
+'''
+
+
+@pytest.fixture
+def own(own_module):
+    sys.path.append(str(own_module(OWN, "mine").parent))
+    return importlib.import_module("mine")
+
+
+def run(own, **how):
+    return fleetsim.run("small.yaml", progress=False, workers=1, **how)
+
+
+@pytest.mark.slow
+def test_it_replaces_the_training_from_python_and_by_name(own):
+    given = run(own, local=own.Counting, out="given")
+    named = run(own, plugin="mine:Counting", out="named")
+    plain = run(own, out="plain")
+
+    assert given.manifest.digest == named.manifest.digest != plain.manifest.digest
+    assert given.scenario["task"]["local"]["algorithm"] == {"kind": "mine:Counting"}
+    assert [(each.kind, each.name) for each in given.manifest.plugins] == [
+        ("local", "mine:Counting")
+    ]
+    # The same training, and its arrays and factor.
+    assert given.rounds.accuracy.tolist() == pytest.approx(plain.rounds.accuracy.tolist(), abs=0.01)
+    assert (given.tasks.upload_byte - plain.tasks.upload_byte).tolist() == [8] * 12
+    assert (given.tasks.train_flop / plain.tasks.train_flop).tolist() == [1.5] * 12
+
+
+def test_what_clients_and_server_keep_goes_from_task_to_task(own):
+    """Three clients, four rounds: a client's task k counts k; the server knows 0, 3, 9, 18."""
+    told = run(own, local=own.Counting, out="run").tasks.train_metrics.tolist()
+
+    expected = [(count, known) for count, known in zip((1, 2, 3, 4), (0, 3, 9, 18), strict=True)]
+    assert told == [
+        f'{{"count": {count}.0, "known": {known}.0}}' for count, known in expected for _ in range(3)
+    ]
+
+
+@pytest.mark.slow
+def test_a_resumed_run_continues_what_was_kept(own):
+    whole = run(own, local=own.Counting, out="whole")
+
+    def stop(progress):
+        if progress.round == 3:
+            raise KeyboardInterrupt
+
+    changes = {"checkpoint.every_rounds": 2}
+    with pytest.raises(KeyboardInterrupt):
+        run(own, overrides=changes, local=own.Counting, out="part", on_progress=stop)
+    resumed = run(own, overrides=changes, local=own.Counting, out="part", resume=True)
+
+    assert resumed.manifest.digest == whole.manifest.digest
+
+
+@pytest.mark.slow
+def test_a_class_with_settings_is_a_kind(own):
+    how = {"plugin": "mine:Slowed", "overrides": ["task.local.algorithm={kind: slowed}"]}
+    half = run(own, out="half", **how)
+    still = run(own, out="still", task__local__algorithm__factor=0.0, **how)
+
+    assert half.scenario["task"]["local"]["algorithm"] == {"kind": "slowed", "factor": 0.5}
+    assert half.rounds.accuracy.iloc[-1] > still.rounds.accuracy.iloc[-1]
+    assert still.rounds.accuracy.nunique() == 1
+    with pytest.raises(ScenarioError, match=r"algorithm\.factor = 2: must be a number"):
+        load("small.yaml", ["task.local.algorithm={kind: slowed, factor: 2}"], plugin="mine:Slowed")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("TooMuch", "TooMuch: ClientUpdate.sent has 8 bytes, and wire says at most 4"),
+        ("TooMuchDown", "TooMuchDown: broadcast has 8 bytes, and wire says at most 0"),
+        ("OtherShapes", "OtherShapes: client 1 keeps .* all clients must keep arrays of the same"),
+        ("NoModel", r"NoModel.server_step must return \(model, arrays\), got dict"),
+    ],
+)
+def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):
+    with pytest.raises(PluginError, match=says) as found:
+        run(own, local=getattr(own, name), out="run")
+    assert "\n" not in str(found.value)
+
+
+def without(*names):
+    methods = {"train_client": lambda self, model, data, generator, settings: None}
+    methods |= {name: getattr(ServerPart, name) for name in vars(ServerPart) if name[0] != "_"}
+    answers = {name: (lambda self, *arguments: None) for name in methods if name not in names}
+    return type("Part", (), answers)()
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (without("train_client"), "is no local, it lacks train_client"),
+        (without("wire", "broadcast"), "is no local, it lacks wire, broadcast"),
+        (
+            type("Two", (), {"train_client": lambda self, model: None})(),
+            "cannot be called as train",
+        ),
+        (
+            type(
+                "Fast",
+                (),
+                {"train_client": lambda self, *a: None, "train_factor": "2"},
+            )(),
+            "train_factor must be a number from 0 to 1e6, not '2'",
+        ),
+    ],
+)
+def test_an_object_that_cannot_train_clients_is_refused_before_a_run(made, says):
+    assert says in (ClientTrainingPlugins.fault(made) or "")
+
+
+def test_it_needs_no_part_on_the_server(own_module):
+    own_module(
+        "from fleetsim.contracts import ClientUpdate\n"
+        "class Still:\n"
+        "    def train_client(self, model, data, generator, settings):\n"
+        "        return ClientUpdate(loss=2.5)\n",
+        "still",
+    )
+    done = fleetsim.run("small.yaml", plugin="still:Still", out="run", progress=False, workers=1)
+
+    assert done.rounds.accuracy.nunique() == 1
+    assert set(done.tasks.train_loss) == {2.5}
+    assert "train_metrics" not in done.tasks
+    assert np.isfinite(done.rounds.loss).all()
+    assert "still" in sys.modules

@@ -1,0 +1,401 @@
+"""Faults of plug-ins in a run: one line with file and line, and a process as it was before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fleetsim
+from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.host.own_code import own_code, told
+from fleetsim.host.turns import Environment, turn
+from fleetsim.studies.backends import LocalProcesses, RemoteTasks, output_of
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
+from tests.studies.small_studies import Silent
+
+FAULTS = """
+import os, sys, time
+from pathlib import Path
+from typing import Literal
+import numpy as np
+from torch import nn
+from fleetsim.settings import Settings
+
+def fail():
+    raise {fault}  # the line that messages name
+
+class Selector:
+    needs_losses = needs_probes = False
+    def setup(self, fleet): fail() if "setup" in AT else None; return ()
+    def probe(self, view): fail() if "probe" in AT else None; return ()
+    def select(self, view): fail() if "select" in AT else None; return view.candidates[:view.wanted]
+    def observe(self, outcome): fail() if "observe" in AT else None
+    def state(self): fail() if "state" in AT else None; return {{}}
+    def restore(self, state): pass
+    def diagnostics(self): fail() if "diagnostics" in AT else None; return {{}}
+
+class Aggregator:
+    def aggregate(self, base, reports): fail()
+
+class Made:
+    def __init__(self): fail()
+    aggregate = None
+
+class Tracker:
+    def begin(self, run): pass
+    def round(self, row): fail()
+    def end(self, run): pass
+
+class Own:
+    class Settings(Settings):
+        kind: Literal["own"] = "own"
+        def __init__(self, **keys):
+            super().__init__(**keys)
+        def model_post_init(self, context): fail()
+    def aggregate(self, base, reports): return base
+
+class Client:
+    def train_client(self, model, data, generator, settings): fail()
+
+def split(labels, num_clients, generator): fail()
+def load(): fail()
+def net(samples): fail()
+def losses(outputs, labels): fail()
+
+class Net(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.head = nn.Linear(64, samples.num_classes)
+        self.passes = 0
+    def forward(self, images):
+        if len(images) > 100: fail()  # the server's test set alone
+        return self.head(images.flatten(1))
+
+AT = {at!r}
+if AT == "import": fail()
+"""
+_LINE = 1 + FAULTS.splitlines().index("    raise {fault}  # the line that messages name")
+PLACES = {
+    "dataset=own:load": "", "partition=own:split": "", "model=own:net": "", "own:Net": "",
+    "loss=own:losses": "", "own:Aggregator": "", "own:Made": "", "own:Tracker": "",
+    "own:Client": "", "own:Own": "",
+}  # fmt: skip
+METHODS = ("setup", "probe", "select", "observe", "state", "diagnostics")
+CASES = [*PLACES.items(), *(("own:Selector", at) for at in METHODS), ("own:Selector", "import")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "at"), CASES)
+def test_a_fault_is_one_line_with_its_file_and_line(own_module, command, name, at):
+    """A plug-in that ends the process without a word ends as any other fault does."""
+    path = own_module(FAULTS.format(fault="SystemExit(0)", at=at), "own")
+    changes = ["--set", "server.aggregator={kind: own}"] if name == "own:Own" else []
+    ended = command(
+        "run", "small.yaml", "--plugin", name, *changes, "--workers", "2", "--no-report",
+        "--out", "out",
+    )  # fmt: skip
+
+    assert ended.code == 2
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("error")]
+    assert "SystemExit: 0" in line
+    assert f"({path}, line {_LINE})" in line
+
+
+@pytest.mark.parametrize(
+    "fault", ["RuntimeError('oh')", "RecursionError", "MemoryError", "StopIteration",
+              "GeneratorExit", "SystemExit(1)", "BaseException", "ScenarioLess()"]
+)  # fmt: skip
+def test_every_exception_of_a_plug_in_is_its_fault(own_module, command, fault):
+    text = "class ScenarioLess(BaseException):\n    def __str__(self): raise ValueError\n"
+    own_module(text + FAULTS.format(fault=fault, at="select"), "own")
+    ended = command("run", "small.yaml", "--no-train", "--plugin", "own:Selector", "--out", "out")
+
+    assert ended.code == 2
+    assert ended.err.startswith("error: --plugin own:Selector: select fails: ")
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "os.abort()", "os.execlp('true', 'true')", "end(0)"]
+)
+def test_a_process_is_not_ended_in_silence(own_module, command, end):
+    """Such a call ended a run with code 0 and no output, as if it were done."""
+    text = FAULTS.replace("raise {fault}", "from os import _exit as end; {fault}")
+    path = own_module(text.format(fault=end, at="select"), "own")
+    before = os._exit, os.abort, os.execv, os.execve
+    ended = command("run", "small.yaml", "--no-train", "--plugin", "own:Selector", "--out", "out")
+
+    assert ended.code == 2
+    assert "select fails: SystemExit: os." in ended.err
+    assert f"({path}, line {_LINE})" in ended.err
+    assert (os._exit, os.abort, os.execv, os.execve) == before
+
+
+def test_processes_that_code_of_ones_own_begins_end_as_they_like():
+    with own_code("mine: f"):
+        end = os._exit
+        forked = os.fork()
+        if forked == 0:
+            end(7)
+        _, status = os.waitpid(forked, 0)
+        again = os.fork()
+        if again == 0:
+            os.execlp("sh", "sh", "-c", "exit 8")
+        _, replaced = os.waitpid(again, 0)
+
+    assert [os.waitstatus_to_exitcode(each) for each in (status, replaced)] == [7, 8]
+
+
+def test_ctrl_c_and_errors_of_fleetsim_pass():
+    for passing in (KeyboardInterrupt, ScenarioError):
+        with pytest.raises(passing), own_code("mine: f"):
+            raise passing
+
+
+def test_the_innermost_line_outside_of_libraries_is_named():
+    with pytest.raises(np.linalg.LinAlgError) as fault:
+        np.linalg.inv(np.zeros((2, 2)))
+
+    assert told(fault.value).partition(" (")[2].startswith(__file__)
+
+
+def test_a_call_leaves_the_process_as_it_was(tmp_path):
+    here, out, term = Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)
+    with own_code("mine: f"):
+        os.chdir(tmp_path)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.alarm(60)
+        sys.stdout = None
+        np.seterr(over="raise")
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+
+    assert (Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)) == (here, out, term)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert np.geterr()["over"] != "raise"
+    assert torch.zeros(1).device.type == "cpu"
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.is_grad_enabled()
+
+
+def test_the_environment_is_that_of_before_at_the_end_of_a_run():
+    before = dict(os.environ)
+    with turn(Environment):
+        os.environ.pop("PATH")
+        os.environ["MINE"] = "1"
+
+    assert dict(os.environ) == before
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chdir(home)
+
+    @own_code("mine: f")
+    def leave():
+        os.chdir(tmp_path)
+        home.rmdir()
+
+    with pytest.raises(PluginError, match=r"f leaves the folder .*, which is no longer there"):
+        leave()
+
+
+WILD = """
+import os, signal, sys, time
+class Base:
+    needs_losses = needs_probes = False
+    def setup(self, fleet): return ()
+    def probe(self, view): return ()
+    def select(self, view):
+        self.act()
+        return view.candidates[:view.wanted]
+    def act(self): pass
+    def observe(self, outcome): pass
+    def state(self): return {}
+    def restore(self, state): pass
+class Exits(Base):
+    def act(self): sys.exit(0)
+class Wild(Base):
+    def act(self):
+        print("printed by", type(self).__name__)
+        os.chdir("/"); os.environ["WILD"] = "1"; os.fork()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+class Looks(Base):
+    def act(self): assert "WILD" not in os.environ and os.getcwd() != "/"
+class Hangs(Base):
+    def act(self):
+        print("begins to wait", flush=True)
+        while True: time.sleep(1)
+"""
+
+
+def study_of(*arms):
+    plugins = [f"own:{arm}" for arm in arms]
+    return load_study(
+        {
+            "name": "wild", "question": "Which?", "scenario": "small.yaml", "seeds": [1],
+            "train": False,
+            "arms": {"plain": {}} | {arm: {"server.selector.kind": f"own:{arm}"} for arm in arms},
+        },
+        plugin=plugins,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_plug_ins_of_one_run_do_not_reach_the_others(own_module):
+    own_module(WILD, "own")
+    study, store = study_of("Wild", "Looks", "Exits"), RunStore(Path("home"))
+
+    done = execute(study, store, LocalProcesses(1), Silent())
+
+    runs = {planned.arm: planned for planned in study.runs}
+    assert set(done.failures) == {runs["Exits"].key}
+    assert "select fails: SystemExit: 0 (" in done.failures[runs["Exits"].key]
+    assert done.num_made == 3
+    assert "printed by Wild" in output_of(store.folder(runs["Wild"])).read_text()
+    assert not output_of(store.folder(runs["Looks"])).exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_hangs_is_ended_and_has_failed(own_module):
+    own_module(WILD, "own")
+    study, store = study_of("Hangs"), RunStore(Path("home"))
+    plain, hangs = study.runs
+    execute(study.with_seeds([1]), store, LocalProcesses(1), Silent(), timeout_s=6.0)
+
+    hung = output_of(store.folder(hangs))
+    reason = store.failures("wild")[hangs.key]
+    assert reason.startswith("took longer than --timeout 6 s, and was ended")
+    assert store.status(hangs) != "done"
+    assert plain.key not in store.failures("wild") or store.status(plain) != "done"
+    assert hung.read_text() in ("", "begins to wait\n")  # a slow machine has not come so far
+
+
+@pytest.mark.slow
+def test_an_executor_that_is_full_of_hanging_runs_is_left(own_module):
+    """A thread cannot be ended: the run fails, and so do those that wait for its place."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    text = WILD.replace("while True: time.sleep(1)", "time.sleep(12)")
+    own_module(text, "own")
+    study = study_of("Hangs")
+    with ThreadPoolExecutor(1) as pool:
+        reversed_ = study.with_seeds([1, 2])
+        done = execute(reversed_, RunStore(Path("home")), RemoteTasks(pool), Silent(), timeout_s=8)
+
+    assert any("took longer than --timeout 8 s" in why for why in done.failures.values())
+    assert done.num_made + len(done.failures) == 4
+
+
+UNSEEDED = """
+import numpy as np
+from torch import nn
+import torch
+from tests.user.small import digits_again
+
+def load():
+    return digits_again(np.random.default_rng())
+def global_split(labels, num_clients, generator):
+    return np.array_split(np.random.permutation(len(labels)), num_clients)
+def split(labels, num_clients, generator):
+    return np.array_split(np.random.default_rng().permutation(len(labels)), num_clients)
+class Net(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.head = nn.Linear(64, samples.num_classes)
+        noise = np.random.default_rng().normal(size=(samples.num_classes, 64))
+        self.head.weight.data = torch.from_numpy(noise.astype(np.float32))
+    def forward(self, images): return self.head(images.flatten(1))
+class Aggregator:
+    def aggregate(self, base, reports):
+        return base + np.random.default_rng().normal(size=base.size).astype(np.float32)
+class Selector:
+    needs_losses = needs_probes = False
+    def setup(self, fleet): return ()
+    def probe(self, view): return ()
+    def select(self, view):
+        return np.random.default_rng().choice(view.candidates, view.wanted, replace=False)
+    def observe(self, outcome): pass
+    def state(self): return {}
+    def restore(self, state): pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("dataset=own:load", "load gives other data the second time"),
+        ("own:global_split", "split draws from or seeds the global generator of numpy"),
+        ("own:split", "split gives two results with equal draws"),
+        ("own:Net", "it is built with other weights the second time"),
+        ("own:Aggregator", "aggregate of two objects gives two answers"),
+        ("own:Selector", "select of two objects gives two answers"),
+    ],
+)
+def test_a_run_tells_draws_without_a_seed(own_module, name, says):
+    own_module(UNSEEDED, "own")
+
+    with pytest.raises(ScenarioError, match=says):
+        fleetsim.run("small.yaml", plugin=name, out="out", progress=False)
+
+
+CHANGING = """
+from pathlib import Path
+import numpy as np
+from torch import nn
+
+def split(labels, num_clients, generator):
+    return np.array_split(np.roll(np.arange(len(labels)), int(Path("by").read_text())), num_clients)
+class Net(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.head = nn.Linear(64, samples.num_classes)
+        self.head.bias.data.fill_(float(Path("by").read_text()))
+    def forward(self, images): return self.head(images.flatten(1))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"), [("own:split", "splits the data otherwise"), ("own:Net", "has other weights")]
+)
+def test_a_run_is_not_resumed_with_what_a_plug_in_gives_now(own_module, name, says):
+    own_module(CHANGING, "own")
+    Path("by").write_text("0")
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fleetsim.run("small.yaml", plugin=name, out="out", progress=False, on_progress=stop)
+    Path("by").write_text("1")
+
+    with pytest.raises(ScenarioError, match=f"^out: {name} {says} than when the run began; "):
+        fleetsim.run("small.yaml", plugin=name, out="out", resume=True, progress=False)
+    Path("by").write_text("0")
+    done = fleetsim.run("small.yaml", plugin=name, out="out", resume=True, progress=False)
+    assert done.manifest.status == "done"
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e308])
+def test_a_model_of_an_aggregator_that_is_not_finite_is_its_fault(own_module, number):
+    class Endless:
+        def aggregate(self, base, reports):
+            return base + np.full(base.size, number)
+
+    with pytest.raises(
+        PluginError, match=r"aggregate returned 650 of 650 numbers that are not fin"
+    ):
+        fleetsim.run("small.yaml", aggregator=Endless, out="out", progress=False, workers=1)

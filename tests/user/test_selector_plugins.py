@@ -1,0 +1,370 @@
+"""A selector of the user's own, named by `--plugin` or given from Python."""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetsim import simulate
+from fleetsim.errors import ScenarioError
+from fleetsim.record.manifest import PluginRecord
+from fleetsim.record.saved_run import open_run
+from fleetsim.report.pages import scenario_differences
+from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
+from fleetsim.schema import strict_yaml
+from fleetsim.user import load_plugin
+from tests.user.small import SMALL
+
+PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
+SIX = ("setup", "probe", "select", "observe", "state", "restore")
+
+
+def page_classes() -> str:
+    """The examples of docs/selectors.md that define or import something, as a module."""
+    section = PAGE.read_text().split("## A selector of your own")[1]
+    examples = doctest.DocTestParser().get_examples(section)
+    return "".join(e.source for e in examples if e.source.startswith(("import", "from", "class")))
+
+
+@pytest.fixture
+def least(own_module):
+    """The page's selectors as least.py."""
+    return own_module(page_classes())
+
+
+def plain(text="least:LeastAsked", *changes):
+    return load("small.yaml", changes, plugin=text)
+
+
+def selected(run):
+    """Return the clients chosen in each round."""
+    return [sorted(part) for _, part in run.tasks.groupby("round")["client"]]
+
+
+# --- what a run with it is ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_figures")
+def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, command):
+    ended = command(
+        "run", "small.yaml", "--plugin", "least:LeastAsked", "--no-train", "--out", "out"
+    )
+
+    run = open_run("out")
+    assert ended.code == 0
+    assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert run.scenario["server"]["selector"] == {"kind": "least:LeastAsked"}
+    assert run.manifest.plugins == (
+        PluginRecord(
+            kind="selector",
+            name="least:LeastAsked",
+            source_sha256=hashlib.sha256(least.read_bytes()).hexdigest(),
+            version=None,
+        ),
+    )
+    assert "least:LeastAsked" in Path("out/report.html").read_text()
+
+
+@pytest.mark.slow
+def test_an_object_given_from_python_is_the_same_run(least):
+    by_name = simulate.run(plain(), out="by-name", train=False)
+    given = sys.modules["least"].LeastAsked()
+    by_object = simulate.run(load("small.yaml"), out="o", train=False, selector=given)
+
+    assert by_object.manifest.digest == by_name.manifest.digest
+    assert by_object.manifest.plugins == by_name.manifest.plugins
+    assert by_object.scenario == by_name.scenario
+
+
+@pytest.mark.slow
+def test_the_resolved_scenario_is_understood_beside_the_same_plugin_alone(least):
+    Path("resolved.yaml").write_text(plain().to_yaml())
+
+    again = load("resolved.yaml", plugin="least:LeastAsked")
+
+    assert again.data() == plain().data()
+    assert again.content_hash != load("small.yaml").content_hash
+    assert again.world_hash == load("small.yaml").world_hash
+    del sys.modules["least"]
+    with pytest.raises(ScenarioError, match=r"resolved.yaml:\d+: .*--plugin least:LeastAsked$"):
+        load("resolved.yaml")
+    assert "least" not in sys.modules
+
+
+def test_its_settings_are_the_scenarios_with_every_default(least):
+    scenario = plain("least:LeastAskedFairly", "server.selector={kind: least-asked}")
+
+    assert scenario.data()["server"]["selector"] == {"kind": "least-asked", "ties": "random"}
+    assert type(scenario.build_selector()).__name__ == "LeastAskedFairly"
+    assert scenario.build_selector().ties == "random"
+
+
+def test_its_settings_are_those_of_a_buffered_server_too(least):
+    server = (
+        "server={mode: buffered, concurrency: 4, buffer_size: 2, selector: {kind: least-asked}}"
+    )
+    scenario = plain("least:LeastAskedFairly", server, "server.selector.ties=lowest_id")
+    run = simulate.run(scenario, out="out", train=False)
+
+    assert isinstance(scenario.server, BufferedServerSettings)
+    assert run.scenario["server"]["selector"] == {"kind": "least-asked", "ties": "lowest_id"}
+    assert run.manifest.status == "done"
+
+
+def test_a_fault_in_its_settings_is_told_with_its_line_and_the_nearest_key(least):
+    text = SMALL.replace("{kind: fixed, clients: [0, 1, 2]}", "{kind: least-asked, tise: random}")
+    Path("mine.yaml").write_text(text)
+
+    with pytest.raises(ScenarioError) as fault:
+        load("mine.yaml", plugin="least:LeastAskedFairly")
+    assert str(fault.value) == (
+        "mine.yaml:10: server.selector.tise = 'random': unknown key; did you mean 'ties'?"
+    )
+
+
+@pytest.mark.slow
+def test_the_schema_knows_its_kind_and_the_others(least):
+    kinds = set(schema()["$defs"])
+    with_own = schema("least:LeastAskedFairly")["$defs"]
+
+    own = set(with_own) - kinds
+    assert len(own) == 1
+    settings = with_own[own.pop()]
+    assert settings["properties"]["kind"]["const"] == "least-asked"
+    assert settings["properties"]["ties"]["description"]
+    assert "LeastAskedFairly" not in str(schema())
+
+
+def test_processes_that_train_import_nothing_of_it(least):
+    note = Path("imported").resolve()
+    mark = f"import os\nwith open({str(note)!r}, 'a') as file: print(os.getpid(), file=file)\n"
+    least.write_text(mark + least.read_text())
+    one = simulate.run(plain(), out="one", workers=1)
+    two = simulate.run(plain(), out="two", workers=2)
+
+    assert note.read_text() == f"{os.getpid()}\n"
+    assert one.manifest.digest == two.manifest.digest
+
+
+# --- how it is found again ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
+    def stop(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    def resumed(scenario):
+        return simulate.run(scenario, out=folder, train=False, resume=True)
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate.run(plain(), train=False, on_progress=stop)
+    (folder,) = Path("runs").iterdir()
+    least.with_name("other.py").write_text(least.read_text())
+
+    with pytest.raises(ScenarioError, match="with the plug-in least:LeastAsked, not other:Least"):
+        resumed(plain("other:LeastAsked"))
+    own_module(page_classes() + "# a note\n")
+    with pytest.raises(ScenarioError, match="the file of least:LeastAsked is not as it was"):
+        resumed(plain())
+    own_module(page_classes())
+    says = r": was run with the plug-in least:LeastAsked; give it again with --plugin least:L"
+    with pytest.raises(ScenarioError, match=says):
+        resumed(load("small.yaml"))
+    assert "least" not in sys.modules
+    run = simulate.run(plain(), train=False, resume=True)
+    assert run.folder == folder
+    assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert run.manifest.digest == simulate.run(plain(), out="o", train=False).manifest.digest
+
+
+def test_a_run_without_plugin_is_not_resumed_with_one(least):
+    simulate.run(load("small.yaml"), out="out", train=False)
+
+    with pytest.raises(ScenarioError, match="out: was run without a plug-in; leave it out"):
+        simulate.run(plain(), out="out", train=False, resume=True)
+
+
+# --- what runs are called -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_runs_are_told_apart_by_the_plugin_and_by_the_version_of_its_file(own_module):
+    first = own_module(page_classes()).read_bytes()
+    runs = [
+        simulate.run(load("small.yaml"), out="fixed", train=False),
+        simulate.run(plain(), out="first", train=False),
+    ]
+    second = own_module(page_classes() + "# another version\n").read_bytes()
+    runs.append(simulate.run(plain(), out="second", train=False))
+    one, two = (hashlib.sha256(text).hexdigest()[:12] for text in (first, second))
+
+    assert scenario_differences.labels(runs[:2]) == ["fixed", "least:LeastAsked"]
+    assert scenario_differences.labels(runs[1:]) == [f"source_sha256={one}", f"source_sha256={two}"]
+    assert scenario_differences.world_differences(runs) == []
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+HEALTHY = "class Mine:\n    needs_losses = needs_probes = False\n" + "".join(
+    f"    def {name}(self{', given' if name != 'state' else ''}): return ()\n" for name in SIX
+)
+OWN = """\
+from typing import Literal
+from fleetsim.settings import Settings
+class Mine:
+    class Settings({base}):
+        {kind}
+    def __init__(self, settings): pass
+    def select(self, view): pass
+"""
+REFUSED = {
+    "no class named": ("mine", "", "must be MODULE:CLASS, such as mine:Mine"),
+    "a file named": ("mine.py:Mine", HEALTHY, "must be MODULE:CLASS"),
+    "a path": ("./mine:Mine", HEALTHY, "must be MODULE:CLASS"),
+    "no such module": ("miner:Mine", HEALTHY, "there is no module 'miner', neither in "),
+    "no such submodule": ("mine.deep:Mine", HEALTHY, "there is no module 'mine.deep'"),
+    "no such class": ("mine:Mien", HEALTHY, "mine.py has no class 'Mien'; did you mean 'Mine'?"),
+    "no class": ("mine:Mine", "Mine = 5", "mine.py means no class by 'Mine'"),
+    "module that lacks another": (
+        "mine:Mine", "import nowhere_to_be_found", "importing mine fails: ModuleNotFoundError"
+    ),
+    "syntax error": ("mine:Mine", "class Mine\n", "SyntaxError: expected ':' (mine.py, line 1)"),
+    "module that fails": ("mine:Mine", "\n1 / 0", "ZeroDivisionError: division by zero", "line 2"),
+    "module that ends": ("mine:Mine", "import sys\nsys.exit(0)", "fails: SystemExit: 0"),
+    "__init__ with arguments": (
+        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self, x): pass",
+        "Mine() fails: TypeError: ",
+    ),
+    "__init__ that fails": (
+        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
+        "Mine() fails: KeyError: 'a'",
+    ),
+    **{
+        f"no {name}": (
+            "mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
+            f"is no selector, it lacks {name}; docs/selectors.md",
+        )
+        for name in SIX
+    },
+    "stubs of the Protocol": (
+        "mine:Mine",
+        "from fleetsim.contracts import Selector\nclass Mine(Selector):\n"
+        "    needs_losses = needs_probes = False\n"
+        "    def select(self, view): return []\n",
+        "it lacks setup, probe, observe, state, restore;",
+    ),
+    "select of nothing": (
+        "mine:Mine", HEALTHY.replace("select(self, given)", "select(self)"),
+        "cannot be called as select(view)",
+    ),
+    "state of something": (
+        "mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
+        "cannot be called as state()",
+    ),
+    "no needs_losses": (
+        "mine:Mine", HEALTHY.replace("needs_losses", "needs"), "needs_losses must be True or False"
+    ),
+    "settings of no kind": (
+        "mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"), "kind: Literal['mine']"
+    ),
+    "settings of two kinds": (
+        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['a', 'b'] = 'a'"),
+        "need one kind of their own",
+    ),
+    "settings of a kind with a colon": (
+        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
+        "need one kind of their own without a colon",
+    ),
+    "settings of a kind of fleetsim's": (
+        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['oort'] = 'oort'"),
+        "kind 'oort' is a selector of fleetsim's",
+    ),
+    "settings of another sort": (
+        "mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"), "fleetsim.settings.Settings"
+    ),
+    "settings that are not asked for": (
+        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine'] = 'mine'"),
+        "server.selector.kind = 'fixed'", "--set server.selector.kind=mine",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_will_not_do_is_refused_in_one_line(case, own_module):
+    plugin, text, *says = REFUSED[case]
+    own_module(text, "mine")
+
+    def use():
+        own = load_plugin(plugin)
+        own.placed(strict_yaml.read(Path("small.yaml")))
+        own.build(own.settings())
+
+    with pytest.raises(ScenarioError) as fault:
+        use()
+
+    (line,) = fault.value.faults
+    assert f"--plugin {plugin}" in line
+    for words in says:
+        assert words in line
+
+
+@pytest.mark.parametrize("verb", ["validate", "run"])
+@pytest.mark.parametrize("text", ["1 / 0", "class Mine: pass"], ids=["module", "object"])
+def test_a_command_that_refuses_one_leaves_nothing(text, verb, own_module, command):
+    own_module(text, "mine")
+
+    ended = command(verb, "small.yaml", "--plugin", "mine:Mine")
+
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert line.startswith("error: --plugin mine:Mine: ")
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.py", "small.yaml"]
+
+
+def test_settings_for_a_selector_that_another_replaces_are_refused(least):
+    with pytest.raises(ScenarioError, match=r"^--set server.selector.kind=oort: has no effect"):
+        plain("least:LeastAsked", "server.selector.kind=oort")
+    with pytest.raises(ScenarioError, match=r"^--set server.*: has no effect"):
+        plain("least:LeastAsked", "server={cohort: 3, selector: {kind: oort}}")
+
+
+def test_an_installed_module_is_not_hidden_by_a_file_of_its_name(own_module):
+    own_module("raise RuntimeError('imported')", "email")
+
+    with pytest.raises(ScenarioError, match=r"email.__init__.py has no class 'Mine'"):
+        plain("email:Mine")
+
+
+def test_a_class_or_anything_else_given_for_an_object_is_refused(least):
+    plain()
+    given: Any
+    least_asked = sys.modules["least"].LeastAsked
+    for given, says in ((least_asked, "give an object of it"), (object(), "is no selector")):
+        with pytest.raises(ScenarioError, match=says):
+            simulate.run(load("small.yaml"), out="out", selector=given)
+    assert not Path("out").exists()
+
+
+def test_a_selector_that_needs_losses_is_refused_without_training_by_its_name(own_module):
+    own_module(
+        page_classes().replace(
+            "needs_losses = needs_probes = False", "needs_losses, needs_probes = True, False"
+        )
+    )
+
+    with pytest.raises(ScenarioError, match="'least:LeastAsked' chooses by losses"):
+        simulate.run(plain(), out="out", train=False)
+
+
+def test_a_scenario_of_fleetsims_own_is_no_other_class(least):
+    assert type(load("small.yaml")) is Scenario
+    assert strict_yaml.dump(load("small.yaml").data()) == load("small.yaml").to_yaml()
