@@ -11,6 +11,7 @@
 - `termination`: SIGTERM as an exception.
 - `notebook`: notebook in which this process computes.
 - `plain_console`: console that prints control characters of any content as their codes.
-- `own_code`: calls of code of the user's own.
+- `own_code`: calls of code of the user's own, whose faults are told in one line.
+- `surroundings`: state of the process around such a call, which is restored after it.
 - `crash_file`: file with the traceback of an unexpected exception.
 """

@@ -1,54 +1,25 @@
 """Calls of code of the user's own: faults in one line, and a process that is as it was before.
 
 A fault of such code is none of fleetsim's. Every exception but KeyboardInterrupt, SystemExit
-included, becomes an error with the file and line of the user's code. After each call the following
-are as they were before it:
-
-- the current folder, by which relative paths are found;
-- handlers of signals, and timers that send one;
-- `sys.stdin`, `sys.stdout` and `sys.stderr`;
-- NumPy's treatment of overflow, division by zero and the like;
-- torch's default device and number type, and whether it records gradients.
-
-A process that the code forks ends with the call: it must not go on with the run beside the first.
-Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
-in the process that calls the code: nobody could tell such an end from a run that is done.
-Changes of the environment last until the end of the run (`turns.Environment`): libraries read some
-variables long after they were set.
+included, becomes an error with the file and line of the user's code. After each call the process is
+as it was before it (`fleetsim.host.surroundings`).
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
 
 from fleetsim.errors import FleetsimError, PluginError
+from fleetsim.host.surroundings import Surroundings, endings_raise
 
 _PACKAGE = str(Path(__file__).parents[1])
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 _INSTALLED = ("site-packages", "dist-packages")
 _MADE_UP = ("<frozen ", "<__array_function__")
 """Names of files that do not exist, of Python's and NumPy's own code."""
-_STREAMS = ("stdin", "stdout", "stderr")
-_ENDINGS = ("_exit", "abort", "execv", "execve")
-"""Functions of `os` that end the process at once; the other `exec` functions call these."""
-_SIGNALS = tuple(
-    getattr(signal, f"SIG{name}")
-    for name in ["ALRM", "CHLD", "HUP", "INT", "PIPE", "PROF", "TERM", "USR1", "USR2", "VTALRM"]
-    if hasattr(signal, f"SIG{name}")  # fewer on Windows
-)
-_TIMERS = tuple(
-    getattr(signal, name)
-    for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
-    if hasattr(signal, name)  # not on Windows
-)
 
 
 @contextmanager
@@ -62,9 +33,9 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     Raises:
         PluginError: the code raised, or closed a standard stream; or `error` instead.
     """
-    before = _Surroundings.now()
+    before = Surroundings.now()
     try:
-        with own_faults(what, error), _endings:
+        with own_faults(what, error), endings_raise:
             yield
     except KeyboardInterrupt:
         before.restore(what, error, with_signals=False)  # SIGTERM is ignored until all is saved
@@ -136,142 +107,3 @@ def _is_foreign(file: str) -> bool:
     return file.startswith((_PACKAGE, _STANDARD_LIBRARY, *_MADE_UP)) or any(
         name in file for name in _INSTALLED
     )
-
-
-class _Endings:
-    """Context manager in which functions that end the process raise SystemExit.
-
-    It may be entered by several threads and again by one; the last to leave restores them. Forked
-    processes, such as those of multiprocessing, end as before.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._num_within = 0
-        self._own = {name: getattr(os, name) for name in _ENDINGS}
-        self._raising = {name: self._raises(name) for name in _ENDINGS}
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._num_within += 1
-            if self._num_within == 1:
-                self._own = {name: getattr(os, name) for name in _ENDINGS}
-                vars(os).update(self._raising)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._num_within -= 1
-            if self._num_within == 0:
-                vars(os).update(self._own)
-
-    def after_fork(self) -> None:
-        """Restore them in the new process, whose other threads, and their locks, are gone."""
-        self._lock = threading.Lock()
-        if self._num_within > 0:
-            self._num_within = 0
-            vars(os).update(self._own)
-
-    def _raises(self, name: str) -> Callable[..., Any]:
-        def raises(*arguments: Any, **named: Any) -> Any:
-            # A module may keep it by `from os import _exit`, and call it later.
-            if self._num_within == 0:
-                return self._own[name](*arguments, **named)
-            raise SystemExit(f"os.{name} ends the process")
-
-        return raises
-
-
-_endings = _Endings()
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_endings.after_fork)
-
-Handler = Callable[[int, FrameType | None], Any] | int | None
-
-
-class _Surroundings(NamedTuple):
-    """State of the process that a call may not change for good."""
-
-    process: int
-    folder: str | None
-    """Current folder; None: it has been removed."""
-    handlers: dict[signal.Signals, Handler]
-    """Empty outside of the main thread, which alone may set them."""
-    timers: dict[int, tuple[float, float]]
-    streams: dict[str, Any]
-    float_faults: dict[str, Any] | None
-    """NumPy's treatment of them; None: it is not imported."""
-    torch: tuple[str, str, bool]
-    """Default device and number type, and whether gradients are recorded."""
-
-    @classmethod
-    def now(cls) -> _Surroundings:
-        is_main = threading.current_thread() is threading.main_thread()
-        numpy = sys.modules.get("numpy")
-        return cls(
-            process=os.getpid(),
-            folder=_current_folder(),
-            handlers={number: signal.getsignal(number) for number in _SIGNALS} if is_main else {},
-            timers={timer: signal.getitimer(timer) for timer in _TIMERS},
-            streams={name: getattr(sys, name) for name in _STREAMS},
-            float_faults=None if numpy is None else dict(numpy.geterr()),
-            torch=_torch_defaults(),
-        )
-
-    def restore(
-        self, what: str, error: Callable[[str], Exception], *, with_signals: bool = True
-    ) -> None:
-        """Restore everything; a forked process ends here.
-
-        Raises:
-            PluginError: the current folder is gone, or a standard stream is closed; or `error`.
-        """
-        if os.getpid() != self.process:
-            os._exit(0)
-        now = _Surroundings.now()
-        if with_signals:
-            for timer, before in self.timers.items():
-                if before[0] == 0.0 and now.timers[timer][0] != 0.0:
-                    signal.setitimer(timer, 0.0)
-            for number, handler in self.handlers.items():
-                if now.handlers[number] is not handler and handler is not None:
-                    signal.signal(number, handler)
-        if self.float_faults is not None and now.float_faults != self.float_faults:
-            sys.modules["numpy"].seterr(**self.float_faults)
-        if now.torch != self.torch:
-            _set_torch_defaults(*self.torch)
-        for name, stream in self.streams.items():
-            setattr(sys, name, stream)
-        if self.folder is not None and now.folder != self.folder:
-            try:
-                os.chdir(self.folder)
-            except OSError as fault:
-                says = f"leaves the folder {self.folder}, which is no longer there"
-                raise error(f"{what} {says} ({fault.strerror}); let it stay") from fault
-        for name, stream in self.streams.items():
-            if name != "stdin" and getattr(stream, "closed", False):
-                setattr(sys, name, getattr(sys, f"__{name}__"))
-                raise error(f"{what} closes sys.{name}, which is not its own; leave it open")
-
-
-def _torch_defaults() -> tuple[str, str, bool]:
-    """Return torch's defaults of this thread; its own where it is not imported, or not wholly."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "default_generator"):
-        return "cpu", "torch.float32", True
-    device, number_type = torch.get_default_device(), torch.get_default_dtype()
-    return str(device), str(number_type), torch.is_grad_enabled()
-
-
-def _set_torch_defaults(device: str, number_type: str, records_gradients: bool) -> None:
-    torch = sys.modules["torch"]
-    # With a default device, the CPU too, every operation takes longer.
-    torch.set_default_device(None if device == "cpu" else device)
-    torch.set_default_dtype(getattr(torch, number_type.removeprefix("torch.")))
-    torch.set_grad_enabled(records_gradients)
-
-
-def _current_folder() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109 - a path object takes longer
-    except FileNotFoundError:
-        return None
