@@ -2,11 +2,11 @@
 
 # ruff: noqa: NPY002 - these plug-ins do what fleetsim itself must not
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
+
+from tests.user.variants import variants
 
 
 class Mean:
@@ -33,31 +33,6 @@ class Momentum(Mean):
         self.change = state["change"]
 
 
-class ReturnsAList(Mean):
-    def aggregate(self, base, reports):
-        return super().aggregate(base, reports).tolist()
-
-
-class ReturnsNothing(Mean):
-    def aggregate(self, base, reports):
-        super().aggregate(base, reports)
-
-
-class ReturnsAMatrix(Mean):
-    def aggregate(self, base, reports):
-        return np.stack([report.vector for report in reports])
-
-
-class ReturnsWholeNumbers(Mean):
-    def aggregate(self, base, reports):
-        return super().aggregate(base, reports).round().astype(int)
-
-
-class DividesByZero(Mean):
-    def aggregate(self, base, reports):
-        return base * np.inf
-
-
 class ChangesTheModel(Mean):
     def aggregate(self, base, reports):
         base += 0.1
@@ -69,22 +44,6 @@ class ClipsTheReports(Mean):
         for report in reports:
             np.clip(report.vector, -0.1, 0.1, out=report.vector)
         return super().aggregate(base, reports)
-
-
-class DrawsFromNumpy(Mean):
-    def aggregate(self, base, reports):
-        return super().aggregate(base, reports) + np.random.normal(size=base.size)
-
-
-class DrawsUnseeded(Mean):
-    def aggregate(self, base, reports):
-        return super().aggregate(base, reports) + np.random.default_rng().normal(size=base.size)
-
-
-class ReadsTheClock(Mean):
-    def aggregate(self, base, reports):
-        # The second: in float32 the whole time since the start of the machine changes too slowly.
-        return super().aggregate(base, reports) * (1.0 + time.perf_counter() % 1.0)
 
 
 class SharesItsChange(Momentum):
@@ -105,41 +64,9 @@ class KeepsWithoutState(Mean):
         return super().aggregate(base, reports) / self.asked
 
 
-class RestoresNothing(Momentum):
-    def restore(self, state):
-        pass
-
-
 class CannotRestore(Momentum):
     def restore(self, state):
         self.change = state["velocity"]
-
-
-class HasNoRestore(Mean):
-    def state(self):
-        return {}
-
-
-class SavesANumber(Momentum):
-    def state(self):
-        return {"change": 0.5}
-
-
-class SavesATuple(Momentum):
-    def state(self):
-        return (self.change,)
-
-
-class TakesWeights(Mean):
-    def aggregate(self, base, reports, weights):  # type: ignore[override]
-        return base
-
-
-class SumsOfMedians(Mean):
-    sees_single_updates = False
-
-    def aggregate(self, base, reports):
-        return np.median([report.vector for report in reports], axis=0)
 
 
 class SumsOfClipped(Mean):
@@ -151,19 +78,6 @@ class SumsOfClipped(Mean):
         changes = [report.vector - base for report in reports]
         lengths = [max(1.0, float(np.linalg.norm(change)) / 50.0) for change in changes]
         return base + np.mean([c / n for c, n in zip(changes, lengths, strict=True)], axis=0)
-
-
-class SumsOfSeven(Mean):
-    """Mean that counts on every client's report."""
-
-    sees_single_updates = False
-
-    def aggregate(self, base, reports):
-        return sum(reports[k].vector for k in range(7)) / np.float32(7)
-
-
-class SaysNo(Mean):
-    sees_single_updates = "no"
 
 
 class SumsOfSamples(Mean):
@@ -180,29 +94,103 @@ class SumsWithMomentum(Momentum):
     sees_single_updates = False
 
 
-BROKEN = {
-    SumsOfMedians: "says sees_single_updates = False, and aggregate gives another model",
-    SumsOfClipped: "says sees_single_updates = False, and aggregate gives another model",
-    SumsOfSeven: "aggregate fails: IndexError: list index out of range",
-    SaysNo: "sees_single_updates must be True or False, not 'no'",
-    ReturnsAList: "aggregate returned 'list', not a numpy array",
-    ReturnsNothing: "aggregate returned 'NoneType', not a numpy array",
-    ReturnsAMatrix: "aggregate returned an array of shape (7, 6) for a model of (6,)",
-    ReturnsWholeNumbers: "aggregate returned an array of int64, not of float32 or float64",
-    DividesByZero: "aggregate returned numbers that are not finite, from finite models",
-    ChangesTheModel: "aggregate changes base; work on a copy",
-    ClipsTheReports: "aggregate changes a report; work on a copy",
-    DrawsFromNumpy: "aggregate draws from or seeds the global generator of numpy",
-    DrawsUnseeded: "aggregate gives two results for version 1 from equal reports",
-    ReadsTheClock: "aggregate gives two results for version 1 from equal reports",
-    SharesItsChange: "aggregate gives two results for version 1 from equal reports",
-    KeepsWithoutState: "it keeps something between calls, and has no state and restore",
-    RestoresNothing: "aggregate gives another version 3 after a restart; it is not continued by",
-    CannotRestore: "restore fails: KeyError: 'velocity' (",
-    HasNoRestore: "is no aggregator, it lacks restore; docs/plugins.md has an example",
-    SavesANumber: "state returned 'float' as 'change', not a numpy array",
-    SavesATuple: "state returned 'tuple', not a dict of arrays by name",
-    TakesWeights: "cannot be called as aggregate(base, reports); docs/plugins.md has an example",
-}
+def of_mean(change):
+    return {"aggregate": lambda self, base, reports: change(Mean.aggregate(self, base, reports))}
+
+
+def of_vectors(combine, **attributes):
+    own = {"aggregate": lambda self, base, reports: combine([one.vector for one in reports])}
+    return own | attributes
+
+
+BROKEN = (
+    {
+        SumsOfClipped: "says sees_single_updates = False, and aggregate gives another model",
+        ChangesTheModel: "aggregate changes base; work on a copy",
+        ClipsTheReports: "aggregate changes a report; work on a copy",
+        SharesItsChange: "aggregate gives two results for version 1 from equal reports",
+        KeepsWithoutState: "it keeps something between calls, and has no state and restore",
+        CannotRestore: "restore fails: KeyError: 'velocity' (",
+    }
+    | variants(
+        Mean,
+        {
+            "SumsOfMedians": (
+                "says sees_single_updates = False, and aggregate gives another model",
+                of_vectors(lambda all_: np.median(all_, axis=0), sees_single_updates=False),
+            ),
+            # It counts on every client's report.
+            "SumsOfSeven": (
+                "aggregate fails: IndexError: list index out of range",
+                of_vectors(
+                    lambda all_: sum(all_[k] for k in range(7)) / np.float32(7),
+                    sees_single_updates=False,
+                ),
+            ),
+            "SaysNo": (
+                "sees_single_updates must be True or False, not 'no'",
+                {"sees_single_updates": "no"},
+            ),
+            "ReturnsAList": (
+                "aggregate returned 'list', not a numpy array",
+                of_mean(lambda mean: mean.tolist()),
+            ),
+            "ReturnsNothing": (
+                "aggregate returned 'NoneType', not a numpy array",
+                of_mean(lambda _: None),
+            ),
+            "ReturnsAMatrix": (
+                "aggregate returned an array of shape (7, 6) for a model of (6,)",
+                of_vectors(np.stack),
+            ),
+            "ReturnsWholeNumbers": (
+                "aggregate returned an array of int64, not of float32 or float64",
+                of_mean(lambda mean: mean.round().astype(int)),
+            ),
+            "DividesByZero": (
+                "aggregate returned numbers that are not finite, from finite models",
+                of_mean(lambda mean: mean * np.inf),
+            ),
+            "DrawsFromNumpy": (
+                "aggregate draws from or seeds the global generator of numpy",
+                of_mean(lambda mean: mean + np.random.normal(size=mean.size)),
+            ),
+            "DrawsUnseeded": (
+                "aggregate gives two results for version 1 from equal reports",
+                of_mean(lambda mean: mean + np.random.default_rng().normal(size=mean.size)),
+            ),
+            # The second: in float32 the time since the start of the machine changes too slowly.
+            "ReadsTheClock": (
+                "aggregate gives two results for version 1 from equal reports",
+                of_mean(lambda mean: mean * (1.0 + time.perf_counter() % 1.0)),
+            ),
+            "HasNoRestore": (
+                "is no aggregator, it lacks restore; docs/plugins.md has an example",
+                {"state": lambda self: {}},
+            ),
+            "TakesWeights": (
+                "cannot be called as aggregate(base, reports); docs/plugins.md has an example",
+                {"aggregate": lambda self, base, reports, weights: base},
+            ),
+        },
+    )
+    | variants(
+        Momentum,
+        {
+            "RestoresNothing": (
+                "aggregate gives another version 3 after a restart; it is not continued by",
+                {"restore": lambda self, state: None},
+            ),
+            "SavesANumber": (
+                "state returned 'float' as 'change', not a numpy array",
+                {"state": lambda self: {"change": 0.5}},
+            ),
+            "SavesATuple": (
+                "state returned 'tuple', not a dict of arrays by name",
+                {"state": lambda self: (self.change,)},
+            ),
+        },
+    )
+)
 GOOD = [Mean, Momentum, SumsOfSamples, SumsWithMomentum]
 KIND = "aggregator"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from fleetsim.contracts import ClientUpdate, Wire
 from fleetsim.learning.algorithms.ditto import Ditto
 from fleetsim.learning.algorithms.scaffold import Scaffold
+from tests.user.variants import variants
 
 KIND = "local"
 
@@ -43,28 +45,6 @@ class Counts(Plain):
         return found._replace(state={"count": data.state.get("count", np.zeros(2)) + 1})
 
 
-class ReturnsNothing(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        super().train_client(model, data, generator, settings)
-
-
-class Fails(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        raise KeyError("weights")
-
-
-class DrawsFromTorch(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        torch.rand(3)
-        return super().train_client(model, data, generator, settings)
-
-
-class ChangesSamples(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        data.inputs.mul_(0.5)
-        return super().train_client(model, data, generator, settings)
-
-
 class ChangesState(Counts):
     def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
         for array in data.state.values():
@@ -82,74 +62,89 @@ class Remembers(Plain):
         return found._replace(loss=found.loss * self.factor)
 
 
-class LooksAtTheClock(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(metrics={"s": time.perf_counter()})
-
-
-_NUMBERS = itertools.count()
-
-
-class LeavesNumbers(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(loss=float(next(_NUMBERS)))
-
-
-class KeepsOtherShapes(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(state={"own": np.zeros(1 + data.client)})
-
-
-class SendsUndeclared(Plain):
-    def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(sent={"more": np.zeros(3)})
-
-
-class BroadcastsTooMuch(Scaffold):
-    def wire(self, num_parameters: int) -> Wire:
-        return Wire(upload_byte=4 * num_parameters)
-
-
-class WireIsANumber(Scaffold):
-    def wire(self, num_parameters: int) -> Any:
-        return num_parameters
-
-
 class ChangesServer(Scaffold):
     def server_step(self, server: Any, step: Any) -> Any:
         server["control"] += 1
         return step.after, server
 
 
-class ForgetsTheModel(Scaffold):
-    def server_step(self, server: Any, step: Any) -> Any:
-        return server
+def trains(change: Callable[[Any, Any], Any], before: Any = None) -> dict[str, Any]:
+    """Return a training whose update is changed, after something was done to the data."""
+
+    def train_client(self: Any, model: Any, data: Any, generator: Any, settings: Any) -> Any:
+        if before is not None:
+            before(data)
+        return change(Plain.train_client(self, model, data, generator, settings), data)
+
+    return {"train_client": train_client}
 
 
-class HalfAPart(Plain):
-    def wire(self, num_parameters: int) -> Wire:
-        return Wire()
-
-
+_NUMBERS = itertools.count()
 GOOD = [Plain, Personal, Counts, Scaffold]
-BROKEN = {
-    ReturnsNothing: "train_client must return a ClientUpdate (from fleetsim.contracts), got None",
-    Fails: "train_client of client 0 fails: KeyError: 'weights'",
-    DrawsFromTorch: "train_client draws from or seeds the global generator of torch",
-    ChangesSamples: "train_client changes data.inputs; work on a copy",
-    ChangesState: "train_client changes data.state; work on a copy",
-    Remembers: "a new object gives another result; keep nothing between calls",
-    LooksAtTheClock: "train_client gives two results from equal arguments",
-    LeavesNumbers: "train_client gives two results from equal arguments",
-    KeepsOtherShapes: "names and shapes must be those of all clients",
-    SendsUndeclared: "ClientUpdate.sent has 24 bytes, and wire says at most 0",
-    BroadcastsTooMuch: "broadcast has 60 bytes, and wire says at most 0",
-    WireIsANumber: "wire returned int, not a Wire",
-    ChangesServer: "server_step changes server; work on a copy",
-    ForgetsTheModel: "server_step returned dict, not (model, arrays of the server)",
-    HalfAPart: "is no local, it lacks start_server, broadcast, server_step",
-}
+BROKEN = (
+    {
+        ChangesState: "train_client changes data.state; work on a copy",
+        Remembers: "a new object gives another result; keep nothing between calls",
+        ChangesServer: "server_step changes server; work on a copy",
+    }
+    | variants(
+        Plain,
+        {
+            "ReturnsNothing": (
+                "train_client must return a ClientUpdate (from fleetsim.contracts), got None",
+                trains(lambda *_: None),
+            ),
+            "Fails": (
+                "train_client of client 0 fails: KeyError: 'weights'",
+                {"train_client": lambda self, model, data, generator, settings: {}["weights"]},
+            ),
+            "DrawsFromTorch": (
+                "train_client draws from or seeds the global generator of torch",
+                trains(lambda update, _: update, before=lambda _: torch.rand(3)),
+            ),
+            "ChangesSamples": (
+                "train_client changes data.inputs; work on a copy",
+                trains(lambda update, _: update, before=lambda data: data.inputs.mul_(0.5)),
+            ),
+            "LooksAtTheClock": (
+                "train_client gives two results from equal arguments",
+                trains(lambda update, _: update._replace(metrics={"s": time.perf_counter()})),
+            ),
+            "LeavesNumbers": (
+                "train_client gives two results from equal arguments",
+                trains(lambda update, _: update._replace(loss=float(next(_NUMBERS)))),
+            ),
+            "KeepsOtherShapes": (
+                "names and shapes must be those of all clients",
+                trains(
+                    lambda update, data: update._replace(state={"own": np.zeros(1 + data.client)})
+                ),
+            ),
+            "SendsUndeclared": (
+                "ClientUpdate.sent has 24 bytes, and wire says at most 0",
+                trains(lambda update, _: update._replace(sent={"more": np.zeros(3)})),
+            ),
+            "HalfAPart": (
+                "is no local, it lacks start_server, broadcast, server_step",
+                {"wire": lambda self, num_parameters: Wire()},
+            ),
+        },
+    )
+    | variants(
+        Scaffold,
+        {
+            "BroadcastsTooMuch": (
+                "broadcast has 60 bytes, and wire says at most 0",
+                {"wire": lambda self, num_parameters: Wire(upload_byte=4 * num_parameters)},
+            ),
+            "WireIsANumber": (
+                "wire returned int, not a Wire",
+                {"wire": lambda self, num_parameters: num_parameters},
+            ),
+            "ForgetsTheModel": (
+                "server_step returned dict, not (model, arrays of the server)",
+                {"server_step": lambda self, server, step: server},
+            ),
+        },
+    )
+)

@@ -12,6 +12,7 @@ import torch
 
 import fleetsim
 from fleetsim.learning.data.dataset import Dataset
+from tests.user.variants import fails, variants
 
 X = (np.arange(60).reshape(20, 3) / 60).astype(np.float32)
 Y = np.arange(20) % 4
@@ -73,46 +74,6 @@ class OfItems:
         return self.items(), (X[:5], Y[:5])
 
 
-class NeedsAPath:
-    def load(self, path):
-        return Arrays().load()
-
-
-class CannotBeMade(Arrays):
-    def __init__(self):
-        raise OSError("no such disk")
-
-
-class LoadsNothing:
-    def load(self):
-        return None
-
-
-class HasNoTestPart:
-    def load(self):
-        return X, Y
-
-
-class LabelsFromMinusOne:
-    def load(self):
-        return (X, Y - 1), (X[:5], Y[:5])
-
-
-class LabelsOutOfRange:
-    def load(self):
-        return fleetsim.dataset(Arrays().load(), num_classes=3)
-
-
-class LabelsAreShares:
-    def load(self):
-        return (X, Y / 3), (X[:5], Y[:5])
-
-
-class HasNaN:
-    def load(self):
-        return (np.where(X[7] == X, np.nan, X), Y), (X[:5], Y[:5])
-
-
 class UnequalShapes(OfItems):
     class items(Items):  # noqa: N801
         def __getitem__(self, index):
@@ -129,11 +90,6 @@ class FailsAtAnItem(OfItems):
     class items(Items):  # noqa: N801
         def __getitem__(self, index):
             return X[index], {0: 1}[index]
-
-
-class PartsDiffer:
-    def load(self):
-        return (X, Y), (X[:5, :2], Y[:5])
 
 
 class DrawsFromNumpy(OfItems):
@@ -155,107 +111,118 @@ class SeedsTorch(Arrays):
         return super().load()
 
 
-class DrawsWithoutASeed:
-    def load(self):
-        return (X + np.random.default_rng().random(), Y), (X[:5], Y[:5])
+def loads(make):
+    return {"load": lambda self: make()}
 
 
-class OtherLabelsEachTime:
-    def load(self):
-        return (X, np.random.default_rng().integers(0, 1000, 20)), (X[:5], Y[:5])
+def trains_on(make_inputs, make_labels=lambda: Y):
+    return loads(lambda: ((make_inputs(), make_labels()), (X[:5], Y[:5])))
 
 
-class AccessWithoutASeed:
-    def load(self):
-        draws = np.random.default_rng()
-        return fleetsim.dataset(
+def at_each_access(make_transform):
+    """Return a data set whose samples pass through a function that each loading makes."""
+    return loads(
+        lambda: fleetsim.dataset(
             Arrays().load(),
-            transform=lambda x: x + draws.random(),
+            transform=make_transform(),
             test_transform=lambda x: x,
             transform_each_access=True,
         )
+    )
 
 
-class RemembersReads:
-    def load(self):
-        reads = iter(range(1000))
-        return fleetsim.dataset(
-            Arrays().load(),
-            transform=lambda x: x + next(reads),
-            test_transform=lambda x: x,
-            transform_each_access=True,
-        )
+def drawing():
+    draws = np.random.default_rng()
+    return lambda x: x + draws.random()
 
 
-class MadeOfFloat64(Made):
-    def load(self):
-        return replace(super().load(), train_inputs=X.astype(np.float64))
+def counting():
+    reads = iter(range(1000))
+    return lambda x: x + next(reads)
 
 
-class MadeWithFewerLabels(Made):
-    def load(self):
-        return replace(super().load(), train_labels=Y[:9])
+def made(**changes):
+    return loads(lambda: replace(Made().load(), **changes))
 
 
-class MadeWithTooFewClasses(Made):
-    def load(self):
-        return replace(super().load(), num_classes=3)
-
-
-class MadeWithClientsThatSkip(Made):
-    def load(self):
-        return replace(super().load(), owner=2 * Y)
-
-
-class MadeWithOneName(Made):
-    def load(self):
-        return replace(super().load(), owner_names=("a",))
-
-
-class MadeWithNaN(Made):
-    def load(self):
-        return replace(super().load(), test_inputs=np.full_like(X[:5], np.nan))
-
-
-class MadeOfTokensAlone(Made):
-    def load(self):
-        tokens = X.astype(np.int64)
-        return replace(super().load(), train_inputs=tokens, test_inputs=tokens[:5])
-
-
-class MadeWithOtherTestShapes(Made):
-    def load(self):
-        return replace(super().load(), test_inputs=X[:5, :2])
-
-
+TOKENS = X.astype(np.int64)
 KIND = "dataset"
 GOOD = [Arrays, Drawn, Noisy, Made, OfItems]
 BROKEN = {
-    NeedsAPath: "cannot be called as load()",
-    CannotBeMade: "fails: OSError: no such disk",
-    LoadsNothing: "training part is of type NoneType; expected a torch Dataset, a pair of arrays",
-    HasNoTestPart: "has no test part; give (train, test), or",
-    LabelsFromMinusOne: "training part: labels: it holds the label -1",
-    LabelsOutOfRange: "training part: labels: label 3 of sample 3 is outside 0..2",
-    LabelsAreShares: "labels holds float64 of shape (20,); labels are whole numbers [n]",
-    HasNaN: "training part: inputs: sample 7 holds a number that is NaN",
     UnequalShapes: "training part: inputs: sample 6 has shape (2,), sample 0 has (3,)",
     SaysTooManyItems: "training part: item 20 fails: IndexError",
     FailsAtAnItem: "training part: item 1 fails: KeyError: 1",
-    PartsDiffer: "test part: inputs: samples of shape (2,) and float32",
     DrawsFromNumpy: "training part: item 0 draws from the global generator of numpy",
     ShufflesByRandom: "load draws from or seeds the global generator of random",
     SeedsTorch: "load draws from or seeds the global generator of torch",
-    DrawsWithoutASeed: "load gives other train_inputs the second time",
-    OtherLabelsEachTime: "load gives other train_labels the second time",
-    AccessWithoutASeed: "item 0 gives two samples at one address",
-    RemembersReads: "gives two samples at one address",
-    MadeOfFloat64: "load returned a data set whose train_inputs are float64 of shape (20, 3), not",
-    MadeWithFewerLabels: "whose train part has 20 inputs and 9 labels",
-    MadeWithTooFewClasses: "whose train_labels are 0 to 3, outside 0 to 2 (num_classes - 1)",
-    MadeWithClientsThatSkip: "whose owner skips a number",
-    MadeWithOneName: "whose owner_names are 1 for 4 clients",
-    MadeWithNaN: "whose test_inputs hold NaN or an infinite number in sample 0",
-    MadeOfTokensAlone: "whose inputs are tokens; give vocabulary_size",
-    MadeWithOtherTestShapes: "whose test_inputs are of shape (2,) each, and train_inputs of (3,)",
-}
+} | variants(
+    Arrays,
+    {
+        "NeedsAPath": ("cannot be called as load()", {"load": lambda self, path: None}),
+        "CannotBeMade": (
+            "fails: OSError: no such disk",
+            {"__init__": fails(OSError("no such disk"))},
+        ),
+        "LoadsNothing": (
+            "training part is of type NoneType; expected a torch Dataset, a pair of arrays",
+            loads(lambda: None),
+        ),
+        "HasNoTestPart": ("has no test part; give (train, test), or", loads(lambda: (X, Y))),
+        "LabelsFromMinusOne": (
+            "training part: labels: it holds the label -1",
+            trains_on(lambda: X, lambda: Y - 1),
+        ),
+        "LabelsOutOfRange": (
+            "training part: labels: label 3 of sample 3 is outside 0..2",
+            loads(lambda: fleetsim.dataset(Arrays().load(), num_classes=3)),
+        ),
+        "LabelsAreShares": (
+            "labels holds float64 of shape (20,); labels are whole numbers [n]",
+            trains_on(lambda: X, lambda: Y / 3),
+        ),
+        "HasNaN": (
+            "training part: inputs: sample 7 holds a number that is NaN",
+            trains_on(lambda: np.where(X[7] == X, np.nan, X)),
+        ),
+        "PartsDiffer": (
+            "test part: inputs: samples of shape (2,) and float32",
+            loads(lambda: ((X, Y), (X[:5, :2], Y[:5]))),
+        ),
+        "DrawsWithoutASeed": (
+            "load gives other train_inputs the second time",
+            trains_on(lambda: X + np.random.default_rng().random()),
+        ),
+        "OtherLabelsEachTime": (
+            "load gives other train_labels the second time",
+            trains_on(lambda: X, lambda: np.random.default_rng().integers(0, 1000, 20)),
+        ),
+        "AccessWithoutASeed": ("item 0 gives two samples at one address", at_each_access(drawing)),
+        "RemembersReads": ("gives two samples at one address", at_each_access(counting)),
+        "MadeOfFloat64": (
+            "load returned a data set whose train_inputs are float64 of shape (20, 3), not",
+            made(train_inputs=X.astype(np.float64)),
+        ),
+        "MadeWithFewerLabels": (
+            "whose train part has 20 inputs and 9 labels",
+            made(train_labels=Y[:9]),
+        ),
+        "MadeWithTooFewClasses": (
+            "whose train_labels are 0 to 3, outside 0 to 2 (num_classes - 1)",
+            made(num_classes=3),
+        ),
+        "MadeWithClientsThatSkip": ("whose owner skips a number", made(owner=2 * Y)),
+        "MadeWithOneName": ("whose owner_names are 1 for 4 clients", made(owner_names=("a",))),
+        "MadeWithNaN": (
+            "whose test_inputs hold NaN or an infinite number in sample 0",
+            made(test_inputs=np.full_like(X[:5], np.nan)),
+        ),
+        "MadeOfTokensAlone": (
+            "whose inputs are tokens; give vocabulary_size",
+            made(train_inputs=TOKENS, test_inputs=TOKENS[:5]),
+        ),
+        "MadeWithOtherTestShapes": (
+            "whose test_inputs are of shape (2,) each, and train_inputs of (3,)",
+            made(test_inputs=X[:5, :2]),
+        ),
+    },
+)

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from tests.user.variants import fails, variants
+
 KIND = "loss"
 
 
@@ -37,53 +39,6 @@ class OfTwoClasses:
         return nn.functional.softplus(-margin)
 
 
-class Averages(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels).mean()
-
-
-class KeepsTheColumn(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels)[:, None]
-
-
-class Squeezes(Squared):
-    """Right for all batches but those of one sample."""
-
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels).squeeze()
-
-
-class ReturnsNumbers(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels).tolist()
-
-
-class CountsErrors(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return outputs.argmax(dim=1).ne(labels)
-
-
-class Detaches(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs.detach(), labels)
-
-
-class Rounds(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs.round(), labels)
-
-
-class IsNotFinite(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return outputs.log().sum(dim=1)
-
-
-class HasInfiniteGradients(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels) + (outputs - outputs.detach()).abs().sqrt().sum(1)
-
-
 class ChangesOutputs(Squared):
     def losses(self, outputs: Any, labels: Any) -> Any:
         outputs -= one_hot(labels, outputs.shape[-1])
@@ -95,16 +50,6 @@ class ChangesLabels(Squared):
         found = super().losses(outputs, labels)
         labels.zero_()
         return found
-
-
-class Draws(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs * torch.rand(1), labels)
-
-
-class DrawsFromPython(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return super().losses(outputs, labels) * (1.0 + random.random())
 
 
 class MovesAnAverage(Squared):
@@ -128,38 +73,79 @@ class Learns(nn.Module):
         return (outputs - self.centers).square().sum(dim=1)
 
 
-class Fails(Squared):
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        raise KeyError("weights")
-
-
-class TakesOutputsAlone(Squared):
-    def losses(self, outputs: Any) -> Any:  # type: ignore[override]
-        return outputs.square().sum(dim=1)
-
-
 class IsNone:
     """Has neither `losses` nor can be called."""
 
 
+squared = Squared().losses
+
+
+def losses(function: Any) -> Any:
+    return {"losses": lambda self, outputs, labels: function(outputs, labels)}
+
+
 BROKEN = {
-    Averages: "losses returned one number for 5 samples; it must return the loss of each sample",
-    KeepsTheColumn: "losses returned the shape (5, 1) for 5 samples",
-    Squeezes: "losses returned one number for 1 samples",
-    ReturnsNumbers: "losses returned list, not a tensor",
-    CountsErrors: "losses returned bool, not a float tensor",
-    Detaches: "losses do not depend on the outputs by differentiable operations",
-    Rounds: "losses do not depend on the outputs by differentiable operations",
-    IsNotFinite: "losses returned numbers that are not finite",
-    HasInfiniteGradients: "losses have gradients that are not finite",
     ChangesOutputs: "losses changes its outputs; work on a copy",
     ChangesLabels: "losses changes its labels; work on a copy",
-    Draws: "losses draws from or seeds the global generator of torch",
-    DrawsFromPython: "losses draws from or seeds the global generator of random",
     MovesAnAverage: "losses gives two results for the same outputs and labels",
     Learns: "has weights that no client would train",
-    Fails: "losses, with outputs [5, 10] and labels [5], fails: KeyError: 'weights'",
-    TakesOutputsAlone: "cannot be called as losses(outputs, labels)",
     IsNone: "is no loss, it lacks losses; docs/plugins.md has an example",
-}
+} | variants(
+    Squared,
+    {
+        "Averages": (
+            "losses returned one number for 5 samples; it must return the loss of each sample",
+            losses(lambda *given: squared(*given).mean()),
+        ),
+        "KeepsTheColumn": (
+            "losses returned the shape (5, 1) for 5 samples",
+            losses(lambda *given: squared(*given)[:, None]),
+        ),
+        # It is right for all batches but those of one sample.
+        "Squeezes": (
+            "losses returned one number for 1 samples",
+            losses(lambda *given: squared(*given).squeeze()),
+        ),
+        "ReturnsNumbers": (
+            "losses returned list, not a tensor",
+            losses(lambda *given: squared(*given).tolist()),
+        ),
+        "CountsErrors": (
+            "losses returned bool, not a float tensor",
+            losses(lambda outputs, labels: outputs.argmax(dim=1).ne(labels)),
+        ),
+        "Detaches": (
+            "losses do not depend on the outputs by differentiable operations",
+            losses(lambda outputs, labels: squared(outputs.detach(), labels)),
+        ),
+        "Rounds": (
+            "losses do not depend on the outputs by differentiable operations",
+            losses(lambda outputs, labels: squared(outputs.round(), labels)),
+        ),
+        "IsNotFinite": (
+            "losses returned numbers that are not finite",
+            losses(lambda outputs, _: outputs.log().sum(dim=1)),
+        ),
+        "HasInfiniteGradients": (
+            "losses have gradients that are not finite",
+            losses(lambda outputs, _: (outputs - outputs.detach()).abs().sqrt().sum(1)),
+        ),
+        "Draws": (
+            "losses draws from or seeds the global generator of torch",
+            losses(lambda outputs, labels: squared(outputs * torch.rand(1), labels)),
+        ),
+        "DrawsFromPython": (
+            "losses draws from or seeds the global generator of random",
+            losses(lambda *given: squared(*given) * (1.0 + random.random())),
+        ),
+        "Fails": (
+            "losses, with outputs [5, 10] and labels [5], fails: KeyError: 'weights'",
+            {"losses": fails(KeyError("weights"))},
+        ),
+        "TakesOutputsAlone": (
+            "cannot be called as losses(outputs, labels)",
+            {"losses": lambda self, outputs: outputs.square().sum(dim=1)},
+        ),
+    },
+)
 GOOD = [Squared, OfSequences, OfTwoClasses]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random  # noqa: TID251
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from fleetsim.contracts import SampleForm
+from tests.user.variants import fails, variants
 
 KIND = "model"
 
@@ -79,59 +82,6 @@ class Attention(nn.Module):
         return logits
 
 
-class Fails(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        raise LookupError("no weights")
-
-
-class NeedsMore(Net):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
-
-class WrongShape(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images)[:, :9]
-
-
-class ReturnsPair(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images), images  # type: ignore[return-value]
-
-
-class TestsWithNoise(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images + torch.randn(1))
-
-
-class TestsWithNumpy(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images * float(np.random.rand()))  # noqa: NPY002
-
-
-class TestsWithRandom(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images * random.random())
-
-
-class ChangesInput(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images.sub_(0.5))
-
-
-class AsksSystem(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images * (1.0 + int.from_bytes(os.urandom(4)) * 1e-9))
-
-
-class TrainsBySystem(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        factor = 1.0 + int.from_bytes(os.urandom(4)) * 1e-9 if self.training else 1.0
-        return super().forward(images * factor)
-
-
 class Remembers(Net):
     num_seen = 0
 
@@ -140,25 +90,10 @@ class Remembers(Net):
         return super().forward(images * (1.0 + 0.01 * self.num_seen))
 
 
-class Fourier(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(torch.fft.fft2(images).real)
-
-
 class Unused(Net):
     def __init__(self) -> None:
         super().__init__()
         self.spare = nn.Linear(3, 3)
-
-
-class Detached(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images).detach()
-
-
-class NotFinite(Net):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images).log()
 
 
 class Frozen(Net):
@@ -185,32 +120,77 @@ class Uncopied(Net):
         self.lock = threading.Lock()
 
 
-class Declares(Fourier):
-    flop_per_sample = 3.0
+def maps(change: Callable[[Net, Tensor], Tensor], **attributes: Any) -> dict[str, Any]:
+    """Return a forward pass on images that are changed."""
+    return {"forward": lambda self, images: Net.forward(self, change(self, images))} | attributes
 
 
+def scores(change: Callable[[Tensor], Any]) -> dict[str, Any]:
+    """Return a forward pass whose logits are changed."""
+    return {"forward": lambda self, images: change(Net.forward(self, images))}
+
+
+def by_system() -> float:
+    return 1.0 + int.from_bytes(os.urandom(4)) * 1e-9
+
+
+FOURIER = maps(lambda _, images: torch.fft.fft2(images).real)
 BROKEN = {
     OfNothing: "its move to the CPU fails: NotImplementedError",
     TensorOnce: "two forward passes on the same samples in evaluation mode differ",
-    Fails: "Fails() fails: LookupError: no weights",
-    NeedsMore: "NeedsMore() fails: TypeError",
-    WrongShape: "returns the shape (2, 9) for 2 samples",
-    ReturnsPair: "returns tuple; it must return a tensor of logits",
-    TestsWithNoise: "draws random numbers (torch) in evaluation mode",
-    TestsWithNumpy: "draws random numbers (numpy) in evaluation mode",
-    TestsWithRandom: "draws random numbers (random) in evaluation mode",
-    ChangesInput: "changes its input",
-    AsksSystem: "two forward passes on the same samples in evaluation mode differ",
-    TrainsBySystem: "two trainings from the same weights on the same samples differ",
     Remembers: "keeps state outside of its weights",
-    Fourier: "computes aten::_fft",
     Unused: "the loss does not depend on spare.weight, spare.bias",
-    Detached: "do not depend on its weights by differentiable operations",
-    NotFinite: "numbers that are not finite",
     Frozen: "no parameter that is trained",
     Doubles: "linear.weight is float64",
     CountsBatches: "averages over a count of batches",
     Uncopied: "copy.deepcopy of it fails",
-    Declares: "flop_per_sample is 3.0; it must be a mapping",
-}
+} | variants(
+    Net,
+    {
+        "Fails": (
+            "Fails() fails: LookupError: no weights",
+            {"__init__": fails(LookupError("no weights"))},
+        ),
+        "NeedsMore": ("NeedsMore() fails: TypeError", {"__init__": lambda self, width: None}),
+        "WrongShape": (
+            "returns the shape (2, 9) for 2 samples",
+            scores(lambda logits: logits[:, :9]),
+        ),
+        "ReturnsPair": (
+            "returns tuple; it must return a tensor of logits",
+            scores(lambda logits: (logits, logits)),
+        ),
+        "TestsWithNoise": (
+            "draws random numbers (torch) in evaluation mode",
+            maps(lambda _, images: images + torch.randn(1)),
+        ),
+        "TestsWithNumpy": (
+            "draws random numbers (numpy) in evaluation mode",
+            maps(lambda _, images: images * float(np.random.rand())),  # noqa: NPY002
+        ),
+        "TestsWithRandom": (
+            "draws random numbers (random) in evaluation mode",
+            maps(lambda _, images: images * random.random()),
+        ),
+        "ChangesInput": ("changes its input", maps(lambda _, images: images.sub_(0.5))),
+        "AsksSystem": (
+            "two forward passes on the same samples in evaluation mode differ",
+            maps(lambda _, images: images * by_system()),
+        ),
+        "TrainsBySystem": (
+            "two trainings from the same weights on the same samples differ",
+            maps(lambda net, images: images * by_system() if net.training else images),
+        ),
+        "Fourier": ("computes aten::_fft", FOURIER),
+        "Detached": (
+            "do not depend on its weights by differentiable operations",
+            scores(lambda logits: logits.detach()),
+        ),
+        "NotFinite": ("numbers that are not finite", scores(lambda logits: logits.log())),
+        "Declares": (
+            "flop_per_sample is 3.0; it must be a mapping",
+            {**FOURIER, "flop_per_sample": 3.0},
+        ),
+    },
+)
 GOOD = [Net, Dropped, Series, Attention]

@@ -2,14 +2,13 @@
 
 # ruff: noqa: TID251, NPY002 - these plug-ins do what fleetsim itself must not
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
 import torch
 
 from fleetsim.contracts import Cohort
+from tests.user.variants import variants
 
 
 class LeastAsked:
@@ -38,35 +37,10 @@ class LeastAsked:
         self.asked = state["asked"].copy()
 
 
-class DrawsFromNumpy(LeastAsked):
-    def select(self, view):
-        return np.random.permutation(view.candidates)[: view.wanted]
-
-
-class DrawsFromRandom(LeastAsked):
-    def select(self, view):
-        return np.array(random.sample(view.candidates.tolist(), view.wanted))
-
-
-class DrawsFromTorch(LeastAsked):
-    def observe(self, outcome):
-        self.noise = torch.rand(1)
-
-
 class SeedsNumpy(LeastAsked):
     def setup(self, fleet):
         np.random.seed(fleet.seed)
         return super().setup(fleet)
-
-
-class DrawsWhenMade(LeastAsked):
-    def __init__(self):
-        self.first = np.random.random()
-
-
-class DrawsUnseeded(LeastAsked):
-    def select(self, view):
-        return np.random.default_rng().permutation(view.candidates)[: view.wanted]
 
 
 class DrawsInSequence(LeastAsked):
@@ -96,74 +70,10 @@ class SortsTheView(LeastAsked):
         return super().select(view)
 
 
-class MarksTheOutcome(LeastAsked):
-    def observe(self, outcome):
-        outcome.selected[:] = 0
-
-
-class TakesTooMany(LeastAsked):
-    def select(self, view):
-        return view.candidates
-
-
-class TakesTheAbsent(LeastAsked):
-    def select(self, view):
-        return np.setdiff1d(np.arange(20), view.candidates)[:1]
-
-
-class TakesOneTwice(LeastAsked):
-    def select(self, view):
-        return view.candidates[[0, 0]]
-
-
-class ReturnsAMask(LeastAsked):
-    def select(self, view):
-        return view.candidates < 5
-
-
-class ReturnsNothing(LeastAsked):
-    def select(self, view):
-        pass
-
-
 class WeighsBelowZero(LeastAsked):
     def select(self, view):
         chosen = super().select(view)
         return Cohort(chosen, weights=np.full(chosen.size, -1.0))
-
-
-class ProbesByNumber(LeastAsked):
-    def probe(self, view):
-        return [3]
-
-
-class ForgetsItsCounts(LeastAsked):
-    def restore(self, state):
-        pass
-
-
-class SavesAList(LeastAsked):
-    def state(self):
-        return {"asked": self.asked.tolist()}
-
-
-class SavesObjects(LeastAsked):
-    def state(self):
-        return {"asked": np.array([{}, None])}
-
-
-class Fails(LeastAsked):
-    def observe(self, outcome):
-        raise KeyError(outcome.round)
-
-
-class SaysNoNeeds(LeastAsked):
-    needs_losses = None  # type: ignore[assignment]
-
-
-class TakesTheRound(LeastAsked):
-    def select(self, view, round_):  # type: ignore[override]
-        return view.candidates[: view.wanted]
 
 
 class HasNoObserve:
@@ -172,31 +82,90 @@ class HasNoObserve:
     state, restore = LeastAsked.state, LeastAsked.restore
 
 
+def selects(choose):
+    return {"select": lambda self, view: choose(view.candidates, view.wanted)}
+
+
 BROKEN = {
-    DrawsFromNumpy: "select draws from or seeds the global generator of numpy; draw from",
-    DrawsFromRandom: "select draws from or seeds the global generator of random; draw from",
-    DrawsFromTorch: "observe draws from or seeds the global generator of torch; draw from",
     SeedsNumpy: "setup draws from or seeds the global generator of numpy; draw from",
-    DrawsWhenMade: "making it draws from or seeds the global generator of numpy",
-    DrawsUnseeded: "select gives two answers in round 1 to equal views; draw from fleetsim.rng",
     DrawsInSequence: "select gives another answer in round 4 after a restart; restore(state())",
     SharesItsCounts: "select gives two answers in round 1 to equal views",
     SortsTheView: "select changes the view; work on a copy",
-    MarksTheOutcome: "observe changes the outcome; work on a copy",
-    TakesTooMany: "select returned 16 clients, and view.wanted is 5",
-    TakesTheAbsent: "which is not in view.candidates",
-    TakesOneTwice: "select returned a client twice",
-    ReturnsAMask: "select must return numbers of clients [n] or a Cohort, not",
-    ReturnsNothing: "select must return numbers of clients [n] or a Cohort, not None",
     WeighsBelowZero: "select must give 5 finite numbers above 0 as weights, got",
-    ProbesByNumber: "probe must return a sequence of ProbeRequests, () for none, not [3]",
-    ForgetsItsCounts: "select gives another answer in round 4 after a restart",
-    SavesAList: "state returned 'list' as 'asked', not a numpy array",
-    SavesObjects: "state returned 'ndarray' as 'asked', not a numpy array",
-    Fails: "observe fails: KeyError: 1 (",
-    SaysNoNeeds: "needs_losses must be True or False, not None",
-    TakesTheRound: "cannot be called as select(view); docs/selectors.md has an example",
     HasNoObserve: "is no selector, it lacks observe; docs/selectors.md has an example",
-}
+} | variants(
+    LeastAsked,
+    {
+        "DrawsFromNumpy": (
+            "select draws from or seeds the global generator of numpy; draw from",
+            selects(lambda candidates, num: np.random.permutation(candidates)[:num]),
+        ),
+        "DrawsFromRandom": (
+            "select draws from or seeds the global generator of random; draw from",
+            selects(lambda candidates, num: np.array(random.sample(candidates.tolist(), num))),
+        ),
+        "DrawsFromTorch": (
+            "observe draws from or seeds the global generator of torch; draw from",
+            {"observe": lambda self, outcome: vars(self).update(noise=torch.rand(1))},
+        ),
+        "DrawsWhenMade": (
+            "making it draws from or seeds the global generator of numpy",
+            {"__init__": lambda self: vars(self).update(first=np.random.random())},
+        ),
+        "DrawsUnseeded": (
+            "select gives two answers in round 1 to equal views; draw from fleetsim.rng",
+            selects(lambda candidates, num: np.random.default_rng().permutation(candidates)[:num]),
+        ),
+        "MarksTheOutcome": (
+            "observe changes the outcome; work on a copy",
+            {"observe": lambda self, outcome: outcome.selected.fill(0)},
+        ),
+        "TakesTooMany": (
+            "select returned 16 clients, and view.wanted is 5",
+            selects(lambda candidates, _: candidates),
+        ),
+        "TakesTheAbsent": (
+            "which is not in view.candidates",
+            selects(lambda candidates, _: np.setdiff1d(np.arange(20), candidates)[:1]),
+        ),
+        "TakesOneTwice": (
+            "select returned a client twice",
+            selects(lambda candidates, _: candidates[[0, 0]]),
+        ),
+        "ReturnsAMask": (
+            "select must return numbers of clients [n] or a Cohort, not",
+            selects(lambda candidates, _: candidates < 5),
+        ),
+        "ReturnsNothing": (
+            "select must return numbers of clients [n] or a Cohort, not None",
+            selects(lambda *_: None),
+        ),
+        "ProbesByNumber": (
+            "probe must return a sequence of ProbeRequests, () for none, not [3]",
+            {"probe": lambda self, view: [3]},
+        ),
+        "ForgetsItsCounts": (
+            "select gives another answer in round 4 after a restart",
+            {"restore": lambda self, state: None},
+        ),
+        "SavesAList": (
+            "state returned 'list' as 'asked', not a numpy array",
+            {"state": lambda self: {"asked": self.asked.tolist()}},
+        ),
+        "SavesObjects": (
+            "state returned 'ndarray' as 'asked', not a numpy array",
+            {"state": lambda self: {"asked": np.array([{}, None])}},
+        ),
+        "Fails": (
+            "observe fails: KeyError: 1 (",
+            {"observe": lambda self, outcome: {}[outcome.round]},
+        ),
+        "SaysNoNeeds": ("needs_losses must be True or False, not None", {"needs_losses": None}),
+        "TakesTheRound": (
+            "cannot be called as select(view); docs/selectors.md has an example",
+            {"select": lambda self, view, round_: view.candidates[: view.wanted]},
+        ),
+    },
+)
 GOOD = [LeastAsked]
 KIND = "selector"

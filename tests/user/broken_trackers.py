@@ -2,9 +2,9 @@
 
 # ruff: noqa: NPY002 - these plug-ins do what fleetsim itself must not
 
-from __future__ import annotations
-
 import numpy as np
+
+from tests.user.variants import variants
 
 
 class Lines:
@@ -24,26 +24,7 @@ class Lines:
 
 
 class HasNoEnd:
-    def begin(self, run):
-        pass
-
-    def round(self, row):
-        pass
-
-
-class WantsMore(Lines):
-    def round(self, row, step):  # type: ignore[override]
-        pass
-
-
-class FormatsWhatMayBeNone(Lines):
-    def round(self, row):
-        self.lines.append(f"{row.accuracy:.3f}")
-
-
-class ChangesTheScenario(Lines):
-    def begin(self, run):
-        run.scenario["server"].pop("cohort")
+    begin, round = Lines.begin, Lines.round
 
 
 class WritesIntoTheFolder(Lines):
@@ -52,11 +33,6 @@ class WritesIntoTheFolder(Lines):
 
     def begin(self, run):
         self.folder = run.folder
-
-
-class DrawsGlobally(Lines):
-    def begin(self, run):
-        self.color = np.random.random(3)
 
 
 class KnowsNewRunsAlone(Lines):
@@ -71,21 +47,32 @@ class FollowsOneRun(Lines):
         super().begin(run)
 
 
-class WantsADigest(Lines):
-    def end(self, run):
-        self.lines.append(run.digest[:8])
-
-
 KIND = "tracker"
 GOOD = (Lines,)
 BROKEN = {
     HasNoEnd: "is no tracker, it lacks end",
-    WantsMore: "cannot be called as round(row)",
-    FormatsWhatMayBeNone: "round fails: TypeError",
-    ChangesTheScenario: "begin changes what it is told",
     WritesIntoTheFolder: "round writes log.txt into the run folder",
-    DrawsGlobally: "begin draws from or seeds the global generator of numpy",
     KnowsNewRunsAlone: "begin fails: AssertionError: begins in the middle",
     FollowsOneRun: "begin fails: RuntimeError: already open",
-    WantsADigest: "end fails: TypeError",
-}
+} | variants(
+    Lines,
+    {
+        "WantsMore": ("cannot be called as round(row)", {"round": lambda self, row, step: None}),
+        "FormatsWhatMayBeNone": (
+            "round fails: TypeError",
+            {"round": lambda self, row: self.lines.append(f"{row.accuracy:.3f}")},
+        ),
+        "ChangesTheScenario": (
+            "begin changes what it is told",
+            {"begin": lambda self, run: run.scenario["server"].pop("cohort")},
+        ),
+        "DrawsGlobally": (
+            "begin draws from or seeds the global generator of numpy",
+            {"begin": lambda self, run: np.random.random(3)},
+        ),
+        "WantsADigest": (
+            "end fails: TypeError",
+            {"end": lambda self, run: self.lines.append(run.digest[:8])},
+        ),
+    },
+)
