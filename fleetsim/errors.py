@@ -54,7 +54,7 @@ class ScenarioError(FaultsError):
 
 
 class PluginError(ScenarioError):
-    """Failure of code of the user's own: what was called, and the file and line of the fault."""
+    """Failure or wrong answer of code of the user's own: what was called, and its file."""
 
 
 class DataError(FaultsError):
@@ -77,7 +77,7 @@ class DivergenceError(_PlainMessageError):
 
 
 class SimulationError(FleetsimError):
-    """A broken invariant of the simulation: a bug of fleetsim or of a plug-in, not of the user.
+    """A broken invariant of the simulation: a bug of fleetsim.
 
     Attributes:
         message: what broke.

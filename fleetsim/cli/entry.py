@@ -75,8 +75,8 @@ def main() -> None:
         sys.exit(1)
     except SimulationError as fault:
         say(
-            f"simulation error: {fault}; this is a bug of fleetsim or of a plug-in,"
-            f" {_report_with(fault)}. What was recorded is in the run folder."
+            f"simulation error: {fault}; this is a bug of fleetsim, {_report_with(fault)}."
+            " What was recorded is in the run folder."
         )
         sys.exit(1)
     except (Exception, SystemExit) as fault:  # the last handler: a bug is told in one line, too

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from fleetsim.contracts import (
     Accountant,
     Aggregator,
@@ -10,13 +12,12 @@ from fleetsim.contracts import (
     Selector,
     ServerPart,
     ServerStart,
-    Wire,
 )
 from fleetsim.engine.servers.client_memory import ClientMemory
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.paired_users import paired_users
-from fleetsim.host.own_code import own_code
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
@@ -46,10 +47,8 @@ def task_request(scenario: Scenario) -> TaskRequest:
     )
 
 
-def build_own_training(
-    scenario: Scenario, prepared: PreparedTask
-) -> tuple[Wire, ClientMemory | None]:
-    """Return the arrays of the clients' own training, and their bytes on the wire.
+def build_client_memory(scenario: Scenario, prepared: PreparedTask) -> ClientMemory | None:
+    """Return the arrays of the clients' own training; None with the built-in training.
 
     Raises:
         ScenarioError: its part on the server reads updates that privacy would have to cover.
@@ -57,17 +56,29 @@ def build_own_training(
     """
     algorithm = prepared.algorithm
     if algorithm is None:
-        return Wire(), None
-    wire, server = Wire(), scenario.server
+        return None
     if isinstance(algorithm, ServerPart):
         for key in ("privacy", "secure_aggregation"):
-            if getattr(server, key, None) is not None:
+            if getattr(scenario.server, key, None) is not None:
                 says = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
                 raise ScenarioError(f"server.{key}: {says}")
-        with own_code(f"{type(algorithm).__name__}.wire"):
-            wire = algorithm.wire(prepared.cost.num_parameters)
-    start = ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size)
-    return wire, ClientMemory(algorithm, start, wire)
+    return ClientMemory(
+        algorithm,
+        ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size),
+        num_parameters=prepared.cost.num_parameters,
+        user=user_part(scenario, "local"),
+    )
+
+
+def user_part(scenario: Scenario, kind: str) -> UserPart | None:
+    """Return the plug-in of a kind as messages of a run name it; None: the part is fleetsim's."""
+    for plugin in scenario.plugins:
+        if plugin.kind.name == kind:
+            module_name, _, name = plugin.name.partition(":")
+            found = getattr(sys.modules.get(module_name), name, None)
+            module = sys.modules.get(getattr(found, "__module__", module_name))
+            return UserPart(plugin.said, getattr(module, "__file__", None))
+    return None
 
 
 def build_selector(scenario: Scenario, *, train: bool) -> Selector:

@@ -39,10 +39,11 @@ from fleetsim.scenario import (
 from fleetsim.simulate.built_parts import (
     build_accountant,
     build_aggregator,
-    build_own_training,
+    build_client_memory,
     build_secure_sum,
     build_selector,
     task_request,
+    user_part,
 )
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
@@ -154,7 +155,6 @@ def run(
         # Of a network of the user's own, known since it was built; others were recognised before.
         if slow is not None and on_note is not None and not scenario.task.model.is_transformer:
             on_note(slow)
-        wire, memory = build_own_training(scenario, prepared)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(
             folder, run=manifest.identity, every_rounds=every_rounds
@@ -182,11 +182,11 @@ def run(
                 secure_sum=build_secure_sum(scenario, prepared),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
-                memory=memory,
-                wire=wire,
+                memory=build_client_memory(scenario, prepared),
                 label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
+            user_selector=user_part(scenario, "selector"),
             recorder=following if followers else recorder,
             energy=scenario.energy,
             seed=scenario.seed,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetsim.engine.servers.diagnostics import diagnostics_of
+from fleetsim.engine.servers.diagnostics import diagnostics_text
 from fleetsim.selectors import build_selector
 from tests.contracts.test_selector_contract import Server, one_mode_per_class, through_npz
 from tests.selector_modes import modes
@@ -35,12 +35,17 @@ every_teller = pytest.mark.parametrize(
 )
 
 
+def recorded(server: Any) -> str | None:
+    """Return what is recorded of the last round."""
+    return diagnostics_text(server.selector.diagnostics())
+
+
 def told(server: Server, num_rounds: int) -> list[str | None]:
     """Play rounds; return what is recorded of each."""
     texts = []
     for _ in range(num_rounds):
         server.play()
-        texts.append(diagnostics_of(server.selector, time_s=0.0))
+        texts.append(recorded(server))
     return texts
 
 
@@ -78,9 +83,9 @@ def test_telling_changes_no_choice_and_is_the_same_again(settings):
     silent, asked = (Server(build_selector(learning(settings))) for _ in range(2))
     for _ in range(NUM_ROUNDS):
         chosen = asked.play().tolist()
-        first = diagnostics_of(asked.selector, time_s=0.0)
+        first = recorded(asked)
 
-        assert diagnostics_of(asked.selector, time_s=0.0) == first
+        assert recorded(asked) == first
         assert silent.play().tolist() == chosen
 
 
@@ -90,6 +95,6 @@ def test_numbers_are_of_the_last_round_alone(settings):
     server = Server(build_selector(learning(settings)))
     told(server, NUM_ROUNDS)
     server.play(server.available()[:0])
-    names = json.loads(diagnostics_of(server.selector, time_s=0.0) or "{}")
+    names = json.loads(recorded(server) or "{}")
 
     assert names.keys() <= {"loss"}

@@ -35,6 +35,7 @@ from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
@@ -174,6 +175,8 @@ class Tiny:
     server: dict[str, Any] | Settings = field(default_factory=lambda: {"cohort": 2})
     stop: dict[str, Any] | Settings = field(default_factory=lambda: {"rounds": 1})
     selector: Selector = field(default_factory=FirstCome)
+    user: UserPart | None = None
+    """Name of the selector if it counts as one of the user's own."""
     idle: str = "not_charged"
     """Charge for waiting; most tests are about tasks alone."""
     seed: int = 1
@@ -254,6 +257,7 @@ class Tiny:
                 aggregator=aggregator,
             ),
             selector=self.selector,
+            user_selector=self.user,
             recorder=self.recorder,
             energy=EnergySettings.model_validate({"idle": self.idle}),
             seed=self.seed,

@@ -56,7 +56,7 @@ def faults(ending: Ending, case: Case = _PLAIN, *, draws_figures: bool = False) 
     may_fail = case.own_file is not None or "runs failed; the page says why" in said
     if ending.exit_code not in ((0, 1, 2) if may_fail else (0, 2)):
         found.append(f"exit code {ending.exit_code}")
-    found += ["called a bug of fleetsim"] * ("a bug of fleetsim, " in said)
+    found += ["called a bug of fleetsim"] * ("a bug of fleetsim" in said)
     found += [f"foreign text {text!r}" for text in _matches(said)]
     if ending.processor_s > (MOST_OF_PAGES_S if draws_figures else MOST_S):
         found.append(f"{ending.processor_s:.1f} s of processor time")
@@ -90,6 +90,6 @@ def _faults_of(line: str) -> list[str]:
             found.append("no place")
         if not _WAY_OUT.search(line):
             found.append("no way out")
-    elif not line.startswith(("error: ", "warning: ", "note: ", "simulation error: ")):
+    elif not line.startswith(("error: ", "warning: ", "note: ")):
         found.append("neither error nor warning")
     return found

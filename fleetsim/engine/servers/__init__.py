@@ -6,8 +6,10 @@
 - `buffered`: rounds that aggregate updates as they come.
 - `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.
 - `windows`: ends of the windows of a semi-synchronous server.
-- `selection`: calls of the selector, with probes and checks of its answers.
-- `diagnostics`: numbers that a selector tells about its rounds, checked.
+- `selection`: views of the selector, its probes, and the selection.
+- `checked_selector`: calls of the selector, with checks of its answers.
+- `user_part`: names of parts of the user's own, and their faults.
+- `diagnostics`: numbers of a selector about its rounds, as JSON.
 - `training_requests`: training requests of a selector's answer.
 - `dispatch`: dispatch of tasks and collection of their results.
 - `waiting_clients`: clients that have answered and wait for the server.

@@ -7,7 +7,7 @@ refused or in a round of too few answers leaves them as they were (decision 50).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from fleetsim.contracts import (
     Wire,
 )
 from fleetsim.engine.servers.state_parts import joined, part_of
-from fleetsim.errors import PluginError
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.host.own_code import own_code
 
 _KEPT, _SERVER = "kept", "server"
@@ -34,25 +34,41 @@ _KEPT, _SERVER = "kept", "server"
 class ClientMemory:
     """Arrays that clients and the server keep for the clients' own training."""
 
-    def __init__(self, algorithm: ClientTraining, start: ServerStart, wire: Wire) -> None:
+    def __init__(
+        self,
+        algorithm: ClientTraining,
+        start: ServerStart,
+        *,
+        num_parameters: int,
+        user: UserPart | None,
+    ) -> None:
         """Start without arrays of clients.
 
         Args:
             algorithm: own training of the clients, with or without a part on the server.
             start: what the server knows before the first round.
-            wire: bytes of the arrays that travel.
+            num_parameters: number of trained parameters of the model.
+            user: name of the training if it is of the user's own; else its faults are ValueErrors.
 
         Raises:
-            PluginError: the server sends more than that.
+            PluginError, ValueError: its part on the server fails, or sends more than it says.
         """
         self._part = algorithm if isinstance(algorithm, ServerPart) else None
+        self._user = user
         self._name = type(algorithm).__name__
         self._start = start
-        self._wire = wire
+        self.wire = Wire()
+        """Bytes of the arrays that travel."""
         self._kept: dict[int, Arrays] = {}
         self._server: Arrays = {}
         if self._part is not None:
-            self._server = self._asked("start_server", self._part.start_server, start)
+            wire: Any = self._asked("wire", num_parameters)
+            if not isinstance(wire, Wire) or not all(
+                isinstance(n, int) for n in (wire.download_byte, wire.upload_byte)
+            ):
+                raise self._fault("wire", f"must return a Wire of whole numbers, got {wire!r}")
+            self.wire = wire
+            self._server = self._arrays("start_server", self._asked("start_server", start))
             self.sent_with_model()
 
     def kept_by(self, client: int) -> Arrays:
@@ -67,8 +83,8 @@ class ClientMemory:
         """
         if self._part is None:
             return {}
-        arrays: Arrays = self._asked("broadcast", self._part.broadcast, self._server)
-        self._check_bytes("broadcast", arrays, self._wire.download_byte)
+        arrays = self._arrays("broadcast", self._asked("broadcast", self._server))
+        self._check_bytes("broadcast", arrays, self.wire.download_byte)
         return arrays
 
     def fault(self, sent: Arrays | None) -> str | None:
@@ -77,7 +93,7 @@ class ClientMemory:
         Raises:
             PluginError: they are larger than was said.
         """
-        self._check_bytes("ClientUpdate.sent", sent or {}, self._wire.upload_byte)
+        self._check_bytes("ClientUpdate.sent", sent or {}, self.wire.upload_byte)
         for name, array in (sent or {}).items():
             num_broken = array.size - int(np.count_nonzero(np.isfinite(array)))
             if num_broken:
@@ -98,18 +114,17 @@ class ClientMemory:
             return after, self._server
         in_order = sorted(reports, key=lambda report: (report.client, report.dispatched_at_s))
         step = ServerStep(self._start, before, after, in_order)
-        answer: Any = self._asked("server_step", self._part.server_step, self._server, step)
+        answer = self._asked("server_step", self._server, step)
         if not (isinstance(answer, tuple) and len(answer) == 2):
-            raise PluginError(
-                f"{self._name}.server_step must return (model, arrays), got {type(answer).__name__}"
+            got = type(answer).__name__
+            raise self._fault("server_step", f"must return (model, arrays), got {got}")
+        given, shape = answer[0], before.shape
+        if not isinstance(given, np.ndarray) or given.shape != shape or given.dtype.kind != "f":
+            got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else repr(given)
+            raise self._fault(
+                "server_step", f"must return a model of floats of shape {shape}, got {got}"
             )
-        model = np.asarray(answer[0], dtype=before.dtype)
-        if model.shape != before.shape:
-            raise PluginError(
-                f"{self._name}.server_step must return a model of shape {before.shape}, got"
-                f" {model.shape}"
-            )
-        return model, self._arrays("server_step", answer[1])
+        return given.astype(before.dtype, copy=False), self._arrays("server_step", answer[1])
 
     def keep(self, server: Arrays, results: Iterable[tuple[int, JobResult]]) -> None:
         """Replace the arrays of the server, and of the clients whose results are aggregated.
@@ -123,9 +138,10 @@ class ClientMemory:
                 continue
             known = next(iter(self._kept.values()), result.state)
             if _form(known) != _form(result.state):
-                raise PluginError(
-                    f"{self._name}: client {client} keeps {_form(result.state)}, and others"
-                    f" {_form(known)}; all clients must keep arrays of the same names and shapes"
+                raise self._fault(
+                    "ClientUpdate.state",
+                    f"of client {client} is {_form(result.state)}, and of others {_form(known)};"
+                    " all clients must keep arrays of the same names and shapes",
                 )
             self._kept[client] = result.state
 
@@ -150,15 +166,23 @@ class ClientMemory:
             for row, client in enumerate(clients)
         }
 
-    def _asked(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _asked(self, method: str, *arguments: Any) -> Any:
         """Return the answer of a method of the server's part.
 
         Raises:
-            PluginError: it fails.
+            PluginError: it is of the user's own, and fails.
         """
-        with own_code(f"{self._name}.{method}"):
-            answer = function(*arguments)
-        return answer if method == "server_step" else self._arrays(method, answer)
+        call = getattr(self._part, method)
+        if self._user is None:
+            return call(*arguments)
+        with own_code(f"{self._user.name}: {method}"):
+            return call(*arguments)
+
+    def _fault(self, method: str, text: str) -> Exception:
+        """Return the error about an answer of a method, which `text` describes."""
+        if self._user is None:
+            return ValueError(f"{self._name}.{method} {text}")
+        return self._user.error(f"{method} {text}")
 
     def _arrays(self, method: str, answer: Any) -> Arrays:
         if isinstance(answer, dict) and all(
@@ -166,17 +190,18 @@ class ClientMemory:
             for name, array in answer.items()
         ):
             return answer
-        raise PluginError(
-            f"{self._name}.{method} must return a dict of arrays without objects, by name, got"
-            f" {type(answer).__name__}"
+        raise self._fault(
+            method,
+            f"must return a dict of arrays without objects, by name, got {type(answer).__name__}",
         )
 
     def _check_bytes(self, what: str, arrays: Arrays, most_byte: int) -> None:
         num_byte = sum(array.nbytes for array in arrays.values())
         if num_byte > most_byte:
-            raise PluginError(
-                f"{self._name}: {what} has {num_byte} bytes, and wire says at most {most_byte};"
-                " tasks are timed by what wire says"
+            raise self._fault(
+                what,
+                f"has {num_byte} bytes, and wire says at most {most_byte}; tasks are timed by what"
+                " wire says, so that it must return more",
             )
 
 

@@ -10,32 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from fleetsim.contracts import Selector
-from fleetsim.engine.servers.selection import text_of
-from fleetsim.errors import SimulationError
 
-
-def diagnostics_of(selector: Selector, *, time_s: float) -> str | None:
-    """Return a selector's numbers on the round that it has just observed, as a JSON object.
-
-    Keys are sorted. None if the selector has no method `diagnostics`, or nothing to tell.
+def diagnostics_text(answer: Any) -> str | None:
+    """Return a selector's numbers as a JSON object with sorted keys; None without any.
 
     Raises:
-        SimulationError: the selector broke its contract.
+        TypeError, ValueError, OverflowError: the answer is none of `Diagnostics`.
     """
-    ask: Any = getattr(selector, "diagnostics", None)
-    if ask is None:
-        return None
-    answer: Any = ask() if callable(ask) else ask
-    try:
-        told = _checked(answer)
-    except (TypeError, ValueError, OverflowError):
-        raise SimulationError(
-            f"{type(selector).__name__}.diagnostics must return finite numbers, or lists of them,"
-            f" by names that are identifiers, {{}} for none, got {text_of(answer)}",
-            time_s=time_s,
-        ) from None
-    return json.dumps(told, sort_keys=True, allow_nan=False) if told else None
+    numbers = _checked(answer)
+    return json.dumps(numbers, sort_keys=True, allow_nan=False) if numbers else None
 
 
 def _checked(answer: Any) -> dict[str, float | list[float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,10 +59,13 @@ class Learning:
     """Secure aggregation; None: clients send their updates to the server as they are."""
     memory: ClientMemory | None = None
     """Arrays of the clients' own training; None with the built-in training."""
-    wire: Wire = field(default_factory=Wire)
-    """Bytes of the arrays that travel with a model for it."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
+
+    @property
+    def wire(self) -> Wire:
+        """Bytes of the arrays that travel with a model for the clients' own training."""
+        return Wire() if self.memory is None else self.memory.wire
 
 
 class GlobalModel:

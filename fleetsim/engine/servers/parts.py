@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetsim.contracts import Progress, Recorder, Selector
 from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.population import Fleet
 
@@ -24,4 +25,6 @@ class Parts:
     """Root seed of the run."""
     clients_hash: str | None = None
     """SHA-256 of who the clients are, for `FleetView`."""
+    user_selector: UserPart | None = None
+    """Name of the selector if it is of the user's own; None: it is one of fleetsim."""
     on_progress: Callable[[Progress], None] | None = None

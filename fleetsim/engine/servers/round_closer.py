@@ -14,7 +14,7 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
-from fleetsim.engine.servers.diagnostics import diagnostics_of
+from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
@@ -25,9 +25,16 @@ class RoundCloser:
     """Rounds of a run so far."""
 
     def __init__(
-        self, parts: Parts, *, world: World, model: GlobalModel, last_round: int | None
+        self,
+        parts: Parts,
+        *,
+        selector: CheckedSelector,
+        world: World,
+        model: GlobalModel,
+        last_round: int | None,
     ) -> None:
         self._parts = parts
+        self._selector = selector
         self._world = world
         self._model = model
         self._last_round = last_round
@@ -65,8 +72,7 @@ class RoundCloser:
         )
         check_conserved(self._world, row)
         self.energy_total_j = row.energy_total_j
-        selector = self._parts.selector
-        selector.observe(
+        diagnostics = self._selector.observe(
             RoundOutcome(
                 round=self.round,
                 started_at_s=row.started_at_s,
@@ -78,8 +84,7 @@ class RoundCloser:
                 validation=validation,
             )
         )
-        told = diagnostics_of(selector, time_s=row.finished_at_s)
-        row = row._replace(selector_diagnostics=told, epsilon=self._spent(row))
+        row = row._replace(selector_diagnostics=diagnostics, epsilon=self._spent(row))
         for task_row in rows:
             self._parts.recorder.task(task_row)
         self._parts.recorder.round(row)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Generator
 
-import numpy as np
 import simpy
 
 from fleetsim.contracts import (
-    Cohort,
     FleetView,
     IntArray,
-    Parameters,
     ProbeRequest,
     Report,
     RoundView,
-    Selector,
-    State,
     WorkKind,
 )
 from fleetsim.engine.event_order import Clock
+from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.parts import Parts
@@ -29,12 +23,11 @@ from fleetsim.engine.servers.rounds import refused_probe, report_of
 from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
-from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.errors import ScenarioError
 from fleetsim.read_only import freeze
 
 _SETUP_STAGE = -1
 _MAX_STAGES = 1000
-_MAX_SHOWN = 500
 
 
 class Selection:
@@ -44,6 +37,7 @@ class Selection:
         self,
         parts: Parts,
         *,
+        selector: CheckedSelector,
         clock: Clock,
         world: World,
         dispatcher: Dispatcher,
@@ -54,7 +48,7 @@ class Selection:
         planned_rounds: int | None,
         is_resumed: bool,
     ) -> None:
-        self._selector, learning = parts.selector, parts.learning
+        self._selector, learning = selector, parts.learning
         self._seed = parts.seed
         self._clock = clock
         self._world = world
@@ -71,9 +65,7 @@ class Selection:
         freeze(num_samples)
         if learning.label_coverage is not None:
             freeze(learning.label_coverage)
-        requests = self._requests(
-            "setup",
-            self._selector.setup,
+        requests = self._selector.setup(
             FleetView(
                 seed=parts.seed,
                 num_samples=num_samples,
@@ -101,9 +93,9 @@ class Selection:
             ScenarioError: it asks clients before its selection.
         """
         view = self._view(round_, [], 0)
-        if self._setup_requests or self._requests("probe", self._selector.probe, view):
+        if self._setup_requests or self._selector.probe(view):
             raise ScenarioError(
-                f"server.selector: {type(self._selector).__name__} says needs_probes = False, but"
+                f"server.selector: {self._selector.name} says needs_probes = False, but"
                 " asks clients before it chooses, which server.mode = 'buffered' has no moment"
                 " for; let it say True, and set server.mode: synchronous"
             )
@@ -123,13 +115,12 @@ class Selection:
         stage = 0
         while not self._dispatcher.time_is_up.processed:
             view = self._view(round_, reports, stage)
-            requests = self._requests("probe", self._selector.probe, view)
+            requests = self._selector.probe(view)
             if not requests:
                 return
             if stage == _MAX_STAGES:
-                raise SimulationError(
-                    f"{type(self._selector).__name__}.probe has not ended after {stage} stages",
-                    time_s=self._now_s,
+                raise self._selector.fault(
+                    "probe", f"must return () in the end, and has not after {stage} stages"
                 )
             yield from self._send(round_, stage, requests, reports, probes)
             stage += 1
@@ -186,67 +177,24 @@ class Selection:
         """Return the requests of the selector to the present candidates, possibly none.
 
         Raises:
-            SimulationError: the selector broke its contract.
+            PluginError, SimulationError: the selector broke its contract.
         """
         view = self._view(round_, reports, 0, at_most)
         if view.candidates.size == 0:
             return []
-        answer = self._selector.select(view)
-        cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
-        chosen = _whole_numbers(cohort.clients)
-        is_right = (
-            chosen is not None
-            and chosen.size <= view.wanted
-            and len(set(chosen.tolist())) == chosen.size
-            and _are_among(chosen, view.candidates)
-        )
-        if chosen is None or not is_right:
-            raise SimulationError(
-                f"{type(self._selector).__name__}.select must return at most {view.wanted} distinct"
-                f" candidates, got {text_of(cohort.clients)}",
-                time_s=self._now_s,
-            )
+        cohort = self._selector.select(view)
         try:
-            requests = requests_of(
-                replace(cohort, clients=chosen), self._learning.training, self._trained
-            )
+            requests = requests_of(cohort, self._learning.training, self._trained)
         except ValueError as fault:
-            raise SimulationError(
-                f"{type(self._selector).__name__}.select must give {fault}", time_s=self._now_s
-            ) from None
+            raise self._selector.fault("select", f"must return {fault}") from None
         if requests and cohort.start is not None:
-            self._model.replace(self._start(cohort.start))
+            self._model.replace(cohort.start.copy())  # the selector may reuse its array
         return in_part(
             requests,
             self._learning.training,
             chance=self._learning.partial_fraction,
             address=(self._seed, round_),
         )
-
-    def _requests(
-        self, name: str, ask: Callable[[Any], Sequence[ProbeRequest]], view: FleetView | RoundView
-    ) -> list[ProbeRequest]:
-        """Return the probes that a selector asks for, checked."""
-        answer: Any = ask(view)
-        if isinstance(answer, Sequence) and all(isinstance(a, ProbeRequest) for a in answer):
-            return list(answer)
-        raise SimulationError(
-            f"{type(self._selector).__name__}.{name} must return a sequence of ProbeRequests,"
-            f" () for none, got {text_of(answer)}",
-            time_s=self._now_s,
-        )
-
-    def _start(self, start: Parameters) -> Parameters:
-        """Return the model from which a selector lets its cohort start, checked."""
-        parameters = np.asarray(start, dtype=np.float32)
-        size = self._model.parameters.size
-        if parameters.shape != (size,) or not np.isfinite(parameters).all():
-            raise SimulationError(
-                f"{type(self._selector).__name__}.select must give {size} finite numbers as start,"
-                f" got an array of shape {parameters.shape}",
-                time_s=self._now_s,
-            )
-        return parameters
 
     @property
     def _now_s(self) -> float:
@@ -271,47 +219,3 @@ class Selection:
             stage=stage,
             learning_rate=self._learning.learning_rate_at(round_),
         )
-
-
-def state_of(selector: Selector, *, time_s: float) -> State:
-    """Return the state of a selector for a checkpoint.
-
-    Raises:
-        SimulationError: the selector broke its contract.
-    """
-    state: Any = selector.state()
-    if isinstance(state, dict) and all(
-        isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
-        for name, array in state.items()
-    ):
-        return state
-    raise SimulationError(
-        f"{type(selector).__name__}.state must return a dict of arrays without objects, by name,"
-        f" got {text_of(state)}",
-        time_s=time_s,
-    )
-
-
-def _whole_numbers(answer: object) -> IntArray | None:
-    """Return numbers of clients [n] as a selector gave them; None if they are not whole numbers."""
-    try:
-        numbers = np.asarray(answer)
-    except ValueError:
-        return None  # lists of different lengths in one list
-    is_empty = numbers.shape == (0,)
-    if numbers.ndim != 1 or not (is_empty or numbers.dtype.kind in "iu"):
-        return None
-    return numbers.astype(np.int64)
-
-
-def text_of(answer: object) -> str:
-    """Return an answer of a selector on one line, shortened."""
-    listed = answer.tolist() if isinstance(answer, np.ndarray) else answer
-    text = " ".join(repr(listed).split())
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _are_among(clients: IntArray, candidates: IntArray) -> bool:
-    """Return whether all clients are among the candidates, which ascend."""
-    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
-    return bool((candidates[place] == clients).all())

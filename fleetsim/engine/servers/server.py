@@ -17,12 +17,13 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Clock
+from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.round_closer import RoundCloser
 from fleetsim.engine.servers.rounds import Span, client_columns, report_of, task_rows
-from fleetsim.engine.servers.selection import Selection, state_of
+from fleetsim.engine.servers.selection import Selection
 from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
 from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
@@ -72,11 +73,16 @@ class Server(ABC):
         )
         self._model = GlobalModel(parts.learning)
         self._without_updates = WithoutUpdates(fleet.size)
-        self._closer = RoundCloser(
-            parts, world=self._world, model=self._model, last_round=stop.rounds
-        )
         now_s = 0.0 if state is None else float(state["server/now_s"])
         self._clock = Clock(min(now_s, first_dispatch_s), clients_at_work=wanted)
+        self._selector = CheckedSelector(parts.selector, parts.user_selector, self._clock)
+        self._closer = RoundCloser(
+            parts,
+            selector=self._selector,
+            world=self._world,
+            model=self._model,
+            last_round=stop.rounds,
+        )
         self._dispatcher = Dispatcher(
             parts,
             clock=self._clock,
@@ -86,6 +92,7 @@ class Server(ABC):
         )
         self._selection = Selection(
             parts,
+            selector=self._selector,
             clock=self._clock,
             world=self._world,
             dispatcher=self._dispatcher,
@@ -114,7 +121,8 @@ class Server(ABC):
 
         Raises:
             ScenarioError: the selector asks for something that this server does not support.
-            SimulationError: an invariant or the contract of a plugin was broken.
+            PluginError: a part of the user's own failed, or broke its contract.
+            SimulationError: an invariant was broken.
         """
         reason = self._clock.run(until=self._clock.process(self._serve()))
         assert isinstance(reason, StopReason)
@@ -235,7 +243,7 @@ class Server(ABC):
             "model": self._model.state(),
             "rounds": self._closer.state(),
             "without-updates": self._without_updates.state(),
-            "selector": state_of(self._parts.selector, time_s=self.now_s),
+            "selector": self._selector.state(),
             "uplink": self._parts.learning.uplink.state(),
         }
         accountant = self._parts.learning.accountant
@@ -251,7 +259,7 @@ class Server(ABC):
         self._model.restore(part_of(state, "model"))
         self._closer.restore(part_of(state, "rounds"))
         self._without_updates.restore(part_of(state, "without-updates"))
-        self._parts.selector.restore(part_of(state, "selector"))
+        self._selector.restore(part_of(state, "selector"))
         self._parts.learning.uplink.restore(part_of(state, "uplink"))
         if self._parts.learning.accountant is not None:
             self._parts.learning.accountant.restore(part_of(state, "accountant"))

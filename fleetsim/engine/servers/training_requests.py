@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,11 @@ from numpy.typing import NDArray
 from fleetsim import rng
 from fleetsim.contracts import Cohort, FloatArray, IntArray, Work
 from fleetsim.engine.tasks.task import Task, TrainingRequest
+
+_MAX_SHOWN = 500
+_MAX_READ = 8 * _MAX_SHOWN
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_NUMPY_NUMBER = re.compile(r"np\.[a-z]+[0-9]+\(([^()]*)\)")
 
 
 def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[TrainingRequest]:
@@ -25,6 +31,9 @@ def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> lis
     """
     clients: list[int] = cohort.clients.tolist()
     size = len(clients)
+    for name in ("asks_epoch_losses", "are_shares"):
+        if not isinstance(getattr(cohort, name), bool | np.bool_):
+            raise _fault(name, "True or False", getattr(cohort, name))
     if cohort.asks_epoch_losses:
         usual = replace(usual, tells_epoch_losses=True)
     own = (
@@ -96,9 +105,9 @@ def in_part(
 
 
 def _counts(name: str, values: IntArray, size: int) -> list[int]:
-    counts = np.asarray(values)
+    counts = array_of(values)
     if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
-        raise _fault(name, f"{size} whole numbers of at least 1", counts)
+        raise _fault(name, f"{size} whole numbers of at least 1", values)
     asked: list[int] = counts.tolist()
     return asked
 
@@ -109,11 +118,14 @@ def _numbers(
     """Return finite numbers above 0, at most `most`, as a list."""
     if values is None:
         return [default] * size
-    array = np.asarray(values, dtype=np.float64)
+    within = "finite numbers above 0" if most is None else f"numbers in (0, {most:g}]"
+    array = array_of(values)
+    if array.shape != (size,) or array.dtype.kind not in "iuf":
+        raise _fault(name, f"{size} {within}", values)
+    array = array.astype(np.float64)
     is_right = (array > 0.0) & (array < np.inf if most is None else array <= most)
-    if array.shape != (size,) or not is_right.all():
-        within = "finite numbers above 0" if most is None else f"numbers in (0, {most:g}]"
-        raise _fault(name, f"{size} {within}", array)
+    if not is_right.all():
+        raise _fault(name, f"{size} {within}", values)
     numbers: list[float] = array.tolist()
     return numbers
 
@@ -124,9 +136,9 @@ def _continued_probes(
     """Return the probe that each client continues."""
     if cohort.continues is None:
         return [None] * len(works)
-    asked = np.asarray(cohort.continues)
+    asked = array_of(cohort.continues)
     if asked.shape != (len(works),) or asked.dtype != np.bool_:
-        raise _fault("continues", f"{len(works)} truth values", asked)
+        raise _fault("continues", f"{len(works)} truth values", cohort.continues)
     if cohort.start is not None and asked.any():
         raise ValueError(
             "a model to start from or clients that continue with the global one, not both"
@@ -151,5 +163,26 @@ def _continued_probes(
     return before
 
 
-def _fault(name: str, wanted: str, values: NDArray[Any]) -> ValueError:
-    return ValueError(f"{wanted} as {name}, got {values.tolist()}")
+def _fault(name: str, required: str, values: object) -> ValueError:
+    return ValueError(f"{required} as {name}, got {text_of(values)}")
+
+
+def array_of(values: object) -> NDArray[Any]:
+    """Return an array that a selector gives in any form; one of no numbers if it is none."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        # Lists of different lengths in one list, or a tensor that numpy must not read.
+        return np.empty((0, 0), dtype=np.object_)
+
+
+def text_of(answer: object) -> str:
+    """Return an answer of a selector on one line, shortened, without addresses in memory."""
+    if isinstance(answer, np.ndarray) and answer.size > _MAX_SHOWN:
+        return f"an array of {answer.dtype} of shape {answer.shape}"
+    try:
+        text = repr(answer.tolist() if isinstance(answer, np.ndarray) else answer)
+    except Exception:  # its own method may fail
+        return f"an object of {type(answer).__name__}"
+    text = " ".join(_ADDRESS.sub("", _NUMPY_NUMBER.sub(r"\1", text[:_MAX_READ])).split())
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,25 +51,40 @@ def run_algorithm(
         raise PluginError(f"{where} {changed}")
     says = _wrong_with(update)
     if says is not None:
-        raise PluginError(f"{name} must return a ClientUpdate {says}")
+        file = getattr(sys.modules.get(type(algorithm).__module__), "__file__", None)
+        place = "" if file is None else f" ({file})"
+        raise PluginError(f"{name} must return a ClientUpdate {says}{place}")
+    losses, metrics = update.epoch_losses, update.metrics
     return JobResult(
         num_samples=len(data.labels),
         loss=float(update.loss),
         loss_rms=abs(float(update.loss if update.loss_rms is None else update.loss_rms)),
         vector=flatten(model),
-        epoch_losses=update.epoch_losses,
+        epoch_losses=None if losses is None else tuple(map(float, losses)),
         state=update.state,
         sent=update.sent,
-        metrics=None if update.metrics is None else dict(update.metrics),
+        metrics=None if metrics is None else {key: _plain(metrics[key]) for key in metrics},
     )
+
+
+def _plain(number: float | np.floating[Any]) -> float:
+    """Return a number in a type that JSON has."""
+    return float(number) if isinstance(number, np.floating) else number
 
 
 def _wrong_with(update: Any) -> str | None:
     """Return what an update must be instead; None if it is right."""
     if not isinstance(update, ClientUpdate):
         return f"(from fleetsim.contracts), got {type(update).__name__}"
-    numbers = {"loss": update.loss} | dict(update.metrics or {})
-    for key, number in numbers.items():
+    metrics: Any = update.metrics or {}
+    losses: Any = update.epoch_losses or ()
+    if not isinstance(metrics, Mapping) or not all(isinstance(key, str) for key in metrics):
+        return f"whose metrics are numbers by name, got {type(metrics).__name__}"
+    if not isinstance(losses, tuple | list):
+        return f"whose epoch_losses are a tuple of numbers, got {type(losses).__name__}"
+    rms = () if update.loss_rms is None else (update.loss_rms,)
+    numbers = [("loss", update.loss), *metrics.items(), *(("loss_rms", loss) for loss in rms)]
+    for key, number in [*numbers, *(("epoch_losses", loss) for loss in losses)]:
         if not isinstance(number, int | float | np.floating):
             return f"with a number as {key}, got {type(number).__name__}"
     for field, arrays in (("state", update.state), ("sent", update.sent)):

@@ -24,7 +24,8 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
 from tests.engine.tiny import NANO_FILE, FirstCome, KnownTrainer, epochs_s, goes_on
 
@@ -161,16 +162,20 @@ def test_aggregators_without_a_mean_refuse_weights(tiny):
         ({"clock_fraction": [0.0, 1.0]}, "2 numbers in (0, 1] as clock_fraction"),
         ({"upload_fraction": [1.0, 1.5]}, "as upload_fraction, got [1.0, 1.5]"),
         ({"upload_fraction": [math.nan, 1.0]}, "as upload_fraction, got [nan, 1.0]"),
+        ({"weights": ["a", "b"]}, "2 finite numbers above 0 as weights, got ['a', 'b']"),
+        ({"weights": [[1.0, 1.0]]}, "as weights, got [[1.0, 1.0]]"),
+        ({"asks_epoch_losses": [1, 0]}, "True or False as asks_epoch_losses, got [1, 0]"),
     ],
 )
 def test_what_cannot_be_asked_ends_the_run_with_the_selectors_name(tiny, asked, complaint):
-    tiny.selector = Particular(**asked)
+    tiny.selector, tiny.user = Particular(**asked), UserPart("--plugin mine:Mine", "/home/mine.py")
 
-    with pytest.raises(SimulationError) as raised:
+    with pytest.raises(PluginError) as raised:
         tiny.run()
 
-    assert "Particular.select" in str(raised.value)
-    assert complaint in str(raised.value)
+    line = str(raised.value)
+    assert line.startswith("--plugin mine:Mine: at virtual time 0.0 s, select must return ")
+    assert complaint in line
 
 
 def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
@@ -277,12 +282,3 @@ def test_a_buffered_server_starts_from_it_too(tiny):
     tiny.build_buffered().run()
 
     assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])
-
-
-@pytest.mark.parametrize("start", [[1.0], [1.0, np.nan, 1.0]])
-def test_a_model_that_is_none_breaks_the_contract(start, tiny):
-    tiny.trainer = KnownTrainer()
-    tiny.selector = Restarting({1}, start)
-
-    with pytest.raises(SimulationError, match=r"Restarting\.select must give 3 finite numbers"):
-        tiny.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,6 +109,11 @@ def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
         (ClientUpdate(0.1, metrics={"x": "y"}), "with a number as x, got str"),  # type: ignore[dict-item]
         (ClientUpdate(0.1, state={"c": [1.0]}), "whose state is a dict of numpy arrays of numbers"),  # type: ignore[dict-item]
         (ClientUpdate(0.1, sent={"c": np.array(["a"])}), "whose sent is a dict of numpy arrays"),
+        (ClientUpdate(0.1, metrics=[1.0]), "whose metrics are numbers by name, got list"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, metrics={1: 1.0}), "whose metrics are numbers by name"),  # type: ignore[dict-item]
+        (ClientUpdate(0.1, loss_rms="low"), "with a number as loss_rms, got str"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, epoch_losses="ab"), "whose epoch_losses are a tuple of numbers"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, epoch_losses=("a",)), "with a number as epoch_losses, got str"),  # type: ignore[arg-type]
         (ClientUpdate(0.1, sent=[number(1.0)]), "whose sent .* got list"),  # type: ignore[arg-type]
     ],
 )
@@ -117,6 +123,15 @@ def test_a_wrong_answer_is_one_line(answer: Any, says: str) -> None:
     with pytest.raises(PluginError, match=says) as found:
         task(wrong, start=1.0, sample=3.0)
     assert "\n" not in str(found.value)
+
+
+def test_numbers_of_numpy_become_those_that_json_has() -> None:
+    update = ClientUpdate(
+        0.1, metrics={"x": np.float32(0.5), "n": 2}, epoch_losses=(np.float32(1),)
+    )  # type: ignore[arg-type]
+    result = task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
+
+    assert json.dumps([result.metrics, result.epoch_losses]) == '[{"x": 0.5, "n": 2}, [1.0]]'
 
 
 @pytest.mark.parametrize("workers", [1, 2])

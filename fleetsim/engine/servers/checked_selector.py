@@ -1,0 +1,193 @@
+"""Selector as the server calls it: its answers are checked, and their faults have one form.
+
+A wrong answer is the user's fault if the selector is of the user's own, and else one of fleetsim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import (
+    Cohort,
+    FleetView,
+    IntArray,
+    Parameters,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.engine.event_order import Clock
+from fleetsim.engine.servers.diagnostics import diagnostics_text
+from fleetsim.engine.servers.training_requests import array_of, text_of
+from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.errors import FleetsimError, SimulationError
+
+
+class CheckedSelector:
+    """Selector whose answers are right, or end the run."""
+
+    def __init__(self, selector: Selector, user: UserPart | None, clock: Clock) -> None:
+        """Wrap a selector, which is of the user's own if it is named as `user`."""
+        self._selector = selector
+        self._user = user
+        self._clock = clock
+        self.name = type(selector).__name__
+
+    def fault(self, method: str, text: str) -> FleetsimError:
+        """Return the error about a wrong answer of a method, which `text` describes."""
+        if self._user is None:
+            return SimulationError(f"{self.name}.{method} {text}", time_s=float(self._clock.now))
+        return self._user.error(f"at virtual time {float(self._clock.now)!r} s, {method} {text}")
+
+    def setup(self, fleet: FleetView) -> list[ProbeRequest]:
+        """Show the fleet to the selector; return its first probes."""
+        self._size, self._num_weights = fleet.num_samples.size, fleet.parameters.size
+        return self._probes("setup", self._selector.setup(fleet))
+
+    def probe(self, view: RoundView) -> list[ProbeRequest]:
+        """Return the probes of one stage, of distinct clients."""
+        return self._probes("probe", self._selector.probe(view))
+
+    def _probes(self, method: str, answer: Any) -> list[ProbeRequest]:
+        if not (
+            isinstance(answer, Sequence) and all(isinstance(each, ProbeRequest) for each in answer)
+        ):
+            text = "must return a sequence of ProbeRequests, () for none, got"
+            raise self.fault(method, f"{text} {text_of(answer)}")
+        requests = [self._probe(method, request) for request in answer]
+        clients = [request.client for request in requests]
+        if len(set(clients)) < len(clients):
+            text = "must return one ProbeRequest for each client, got"
+            raise self.fault(method, f"{text} {text_of(clients)}")
+        return requests
+
+    def _probe(self, method: str, request: ProbeRequest) -> ProbeRequest:
+        """Return a request whose fields are right, with its own model as the trainer takes it."""
+        work, given = request.work, request.parameters
+        sizes = [request.download_byte, request.upload_byte]
+        model = None if given is None else _model(given, self._num_weights)
+        for is_right, required, got in [
+            (
+                _is_count(request.client) and request.client < self._size,
+                f"a client from 0 to {self._size - 1}",
+                request.client,
+            ),
+            (_is_work(work), "a Work of whole numbers, and epochs or steps of a training", work),
+            (all(map(_is_count, sizes)), "whole numbers of bytes, at least 0", sizes),
+            (
+                given is None or model is not None,
+                f"{self._num_weights} finite numbers as parameters",
+                given,
+            ),
+            (
+                request.belief is None or isinstance(request.belief, int | float | np.number),
+                "a number as belief",
+                request.belief,
+            ),
+        ]:
+            if not is_right:
+                text = f"must return ProbeRequests with {required}, got {text_of(got)}"
+                raise self.fault(method, text)
+        return request if model is given else replace(request, parameters=model)
+
+    def select(self, view: RoundView) -> Cohort:
+        """Return the selected cohort, of distinct candidates."""
+        answer = self._selector.select(view)
+        cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
+        chosen = _whole_numbers(cohort.clients, view.wanted)
+        if (
+            chosen is None
+            or len(set(chosen.tolist())) < chosen.size
+            or not _are_among(chosen, view.candidates)
+        ):
+            raise self.fault(
+                "select",
+                f"must return at most {view.wanted} distinct candidates, got"
+                f" {text_of(cohort.clients)}",
+            )
+        start = cohort.start
+        if start is not None:
+            start = _model(start, self._num_weights)
+            if start is None:
+                text = f"must return {self._num_weights} finite numbers as start, got"
+                raise self.fault("select", f"{text} {text_of(cohort.start)}")
+        return replace(cohort, clients=chosen, start=start)
+
+    def observe(self, outcome: RoundOutcome) -> str | None:
+        """Show the outcome of a round; return the selector's numbers on it as JSON, if any."""
+        self._selector.observe(outcome)
+        ask: Any = getattr(self._selector, "diagnostics", None)
+        if ask is None:
+            return None
+        answer: Any = ask() if callable(ask) else ask
+        try:
+            return diagnostics_text(answer)
+        except (TypeError, ValueError, OverflowError):
+            raise self.fault(
+                "diagnostics",
+                "must return finite numbers, or lists of them, by names that are identifiers, {}"
+                f" for none, got {text_of(answer)}",
+            ) from None
+
+    def state(self) -> State:
+        """Return the selector's state for a checkpoint."""
+        state: Any = self._selector.state()
+        if isinstance(state, dict) and all(
+            isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
+            for name, array in state.items()
+        ):
+            return state
+        raise self.fault(
+            "state",
+            f"must return a dict of arrays without objects, by name, got {text_of(state)}",
+        )
+
+    def restore(self, state: State) -> None:
+        """Restore a result of `state`."""
+        self._selector.restore(state)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
+
+
+def _is_work(work: object) -> bool:
+    if not isinstance(work, Work) or not isinstance(work.kind, WorkKind):
+        return False
+    counts = [n for n in (work.epochs, work.steps, work.num_samples) if n is not None]
+    if not all(map(_is_count, counts)) or work.num_samples == 0:
+        return False
+    return work.kind is not WorkKind.TRAIN or bool(work.epochs or work.steps)
+
+
+def _model(given: object, size: int) -> Parameters | None:
+    """Return a model [P] that a selector gives; None if it is none."""
+    array = array_of(given)
+    if array.shape != (size,) or array.dtype.kind not in "iuf":
+        return None
+    with np.errstate(over="ignore"):  # refused below
+        model: Parameters = array.astype(np.float32, copy=False)
+    return model if np.isfinite(model).all() else None
+
+
+def _whole_numbers(answer: object, most: int) -> IntArray | None:
+    """Return at most so many numbers of clients [n] as a selector gave them; None if not so."""
+    numbers = array_of(answer)
+    is_empty = numbers.shape == (0,)
+    if numbers.ndim != 1 or not (is_empty or numbers.dtype.kind in "iu"):
+        return None
+    return numbers.astype(np.int64) if numbers.size <= most else None
+
+
+def _are_among(clients: IntArray, candidates: IntArray) -> bool:
+    """Return whether all clients are among the candidates, which ascend."""
+    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
+    return bool((candidates[place] == clients).all())

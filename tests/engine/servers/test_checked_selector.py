@@ -1,0 +1,211 @@
+"""Answers of selectors: which are right, and whose fault a wrong one is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.contracts import Cohort, FleetView, ProbeRequest, RoundView, Work, WorkKind
+from fleetsim.engine.event_order import Clock
+from fleetsim.engine.servers.checked_selector import CheckedSelector
+from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.errors import PluginError, SimulationError
+from tests.engine.tiny import FirstCome
+
+USER = UserPart("--plugin mine:Mine", "/home/mine.py")
+MODEL = np.zeros(3, dtype=np.float32)
+FLEET = FleetView(1, np.full(4, 100), 2, 1, 50, 0.1, 1, MODEL)
+VIEW = RoundView(1, 1.5, 2, np.arange(4), np.full(4, 100), MODEL)
+EVALUATE = Work(WorkKind.EVALUATE)
+
+
+class Answers(FirstCome):
+    """Gives an answer of its own to one of its calls."""
+
+    def __init__(self, method, answer):
+        super().__init__()
+        setattr(self, method, lambda *_: answer)
+
+
+def answered(method, answer, user=None):
+    """Return the checked answer to a call, after those that come before it."""
+    selector = CheckedSelector(Answers(method, answer), user, Clock(1.5))
+    found = selector.setup(FLEET)
+    if method in ("probe", "select"):
+        found = getattr(selector, method)(VIEW)
+    elif method == "diagnostics":
+        found = selector.observe(None)
+    elif method == "state":
+        found = selector.state()
+    return found
+
+
+class Silent:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+def probe(client=0, work=EVALUATE, **more):
+    return [ProbeRequest(client, work, **more)]
+
+
+CHOICE = "must return at most 2 distinct candidates, got "
+PROBES = "must return a sequence of ProbeRequests, () for none, got "
+PROBE = "must return ProbeRequests with "
+START = "must return 3 finite numbers as start, got "
+STATE = "must return a dict of arrays without objects, by name, got "
+NUMBERS = "must return finite numbers, or lists of them, by names that are identifiers, {} for none"
+SETS = {f"select {at}": ("select", answer, CHOICE) for at, answer in enumerate([
+    None, "01", 1, [0.0, 1.5], np.array([True, False, True, False]), np.array([[0, 1]]),
+    [[0], [0, 1]], [0, None], [1, 1], [0, 1, 2], [0, 4], [0, -1], {0: 1}, Silent(), iter([0]),
+    np.array([2**63], dtype=np.uint64), np.broadcast_to(np.int64(0), 10**12),
+    torch.ones(2, requires_grad=True), [2**63],
+])}  # fmt: skip
+WRONG = [
+    *SETS.values(),
+    *[("select", Cohort(answer), text) for _, answer, text in SETS.values()],
+    ("select", [np.int64(7)], CHOICE + "[7]"),
+    ("select", object(), CHOICE + "<object object>"),
+    ("select", Silent(), CHOICE + "an object of Silent"),
+    ("select", np.zeros(10**6), CHOICE + "an array of float64 of shape (1000000,)"),
+    *[("select", Cohort([0], start=start), START) for start in ([1.0], [1.0, np.nan, 1.0], "one")],
+    ("select", Cohort([0], start=[1e300] * 3), START + "[1e+300, 1e+300, 1e+300]"),
+    *[(call, answer, PROBES) for call in ("setup", "probe") for answer in (
+        None, 5, [3], {"client": 3}, np.arange(2), iter(probe()))],
+    *[("probe", probe(client), f"{PROBE}a client from 0 to 3, got ") for client in (
+        4, -1, 1.0, True, "0", None, np.arange(2))],
+    *[("probe", probe(0, work), f"{PROBE}a Work of whole numbers") for work in (
+        None, WorkKind.EVALUATE, Work(WorkKind.TRAIN), Work(WorkKind.TRAIN, epochs=1.5),
+        Work(WorkKind.TRAIN, epochs=-1), Work("train", epochs=1),
+        Work(WorkKind.EVALUATE, num_samples=0))],
+    ("probe", probe(upload_byte=8.5), f"{PROBE}whole numbers of bytes, at least 0, got [0, 8.5]"),
+    ("probe", probe(download_byte=-1), f"{PROBE}whole numbers of bytes, at least 0, got [-1, 8]"),
+    ("probe", probe(parameters=[1.0]), f"{PROBE}3 finite numbers as parameters, got [1.0]"),
+    ("probe", probe(belief="high"), f"{PROBE}a number as belief, got 'high'"),
+    ("probe", 2 * probe(1), "must return one ProbeRequest for each client, got [1, 1]"),
+    *[("state", answer, STATE) for answer in (
+        None, {"seen": [1, 2]}, {1: np.zeros(2)}, {"seen": np.array([None])})],
+    *[("diagnostics", answer, NUMBERS) for answer in (
+        None, [1.0], {"the loss": 1.0}, {1: 1.0}, {"loss": "1.0"}, {"loss": True},
+        {"loss": float("nan")}, {"loss": [1.0, float("inf")]}, {"loss": 10**400}, {"loss": 1j},
+        {"loss": []}, {"loss": np.zeros((2, 2))}, {"loss": {1.0}}, {"loss": None})],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "answer", "text"), WRONG)
+def test_a_wrong_answer_is_a_fault_of_the_user_if_the_selector_is_theirs(method, answer, text):
+    with pytest.raises(
+        SimulationError, match=re.escape(f"at virtual time 1.5 s: Answers.{method} {text}")
+    ):
+        answered(method, answer)
+    with pytest.raises(PluginError) as caught:
+        answered(method, answer, USER)
+
+    line = str(caught.value)
+    assert line.startswith(f"--plugin mine:Mine: at virtual time 1.5 s, {method} {text}")
+    assert line.endswith(" (/home/mine.py)")
+    assert "\n" not in line
+    assert len(line) < 800
+
+
+@pytest.mark.parametrize("answer", [[1, 0], (1, 0), np.array([1, 0], dtype=np.uint8)])
+def test_a_list_of_whole_numbers_is_a_choice(answer):
+    assert answered("select", answer).clients.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("answer", [[], (), np.zeros(0)])
+def test_no_client_is_a_choice(answer):
+    assert answered("select", answer).clients.size == 0
+
+
+def test_models_of_other_number_types_become_those_of_the_task():
+    (request,) = answered("probe", probe(parameters=[1.0, 2.0, 3.0]))
+
+    assert request.parameters.dtype == np.float32
+    assert answered("select", Cohort([0], start=np.ones(3))).start.dtype == np.float32
+
+
+def test_numbers_about_a_round_are_json_of_sorted_names():
+    numbers = {
+        "loss": 0.1,
+        "expected": np.float32(2.0),
+        "ascent": np.array([1.0, 1.5]),
+        "pair": (np.int64(1), 0.25),
+    }
+
+    assert answered("diagnostics", MappingProxyType(numbers)) == (
+        '{"ascent": [1.0, 1.5], "expected": 2.0, "loss": 0.1, "pair": [1.0, 0.25]}'
+    )
+    assert answered("diagnostics", {}) is None
+    assert answered("select", []).clients.size == 0
+
+
+def test_a_number_is_read_back_to_the_bit():
+    values = [0.1, 1e-310, -0.0, 1.7976931348623157e308]
+
+    assert [
+        float(value).hex() for value in json.loads(answered("diagnostics", {"v": values}))["v"]
+    ] == [value.hex() for value in values]
+
+
+def test_an_attribute_of_that_name_is_told_apart_from_a_method():
+    selector = FirstCome()
+    selector.diagnostics = deque([1.0])
+
+    with pytest.raises(SimulationError, match=r"FirstCome\.diagnostics must return"):
+        CheckedSelector(selector, None, Clock()).observe(None)
+
+
+class Teller(FirstCome):
+    """Tells an answer about every round."""
+
+    def __init__(self, *answers):
+        super().__init__()
+        self.answers = answers
+
+    def diagnostics(self):
+        return self.answers[len(self.outcomes) - 1]
+
+
+@pytest.mark.parametrize(
+    ("selector", "texts"),
+    [(Teller({"loss": 0.5}, {}), ['{"loss": 0.5}', None]), (FirstCome(), [None, None])],
+)
+def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, selector, texts):
+    tiny.selector, tiny.stop = selector, {"rounds": 2}
+    tiny.run()
+
+    assert [row.selector_diagnostics for row in tiny.recorder.rounds] == texts
+
+
+def test_a_round_whose_numbers_are_refused_leaves_no_task_either(tiny):
+    tiny.selector, tiny.user = Teller({"fine": 1.0}, {"loss": None}), USER
+    tiny.stop = {"rounds": 2}
+    with pytest.raises(PluginError, match="diagnostics must return"):
+        tiny.run()
+
+    assert {row.round for row in tiny.recorder.tasks} == {row.round for row in tiny.recorder.rounds}
+
+
+def test_a_model_to_start_from_is_kept_apart_from_the_selectors_array(tiny):
+    """Clients that never deliver leave the model at 10, whatever the selector does to its array."""
+    start = np.full(3, 10.0, dtype=np.float32)
+
+    class Reusing(FirstCome):
+        def select(self, view):
+            return Cohort(super().select(view), start=start)
+
+        def observe(self, outcome):
+            super().observe(outcome)
+            start[:] = 0.0
+
+    tiny.selector, tiny.crash_per_hour = Reusing(), 3600.0
+    tiny.run()
+
+    assert tiny.selector.outcomes[0].parameters.tolist() == [10.0] * 3

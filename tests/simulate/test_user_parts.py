@@ -1,0 +1,128 @@
+"""Wrong answers of parts of the user's own during a run: one line with their name and file."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from fleetsim.contracts import Wire
+from fleetsim.errors import PluginError
+from fleetsim.interactive import run
+from fleetsim.learning.algorithms.scaffold import Scaffold
+
+PLUGIN = """
+from fleetsim.contracts import Cohort, ProbeRequest, Work, WorkKind
+
+class First:
+    needs_losses = needs_probes = False
+    def setup(self, fleet): return ()
+    def probe(self, view): return ()
+    def select(self, view): return view.candidates[: view.wanted]
+    def observe(self, outcome): pass
+    def state(self): return {}
+    def restore(self, state): pass
+
+class Others(First):
+    def select(self, view): return [10_000]
+class Half(First):
+    def select(self, view): return Cohort(view.candidates[:1], weights=[0.0])
+class Array(First):
+    def probe(self, view): return view.candidates[:2]
+class Twice(First):
+    def probe(self, view): return 2 * [ProbeRequest(0, Work(WorkKind.NONE))]
+class Tells(First):
+    def diagnostics(self): return {"loss": "low"}
+class Keeps(First):
+    def state(self): return [1.0]
+class Fails(First):
+    def observe(self, outcome): raise ValueError(f"round {outcome.round}")
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """File of these selectors, whose module can be imported."""
+    folder = tmp_path_factory.mktemp("plug-in")
+    (folder / "selectors_of_mine.py").write_text(PLUGIN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield folder / "selectors_of_mine.py"
+    del sys.modules["selectors_of_mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Others", "select must return at most "),
+        ("Half", "select must return 1 finite numbers above 0 as weights, got [0.0]"),
+        ("Array", "probe must return a sequence of ProbeRequests"),
+        ("Twice", "probe must return one ProbeRequest for each client, got [0, 0]"),
+        ("Tells", "diagnostics must return finite numbers"),
+        ("Keeps", "state must return a dict of arrays"),
+        ("Fails", "observe fails: ValueError: round 1"),
+    ],
+)
+def test_a_wrong_answer_of_a_selector_is_one_line_of_the_user(
+    name, text, file, scenario, tmp_path, command
+):
+    plugin, out = ["--plugin", f"selectors_of_mine:{name}"], tmp_path / "run"
+    ended = command("run", tmp_path / "small.yaml", "--no-train", "--out", out, *plugin)
+    (line,) = ended.err.splitlines()
+
+    assert ended.code == 2
+    assert line.startswith(f"error: --plugin selectors_of_mine:{name}: ")
+    assert text in line
+    assert str(file) in line
+
+
+class WireOfNumber(Scaffold):
+    def wire(self, num_parameters):
+        return num_parameters
+
+
+class WireOfParts(Scaffold):
+    def wire(self, num_parameters):
+        return Wire(download_byte=0.5 * num_parameters)
+
+
+class SendsTooMuch(Scaffold):
+    def wire(self, num_parameters):
+        return Wire(upload_byte=4 * num_parameters)
+
+
+class StepOfNothing(Scaffold):
+    def server_step(self, server, step):
+        return None
+
+
+class StepOfText(Scaffold):
+    def server_step(self, server, step):
+        return "model", server
+
+
+class StepThatFails(Scaffold):
+    def server_step(self, server, step):
+        return step.after, server["no such array"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("training", "text"),
+    [
+        (WireOfNumber, "wire must return a Wire of whole numbers, got 650"),
+        (WireOfParts, "wire must return a Wire of whole numbers, got Wire(download_byte=325.0"),
+        (SendsTooMuch, "broadcast has 2600 bytes, and wire says at most 0"),
+        (StepOfNothing, "server_step must return (model, arrays), got NoneType"),
+        (StepOfText, "server_step must return a model of floats of shape (650,), got 'model'"),
+        (StepThatFails, "server_step fails: KeyError: 'no such array'"),
+    ],
+)
+def test_a_wrong_answer_of_a_training_is_one_line_of_the_user(training, text, scenario, tmp_path):
+    with pytest.raises(PluginError) as caught:
+        run(scenario, out=tmp_path / "run", local=training, workers=1)
+
+    line = str(caught.value)
+    assert line.startswith(f"local {__name__}:{training.__name__}: {text}")
+    assert __file__ in line
+    assert "\n" not in line
