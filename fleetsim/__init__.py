@@ -9,6 +9,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `cli`: the command line.
 - `scenario`: one YAML file that describes a run, and its checks.
 - `interactive`: `run` for scripts and notebooks.
+- `run_settings`: settings of one run beside its scenario.
 - `simulate`: one run from a scenario to its run folder.
 - `flower`: apps of Flower on the virtual clock.
 - `user`: parts, data and networks of the user's own.

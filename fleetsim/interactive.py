@@ -17,6 +17,7 @@ from fleetsim.host.notebook import interruptible
 from fleetsim.host.turns import Environment, as_the_caller, turn
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
+from fleetsim.run_settings import described
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
 from fleetsim.trackers.named import told_apart, trackers_named
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
 
 
+@described
 @turn(Environment, GlobalGenerators, TorchSettings)
-def run(
+def run(  # noqa: D417 - others are described by RunSettings
     scenario: str | Path | Mapping[str, Any] | Scenario,
     overrides: Overrides = (),
     *,
@@ -69,22 +71,12 @@ def run(
     Args:
         scenario: scenario to run: as loaded, a file, a bundled name, or a mapping with its keys.
         overrides: `"KEY.PATH=VALUE"` or a list of them, as of `--set`, or values by key path.
-        out: run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
         exist_ok: if the run is there already, in `out` or in `runs/`, it is returned if it is
             complete, and continued if not. A run of another scenario in `out` is refused.
         seed: replaces the scenario's seed.
         plugin: `MODULE:NAME` of a part of your own, or several, as of `--plugin`. They are
             imported.
-        train: if true, models are trained. If false, there is no accuracy; times and joules are the
-            same for every selector that does not use losses.
-        torch_device: device of the training, `cpu` or `cuda`.
-        workers: number of processes that train, this one included; changes the time alone. None:
-            one for every core.
         resume: as `exist_ok`; `on_note` is told if there was no run, or a complete one.
-        allow_other_platform: resume even on another numerical platform; the run folder then names
-            both.
-        selector: selector object that replaces the scenario's selector. The resolved scenario names
-            its class as `server.selector.kind`; the object's arguments are not recorded.
         aggregator: class or object that replaces the scenario's aggregator. The run works on a copy
             of an object. A class with `Settings` replaces nothing: it adds its `kind`.
         partition: the same for the partition; or a function `split(labels, num_clients,
@@ -99,10 +91,6 @@ def run(
             object brings its weights; they are not recorded.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless there is a callback.
-        on_progress: callback after every round.
-        on_note: callback with a line of text: `resume` found no run, or a complete one; without
-            `exist_ok`, the trainer of a network or loss of your own, and why it was chosen.
-        reading: the scenario's data set, if reading has begun; None: it is read now.
         trackers: trackers, told of every round: objects or classes, or `tensorboard`, `mlflow`,
             `wandb`, each with `=DIR` if need be.
         keys: further overrides, with two underscores for the dot: `stop__rounds=5`.

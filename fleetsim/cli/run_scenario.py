@@ -22,6 +22,7 @@ from fleetsim.cli.scenario_options import (
 )
 from fleetsim.cli.terminal import console, ended, note, say
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
+from fleetsim.run_settings import FolderSettings, help_of
 
 if TYPE_CHECKING:
     from fleetsim.contracts import Tracker
@@ -35,15 +36,13 @@ AppArgument = Annotated[
     Path, typer.Argument(metavar="APP_DIR", help="Folder with the app's pyproject.toml.")
 ]
 
-OutOption = Annotated[Path | None, typer.Option(help="Run folder; runs/NAME-HASH unless given.")]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the unfinished run; begin if there is none.")
-]
+OutOption = Annotated[Path | None, typer.Option(help=help_of("out"))]
+ResumeOption = Annotated[bool, typer.Option("--resume", help=help_of("resume"))]
 OtherPlatformOption = Annotated[
     bool,
     typer.Option(
         "--allow-other-platform",
-        help="Resume although the numerical platform differs; both are recorded.",
+        help=help_of("allow_other_platform"),
     ),
 ]
 NoReportOption = Annotated[
@@ -72,12 +71,12 @@ def run(
     set_: SetOption = None,
     out: OutOption = None,
     torch_device: Annotated[
-        TorchDevice, typer.Option(help="Where training runs on the host.")
+        TorchDevice, typer.Option(help=help_of("torch_device"))
     ] = TorchDevice.CPU,
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Processes that train; changes no result. One for every core unless given.",
+            help=help_of("workers"),
             min=1,
             max=_MAX_WORKERS,
         ),
@@ -190,14 +189,16 @@ def run_app(
         done = running.run(
             app,
             loaded,
+            FolderSettings(
+                out=out,
+                resume=resume,
+                allow_other_platform=allow_other_platform,
+                on_progress=on_progress,
+                on_note=note,
+            ),
             run_config=run_config or (),
-            out=out,
-            resume=resume,
-            allow_other_platform=allow_other_platform,
             shows_log=log,
             on_client_error=on_client_error.value,
-            on_progress=on_progress,
-            on_note=note,
         )
     finish(done, writes_report=not no_report)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim import rng
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
@@ -38,7 +38,7 @@ from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
-from fleetsim.fleet.timeline import TimelineGroups, Timelines
+from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.fleet.usage.pairing import users_of_owners
 from fleetsim.fleet.usage.time_zones import assign_time_zones
@@ -151,22 +151,6 @@ class Fleet:
         """Return radios (indices in `radios`) of transfers of clients that start at t, all [n]."""
         is_unmetered = self.usage.is_unmetered_at(clients, t_s)
         return self.radios.at(self.device[clients], is_unmetered)
-
-    def transfers(
-        self,
-        clients: IntArray,
-        direction: Direction,
-        start_s: FloatArray,
-        bit: FloatArray,
-        radio: IntArray,
-        is_asleep: BoolArray,
-        lost_at_s: FloatArray,
-        more_round_trips: IntArray | None = None,
-    ) -> TimelineGroups:
-        """Lay out transfers of clients [n]; see `Access.transfers`."""
-        return self.access.transfers(
-            clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
-        )
 
     def computations(
         self,

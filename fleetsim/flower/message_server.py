@@ -12,33 +12,33 @@ there is an answer for it; its own computation takes no virtual time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fleetsim.contracts import (
     ClientColumns,
-    Outcome,
-    Progress,
+    ModelCost,
     Purpose,
-    Recorder,
     State,
     StopReason,
 )
-from fleetsim.engine.event_order import Clock, Rank, priority
+from fleetsim.engine.event_order import Clock, Rank
+from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.rounds import client_columns
-from fleetsim.engine.servers.state_parts import joined, part_of
-from fleetsim.engine.servers.stop import StopSettings, too_few_clients
-from fleetsim.engine.servers.waiting_clients import EnergySettings, WaitingClients
-from fleetsim.engine.tasks.interruption import InterruptionSettings
+from fleetsim.engine.servers.stop import too_few_clients
+from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.world import World
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
-from fleetsim.flower.costs import AppSettings
 from fleetsim.flower.message_tasks import Answer, MessageTasks
 from fleetsim.flower.pushed_messages import PushedMessages
 from fleetsim.flower.rounds_of_messages import RoundsOfMessages
+from fleetsim.scenario import Scenario
+
+_NO_MODEL = ModelCost({}, num_parameters=0, payload_byte=0)
+"""Costs of messages are counted or declared, one by one."""
 
 
 class RunStopped(BaseException):
@@ -57,37 +57,28 @@ class MessageServer:
 
     def __init__(
         self,
+        scenario: Scenario,
         world: World,
         nodes: ClientNodes,
-        recorder: Recorder,
+        rounds: RoundsOfMessages,
         calls: CallRecord,
-        *,
-        stop: StopSettings,
-        energy: EnergySettings,
-        interruption: InterruptionSettings,
-        settings: AppSettings,
         state: State | None,
-        on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         """Begin at virtual time 0, or at the moment of a state from a checkpoint."""
-        self._world, self._nodes, self._calls, self._stop = world, nodes, calls, stop
+        self._world, self._nodes, self._calls, self._stop = world, nodes, calls, scenario.stop
         now_s = 0.0 if state is None else float(state["server/now_s"])
         self._clock = Clock(now_s, clients_at_work=world.fleet.size)
-        stop_at_s = max(stop.time_s, now_s)
-        self._time_is_up = self._clock.at(stop_at_s, Rank.STOP)
-        self._waiting = WaitingClients(world, energy)
-        self.rounds = RoundsOfMessages(world, recorder, settings, on_progress)
-        self._tasks = MessageTasks(
+        self._launcher = Launcher(
             world,
             self._clock,
-            nodes,
-            self.rounds,
-            interruption=interruption,
-            stop_at_s=stop_at_s,
+            scenario.server.interruption,
+            scenario.energy,
+            stop_at_s=max(scenario.stop.time_s, now_s),
+            cost=_NO_MODEL,
         )
-        self._pushed = PushedMessages(
-            world, self._clock, self._tasks, charges_waiting=self._waiting.is_charged
-        )
+        self.rounds = rounds
+        self._tasks = MessageTasks(self._launcher, nodes, rounds)
+        self._pushed = PushedMessages(self._launcher, self._tasks)
         if state is not None:
             self._restore(state)
 
@@ -98,7 +89,7 @@ class MessageServer:
 
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
-        is_charged = self._waiting.is_charged
+        is_charged = self._launcher.waiting.is_charged
         columns = client_columns(self._world, self.now_s, charges_enlisted=is_charged)
         return replace(columns, num_samples=self._nodes.num_samples)
 
@@ -138,7 +129,7 @@ class MessageServer:
             self._run_until(self.now_s + steps * every_s)
 
     def send_and_receive(
-        self, messages: Sequence[NodeMessage], timeout_s: float | None
+        self, messages: Sequence[NodeMessage], deadline_s: float | None
     ) -> list[Answer]:
         """Send messages and return the answers that arrive in time, in the order of arrival."""
         if not messages:
@@ -146,33 +137,27 @@ class MessageServer:
         clients = [message.client for message in messages]
         if len(set(clients)) < len(clients) or self._pushed.at_work:
             self.push(messages)
-            return self._wait_for_answers([message.id for message in messages], timeout_s)
+            return self._wait_for_answers([message.id for message in messages], deadline_s)
         self._begin(messages)
         answers, sent = self._tasks.prepare(messages)
         if not sent:
             return answers
         tasks = [each.task for each in sent]
-        self._waiting.dispatch(tasks)
-        batch = self._tasks.launch(tasks, timeout_s)
-        closes_at_s, last = batch.closing(len(tasks))
-        closed = self._clock.place(closes_at_s, last)
-        self._clock.run(until=self._clock.any_of([closed, self._time_is_up]))
-        is_closed = bool(closed.processed)
-        batch.cut(self.now_s, last if is_closed else priority(Rank.STOP), Outcome.CANCELLED)
-        results = batch.settle()
-        self._waiting.add(batch, self.now_s)
-        self._waiting.release()
-        waiting_j = self._waiting.take_joules(results)
+        together = self._launcher.begin(tasks, enough=len(tasks), deadline_s=deadline_s)
+        self._clock.run(until=together.ended)
+        results = self._launcher.close(together)
+        waiting = self._launcher.waiting
+        waiting.release()
         in_order = sorted(
-            zip(sent, results, waiting_j, strict=True),
+            zip(sent, results, strict=True),
             key=lambda entry: (entry[1].finished_at_s, entry[1].task.number),
         )
         answers += [
             answer
-            for each, result, joules in in_order
-            if (answer := self._tasks.end(each, result, joules))
+            for each, result in in_order
+            if (answer := self._tasks.end(each, result, waiting.take_joules(result)))
         ]
-        if not is_closed:
+        if not together.closed.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
         return answers
 
@@ -195,10 +180,10 @@ class MessageServer:
         return self._pushed.take(wanted)
 
     def _wait_for_answers(
-        self, message_ids: Sequence[str], timeout_s: float | None
+        self, message_ids: Sequence[str], deadline_s: float | None
     ) -> list[Answer]:
         """Wait until all of these are answered; at the timeout, cut off the others."""
-        until_s = math.inf if timeout_s is None else self.now_s + timeout_s
+        until_s = math.inf if deadline_s is None else self.now_s + deadline_s
         while awaited := self._pushed.awaited(message_ids):
             next_s = self._pushed.next_end_s
             self._run_until(min(next_s, until_s))
@@ -220,7 +205,7 @@ class MessageServer:
             )
             if reason is not None:
                 self._finish(reason)
-        if self._time_is_up.processed:
+        if self._launcher.time_is_up.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
         lost = self.rounds.without_updates.reason(self.now_s)
         if lost is not None:
@@ -235,7 +220,7 @@ class MessageServer:
             RunStopped: the time of the run is up before.
         """
         until = self._clock.at(max(time_s, self.now_s), Rank.WAKE)
-        self._clock.run(until=self._clock.any_of([until, self._time_is_up]))
+        self._clock.run(until=self._clock.any_of([until, self._launcher.time_is_up]))
         if not until.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
 
@@ -262,7 +247,7 @@ class MessageServer:
 
     def _state(self) -> State:
         """Return everything that a resumed run needs, without the clients."""
-        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._tasks.next_task)}
+        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
         return joined(
             {
                 "server": own,
@@ -278,4 +263,4 @@ class MessageServer:
         self.rounds.restore(part_of(state, "rounds"))
         self._nodes.restore(part_of(state, "nodes"))
         self._calls.restore(part_of(state, "calls"))
-        self._tasks.next_task = int(state["server/next_task"])
+        self._launcher.next_task = int(state["server/next_task"])

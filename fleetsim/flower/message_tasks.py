@@ -1,4 +1,4 @@
-"""Tasks of messages: what a message to a client costs on the clock, its launch and its end.
+"""Tasks of messages: what a message to a client costs on the clock, and its end.
 
 The download of a task is the message's content, its computation what the client app does, its
 upload the reply.
@@ -6,18 +6,13 @@ upload the reply.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleetsim.contracts import ModelCost, Outcome, ProbeRequest, Purpose, Work, WorkKind
-from fleetsim.engine.event_order import Clock
-from fleetsim.engine.servers.rounds import check_bytes
-from fleetsim.engine.tasks.interruption import InterruptionSettings
+from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Work, WorkKind
+from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
-from fleetsim.engine.tasks.task_batch import TaskBatch
-from fleetsim.engine.world import World
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
 from fleetsim.flower.costs import MessageCost
 from fleetsim.flower.payload import metrics_of, payload_byte
@@ -26,7 +21,6 @@ from fleetsim.units import BIT_PER_BYTE
 
 NODE_UNAVAILABLE = 5
 """Flower's `ErrorCode.NODE_UNAVAILABLE`."""
-_NO_MODEL = ModelCost({}, num_parameters=0, payload_byte=0)
 _KINDS = {Purpose.TRAIN: 0, Purpose.PROBE: 1, Purpose.EVALUATE: 2}
 """First number of the address of a task's draws; those of training and probes are the engine's."""
 
@@ -56,25 +50,13 @@ class SentMessage:
 class MessageTasks:
     """Tasks of the messages of one run, in the order in which they are sent."""
 
-    def __init__(
-        self,
-        world: World,
-        clock: Clock,
-        nodes: ClientNodes,
-        rounds: RoundsOfMessages,
-        *,
-        interruption: InterruptionSettings,
-        stop_at_s: float,
-    ) -> None:
-        """Begin with task 0; no task lasts beyond `stop_at_s`."""
-        self._world, self._clock, self._nodes, self._rounds = world, clock, nodes, rounds
-        self._interruption, self._stop_at_s = interruption, stop_at_s
-        self.next_task = 0
-        """Number of the next task."""
+    def __init__(self, launcher: Launcher, nodes: ClientNodes, rounds: RoundsOfMessages) -> None:
+        self._launcher, self._nodes, self._rounds = launcher, nodes, rounds
 
     def prepare(self, messages: Sequence[NodeMessage]) -> tuple[list[Answer], list[SentMessage]]:
         """Return errors for clients that are not there, and the tasks of the others."""
-        there = set(self._world.eligible.candidates(float(self._clock.now)).tolist())
+        launcher = self._launcher
+        there = set(launcher.world.eligible.candidates(launcher.now_s).tolist())
         answers = [
             Answer(message.id, lost="is not available")
             for message in messages
@@ -96,7 +78,7 @@ class MessageTasks:
             else ProbeRequest(message.client, work)
         )
         task = Task(
-            number=self.next_task,
+            number=self._launcher.number(),
             round=self._rounds.number,
             request=request,
             work=work,
@@ -105,31 +87,12 @@ class MessageTasks:
             version=-1,
             download_bit=payload_byte(message.message.content) * BIT_PER_BYTE,
             upload_bit=cost.upload_byte * BIT_PER_BYTE,
-            dispatched_at_s=float(self._clock.now),
+            dispatched_at_s=self._launcher.now_s,
         )
-        self.next_task += 1
         return SentMessage(message, cost, task)
-
-    def launch(self, tasks: Sequence[Task], timeout_s: float | None) -> TaskBatch:
-        """Lay out tasks together; those that are late at the timeout are cut off then."""
-        now_s = float(self._clock.now)
-        gives_up_at_s = math.inf if timeout_s is None else now_s + timeout_s
-        batch = TaskBatch(
-            self._world,
-            tasks,
-            now_s=now_s,
-            cost=_NO_MODEL,
-            batch_size=1,
-            interruption=self._interruption,
-            cut_at_s=min(gives_up_at_s, self._stop_at_s),
-        )
-        if timeout_s is not None:
-            batch.give_up(gives_up_at_s)
-        return batch
 
     def end(self, sent: SentMessage, result: TaskResult, waiting_j: float | None) -> Answer | None:
         """Take in the end of a task; return its answer, None if none comes."""
-        check_bytes(result)
         message, content = sent.message, None
         if result.is_delivered:
             computed = self._nodes.reply(message, sent.cost)

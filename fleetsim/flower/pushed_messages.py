@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fleetsim.contracts import Outcome
-from fleetsim.engine.event_order import Clock, Rank, priority
+from fleetsim.engine.event_order import Rank, priority
+from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.tasks.task_batch import TaskBatch
-from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.flower.client_nodes import NodeMessage
 from fleetsim.flower.message_tasks import Answer, MessageTasks, SentMessage
@@ -31,11 +31,9 @@ class _Flight:
 class PushedMessages:
     """Pushed messages of one run until their answers are pulled."""
 
-    def __init__(
-        self, world: World, clock: Clock, tasks: MessageTasks, *, charges_waiting: bool
-    ) -> None:
-        self._world, self._clock, self._tasks = world, clock, tasks
-        self._waiting_j = 0.0 if charges_waiting else None
+    def __init__(self, launcher: Launcher, tasks: MessageTasks) -> None:
+        self._launcher, self._clock, self._tasks = launcher, launcher.clock, tasks
+        self._waiting_j = 0.0 if launcher.waiting.is_charged else None
         """Joules of waiting of each; None: waiting is not charged at all."""
         self._flights: dict[int, _Flight] = {}
         """Tasks in flight by client."""
@@ -68,7 +66,7 @@ class PushedMessages:
         Raises:
             ScenarioError: the fleet shares links, so that tasks in flight influence each other.
         """
-        if self._world.fleet.links is not None:
+        if self._launcher.world.fleet.links is not None:
             raise ScenarioError(
                 "fleet.shared_links: messages that are pushed one at a time are laid out one at a"
                 " time, and influence each other only within send_and_receive; leave"
@@ -121,7 +119,7 @@ class PushedMessages:
             self._arrive(error)
         if not sent:
             return
-        batch = self._tasks.launch([sent[0].task], message.message.metadata.ttl)
+        batch = self._launcher.launch([sent[0].task], message.message.metadata.ttl)
         flight = _Flight(sent[0], batch)
         self._flights[message.client] = flight
         ends_at_s, last = batch.closing(1)
@@ -130,7 +128,7 @@ class PushedMessages:
         end.callbacks.append(lambda _: self._land(flight))
 
     def _cut(self, flight: _Flight, rank: Rank, outcome: Outcome) -> None:
-        flight.batch.cut(float(self._clock.now), priority(rank), outcome)
+        flight.batch.cut(self._launcher.now_s, priority(rank), outcome)
         self._land(flight)
 
     def _land(self, flight: _Flight) -> None:
@@ -139,7 +137,7 @@ class PushedMessages:
         if self._flights.get(client) is not flight:
             return
         del self._flights[client]
-        [result] = flight.batch.settle()
+        [result] = self._launcher.settle(flight.batch)
         answer = self._tasks.end(flight.sent, result, self._waiting_j)
         if answer is None:
             # Its message has expired, which the server app is told.

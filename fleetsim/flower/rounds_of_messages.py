@@ -27,6 +27,7 @@ from fleetsim.contracts import (
     TaskRow,
 )
 from fleetsim.engine.servers.rounds import (
+    EndedTask,
     Span,
     battery_levels,
     check_conserved,
@@ -34,8 +35,8 @@ from fleetsim.engine.servers.rounds import (
     round_row,
     task_rows,
 )
-from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.engine.servers.stop import WithoutUpdates
+from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.engine.world import World
 from fleetsim.flower.costs import AppSettings, train_loss_of
@@ -181,22 +182,19 @@ class RoundsOfMessages:
 
     def _rows(self, ended: Sequence[EndedMessage]) -> list[TaskRow]:
         in_order = sorted(ended, key=lambda message: message.result.task.number)
-        rows = task_rows(
-            [message.result for message in in_order],
-            self._world.fleet,
-            round_=self.number,
-            train_losses=[
-                train_loss_of(message.metrics) if message.purpose is Purpose.TRAIN else None
+        return task_rows(
+            [
+                EndedTask(
+                    message.result,
+                    message.purpose,
+                    message.waiting_j,
+                    train_loss_of(message.metrics) if message.purpose is Purpose.TRAIN else None,
+                )
                 for message in in_order
             ],
-            staleness=[0] * len(in_order),
-            waiting_j=[message.waiting_j for message in in_order],
-            metrics=[None] * len(in_order),
+            self._world.fleet,
+            round_=self.number,
         )
-        return [
-            row._replace(purpose=message.purpose)
-            for row, message in zip(rows, in_order, strict=True)
-        ]
 
     def _evaluation(self, open_: _OpenRound) -> Evaluation:
         """Return accuracy and loss of the row, each of the first source that has it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from fleetsim.contracts import ClientColumns, Progress, StopReason
+from fleetsim.contracts import ClientColumns, StopReason
 from fleetsim.engine.tasks.interruption import PartialSettings
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
@@ -26,6 +26,7 @@ from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, errors_of_app
 from fleetsim.flower.grid import flower_grid
 from fleetsim.flower.message_server import MessageServer, RunStopped
+from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.flower.server_app import on_virtual_clock
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
@@ -39,6 +40,7 @@ from fleetsim.record.manifest import Manifest, PlatformRecord
 from fleetsim.record.manifest import versions as library_versions
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
+from fleetsim.run_settings import FolderSettings
 from fleetsim.scenario import Scenario
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import overrides
@@ -58,30 +60,23 @@ WITHOUT_EFFECT = (
 def run(
     app_folder: str | Path,
     scenario: Scenario,
+    settings: FolderSettings = FolderSettings(),  # noqa: B008 - frozen
     *,
     run_config: Sequence[str] = (),
-    out: str | Path | None = None,
-    resume: bool = False,
-    allow_other_platform: bool = False,
     shows_log: bool = False,
     on_client_error: Literal["reply", "stop"] = "reply",
-    on_progress: Callable[[Progress], None] | None = None,
-    on_note: Callable[[str], None] | None = None,
 ) -> Run:
     """Run a Flower app on the fleet of a scenario. Its code is executed.
 
     Args:
         app_folder: folder with the app's `pyproject.toml`.
         scenario: scenario with the fleet, the seed, the stop rules and the eligibility.
+        settings: run folder, `runs/APP-SCENARIO-HASH` unless given, and callbacks. When a run is
+            resumed, the server app is replayed up to its checkpoint.
         run_config: overrides of the app's configuration, `KEY=VALUE` each.
-        out: run folder; `runs/APP-SCENARIO-HASH` unless given.
-        resume: continue the unfinished run; the server app is replayed up to its checkpoint.
-        allow_other_platform: resume even on another numerical platform.
         shows_log: show Flower's own log lines, too.
         on_client_error: what an exception of the client app is: an error reply, as in Flower, or
             the end of the run.
-        on_progress: callback after every round.
-        on_note: callback with a line of text about a run to resume.
 
     Raises:
         ScenarioError: flwr is missing or not tested, or the scenario does not suit an app.
@@ -106,15 +101,7 @@ def run(
     )
     platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
     begins = _manifest_of(app, scenario, version, platform)
-    with held_folder(
-        out,
-        begins,
-        platform,
-        scenario=scenario.to_yaml(),
-        resume=resume,
-        allow_other_platform=allow_other_platform,
-        on_note=on_note,
-    ) as (folder, manifest):
+    with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":
             return open_run(folder)
         with _own_modules(app.folder):
@@ -124,9 +111,8 @@ def run(
                 fleet,
                 folder,
                 manifest.identity,
-                on_progress,
+                settings,
                 stops_at_errors=on_client_error == "stop",
-                on_note=on_note,
             )
             done = run_recorded(
                 runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
@@ -163,10 +149,9 @@ class _AppRun:
         fleet: Fleet,
         folder: Path,
         identity: RunIdentity,
-        on_progress: Callable[[Progress], None] | None,
+        settings: FolderSettings,
         *,
         stops_at_errors: bool,
-        on_note: Callable[[str], None] | None,
     ) -> None:
         folder = folder.absolute()  # the app may leave the current folder
         self._app, self._seed = app, scenario.seed
@@ -184,20 +169,11 @@ class _AppRun:
             num_clients=fleet.size,
             seed=scenario.seed,
             stops_at_errors=stops_at_errors,
-            on_note=on_note,
+            on_note=settings.on_note,
         )
-        self._server = MessageServer(
-            World(fleet, scenario.server.eligibility),
-            self._nodes,
-            self.recorder,
-            self.calls,
-            stop=scenario.stop,
-            energy=scenario.energy,
-            interruption=scenario.server.interruption,
-            settings=app.settings,
-            state=state,
-            on_progress=on_progress,
-        )
+        world = World(fleet, scenario.server.eligibility)
+        rounds = RoundsOfMessages(world, self.recorder, app.settings, settings.on_progress)
+        self._server = MessageServer(scenario, world, self._nodes, rounds, self.calls, state)
         self._grid = flower_grid(self._server, self.calls, num_clients=fleet.size)
 
     @property

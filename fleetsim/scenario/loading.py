@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fleetsim import bundled
+from fleetsim.contracts import Evaluation, FleetView
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.host.own_code import own_code
@@ -25,7 +28,7 @@ from fleetsim.schema import faults, strict_yaml
 from fleetsim.schema import overrides as overriding
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath
-from fleetsim.selectors import build_selector, requirements
+from fleetsim.selectors import build_selector
 from fleetsim.user import Plugin, PluginNames, load_plugins
 from fleetsim.user.loading import refuse_missing, refuse_two
 
@@ -176,7 +179,7 @@ def _with_usual(data: Any, key_path: KeyPath, key: str, usual: str) -> Any:
 
 
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
-    """Check that the scenario suits its selector.
+    """Check that the scenario suits its selector: set one up without data, model and places.
 
     A plug-in is not checked: its `setup` may use data and model, which do not exist yet.
 
@@ -188,18 +191,23 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
     server, local = scenario.server, scenario.task.local
     cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
     try:
-        requirements.set_up(
-            build_selector(server.selector),
-            seed=scenario.seed,
-            num_clients=scenario.fleet.size,
-            cohort=cohort,
-            epochs=local.epochs or 0,
-            steps=local.steps,
-            batch_size=local.batch_size,
-            learning_rate=local.optimizer.learning_rate_at(1),
-            planned_rounds=scenario.stop.rounds,
-            has_validation=scenario.evaluate.validation_fraction > 0.0,
-            clients_hash=scenario.clients_hash,
+        build_selector(server.selector).setup(
+            FleetView(
+                seed=scenario.seed,
+                # One number seen N times, which takes the memory of one.
+                num_samples=np.broadcast_to(np.int64(1), scenario.fleet.size),
+                cohort=cohort,
+                epochs=local.epochs or 0,
+                steps=local.steps,
+                batch_size=local.batch_size,
+                learning_rate=local.optimizer.learning_rate_at(1),
+                planned_rounds=scenario.stop.rounds,
+                parameters=np.zeros(1, dtype=np.float32),
+                validation=Evaluation(accuracy=None, loss=None)
+                if scenario.evaluate.validation_fraction > 0.0
+                else None,
+                clients_hash=scenario.clients_hash,
+            )
         )
     except ScenarioError as fault:
         place = document.where(("server", "selector"))

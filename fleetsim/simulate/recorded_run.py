@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -29,39 +29,34 @@ from fleetsim.record.manifest import (
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
+from fleetsim.run_settings import FolderSettings
 from fleetsim.trackers.following import Following
 
 
 @contextmanager
 def held_folder(
-    out: str | Path | None,
-    manifest: Manifest,
-    platform: PlatformRecord,
-    *,
-    scenario: str,
-    resume: bool,
-    allow_other_platform: bool,
-    on_note: Callable[[str], None] | None,
+    settings: FolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
 ) -> Iterator[tuple[Path, Manifest]]:
     """Lock the folder of a run within the block, and yield it with its manifest.
 
     The run may be complete: its status is `done` then, and nothing is left to do.
 
     Args:
-        out: run folder; one under `runs/` unless given.
+        settings: folder, and what is done with a run that is there.
         manifest: manifest of a run that begins now.
         platform: numerical platform of this process, put on record.
         scenario: resolved scenario as YAML.
-        resume: continue the unfinished run of this manifest.
-        allow_other_platform: resume even on another numerical platform.
-        on_note: callback with a line of text about a run to resume.
 
     Raises:
         ScenarioError: the run in the folder is another one, or was on another platform.
         DataError: the folder cannot be written.
     """
     folder, chosen = choose_folder(
-        out, manifest, scenario=scenario, resume=resume, on_note=on_note or (lambda line: None)
+        settings.out,
+        manifest,
+        scenario=scenario,
+        resume=settings.resume,
+        on_note=settings.on_note or (lambda line: None),
     )
     if chosen.status == "done":
         yield folder, chosen
@@ -70,7 +65,9 @@ def held_folder(
         # Another process may have completed the run in the meantime.
         chosen = read_manifest(folder)
         if chosen.status != "done":
-            chosen = with_platform(folder, chosen, platform, allow_other=allow_other_platform)
+            chosen = with_platform(
+                folder, chosen, platform, allow_other=settings.allow_other_platform
+            )
         yield folder, chosen
 
 

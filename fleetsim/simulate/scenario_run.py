@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
-from fleetsim.contracts import (
-    Progress,
-    Selector,
-    Tracker,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
@@ -24,13 +16,13 @@ from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
+from fleetsim.run_settings import RunSettings, taking
 from fleetsim.scenario import (
     BufferedServerSettings,
     Scenario,
@@ -54,45 +46,9 @@ from fleetsim.user.parts.trackers import trackers_among
 
 @terminable()
 @turn(Environment, GlobalGenerators, TorchSettings, OneBlasThread)
-def run(
-    scenario: Scenario,
-    *,
-    out: str | Path | None = None,
-    train: bool = True,
-    torch_device: str = "cpu",
-    workers: int | None = None,
-    resume: bool = False,
-    allow_other_platform: bool = False,
-    selector: Selector | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_note: Callable[[str], None] | None = None,
-    reading: Prefetch | None = None,
-    trackers: Sequence[Tracker] = (),
-    run_key: str | None = None,
-) -> Run:
-    """Run a scenario into a folder.
-
-    Args:
-        scenario: scenario to run.
-        out: run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
-        train: if true, models are trained. If false, there is no accuracy; times and joules are the
-            same for every selector that does not use losses.
-        torch_device: device of the training, `cpu` or `cuda`.
-        workers: number of processes that train, this one included; changes the time alone. None:
-            one for every core.
-        resume: continue the unfinished run in `out`, or the last one of this scenario. A complete
-            run is returned unchanged; if there is no run, it begins.
-        allow_other_platform: resume even on another numerical platform; the run folder then names
-            both.
-        selector: selector object that replaces the scenario's selector. The resolved scenario names
-            its class as `server.selector.kind`; the object's arguments are not recorded.
-        on_progress: callback after every round.
-        on_note: callback with a line of text: `resume` found no run, or a complete one; the trainer
-            of a network or loss of the user's own, and why it was chosen.
-        reading: the scenario's data set, if reading has begun; None: it is read now.
-        trackers: told of the run's begin, of every round and of its end, beside those among the
-            plug-ins of the scenario.
-        run_key: key of the run in studies, for the manifest.
+@taking(RunSettings)
+def run(scenario: Scenario, settings: RunSettings) -> Run:
+    """Run a scenario into a folder; the fields of `RunSettings` are given as keywords.
 
     Raises:
         ScenarioError: the scenario cannot be run with these arguments.
@@ -104,17 +60,17 @@ def run(
         KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
-    if selector is not None:
-        scenario = scenario.with_selector(selector)
-    chosen = build_selector(scenario, train=train)
-    followers = [*trackers, *trackers_among(scenario.plugins)]
-    accountant = build_accountant(scenario, train=train)
+    if settings.selector is not None:
+        scenario = scenario.with_selector(settings.selector)
+    chosen = build_selector(scenario, train=settings.train)
+    followers = [*settings.trackers, *trackers_among(scenario.plugins)]
+    accountant = build_accountant(scenario, train=settings.train)
     prepared = prepare_task(
         task_request(scenario),
-        train=train,
-        torch_device=torch_device,
-        workers=workers,
-        prefetched=reading,
+        train=settings.train,
+        torch_device=settings.torch_device,
+        workers=settings.workers,
+        prefetched=settings.reading,
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
@@ -135,25 +91,20 @@ def run(
             batch_size=scenario.task.local.batch_size,
         )
     unmet = unmet_deadline(scenario, fleet, prepared)
-    if unmet is not None and on_note is not None:
+    on_note = settings.on_note or (lambda line: None)
+    if unmet is not None:
         on_note(f"warning: {unmet}")
-    begins = manifest_of(scenario, prepared, platform, fleet.device_figures, run_key=run_key)
-    with held_folder(
-        out,
-        begins,
-        platform,
-        scenario=scenario.to_yaml(),
-        resume=resume,
-        allow_other_platform=allow_other_platform,
-        on_note=on_note,
-    ) as (folder, manifest):
+    begins = manifest_of(
+        scenario, prepared, platform, fleet.device_figures, run_key=settings.run_key
+    )
+    with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":
             return open_run(folder)
-        if prepared.trainer_reason is not None and on_note is not None:
+        if prepared.trainer_reason is not None:
             on_note(prepared.trainer_text)
         slow = transformer_warning(scenario, prepared.cost)
         # Of a network of the user's own, known since it was built; others were recognised before.
-        if slow is not None and on_note is not None and not scenario.task.model.is_transformer:
+        if slow is not None and not scenario.task.model.is_transformer:
             on_note(slow)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(
@@ -191,7 +142,7 @@ def run(
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,
-            on_progress=on_progress,
+            on_progress=settings.on_progress,
         )
         server: Server
         with restoring(folder, state):

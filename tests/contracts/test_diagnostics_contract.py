@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetsim.engine.servers.diagnostics import diagnostics_text
+from fleetsim.engine.servers.checked_selector import diagnostics_text
 from fleetsim.selectors import build_selector
 from tests.contracts.test_selector_contract import Server, one_mode_per_class, through_npz
 from tests.selector_modes import modes

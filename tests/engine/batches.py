@@ -95,7 +95,11 @@ def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any)
 
 def laid_out(world: World, tasks: Sequence[Task], now_s: float = 0.0, **settings: Any) -> TaskBatch:
     """Return a batch; tasks are lost at an interruption unless settings say otherwise."""
-    usual: dict[str, Any] = {"batch_size": 10, "interruption": LoseSettings(), "cut_at_s": math.inf}
+    usual: dict[str, Any] = {
+        "batch_size": 10,
+        "interruption": LoseSettings(),
+        "deadline_at_s": math.inf,
+    }
     return TaskBatch(world, tasks, now_s=now_s, cost=COST, **(usual | settings))
 
 

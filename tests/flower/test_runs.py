@@ -12,6 +12,7 @@ from fleetsim import open_run
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.flower import running, versions
+from fleetsim.run_settings import FolderSettings
 
 pytest.importorskip("flwr", reason="flwr is not installed; scripts/check-flower installs it")
 # flwr tells of features that it will drop, and leaves files to the garbage collector.
@@ -82,9 +83,14 @@ def _small_app(folder, main, *, project=_PROJECT, client=_CLIENT):
     return folder
 
 
-def _run(app, out, *overrides, **arguments):
-    scenario = scenarios.load("quickstart", [*_FLEET, *overrides])
-    return running.run(app, scenario, out=out, **arguments)
+def _run(app, out, *overrides, run_config=(), on_client_error="reply", **settings):
+    return running.run(
+        app,
+        scenarios.load("quickstart", [*_FLEET, *overrides]),
+        FolderSettings(out=out, **settings),
+        run_config=run_config,
+        on_client_error=on_client_error,
+    )
 
 
 def _calls(app):

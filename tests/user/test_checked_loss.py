@@ -42,8 +42,7 @@ def test_a_step_follows_the_loss_by_hand() -> None:
         flatten(module),
         *SAMPLE,
         LOCAL,
-        epochs=1,
-        stream=rng.stream(1, "test"),
+        local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
         own_loss=given_loss(squared).build(),
     )
 

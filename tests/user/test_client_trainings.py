@@ -168,8 +168,11 @@ def test_a_class_with_settings_is_a_kind(own):
     [
         ("TooMuch", "TooMuch: ClientUpdate.sent has 8 bytes, and wire says at most 4"),
         ("TooMuchDown", "TooMuchDown: broadcast has 8 bytes, and wire says at most 0"),
-        ("OtherShapes", "OtherShapes: client 1 keeps .* all clients must keep arrays of the same"),
-        ("NoModel", r"NoModel.server_step must return \(model, arrays\), got dict"),
+        (
+            "OtherShapes",
+            "OtherShapes: ClientUpdate.state of client 1 is .* must keep arrays of the same",
+        ),
+        ("NoModel", r"NoModel: server_step must return \(model, arrays\), got dict"),
     ],
 )
 def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):

@@ -5,18 +5,16 @@
 - `synchronous`: rounds that wait for a cohort.
 - `buffered`: rounds that aggregate updates as they come.
 - `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.
-- `windows`: ends of the windows of a semi-synchronous server.
 - `selection`: views of the selector, its probes, and the selection.
 - `checked_selector`: calls of the selector, with checks of its answers.
 - `user_part`: names of parts of the user's own, and their faults.
-- `diagnostics`: numbers of a selector about its rounds, as JSON.
 - `training_requests`: training requests of a selector's answer.
-- `dispatch`: dispatch of tasks and collection of their results.
+- `dispatch`: trainings and probes as tasks with jobs, and their results.
+- `launcher`: launch of tasks on the clock, alone or together.
 - `waiting_clients`: clients that have answered and wait for the server.
 - `client_memory`: arrays that clients and the server keep for clients' own training.
 - `global_model`: server's side of learning, and the global model with its versions.
 - `rounds`: reports and table rows of tasks and rounds.
 - `round_closer`: closing of rounds.
 - `stop`: rules that end a run.
-- `state_parts`: parts of a state, under the prefixes of their names.
 """

@@ -39,7 +39,6 @@ from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
-from fleetsim.engine.servers.windows import window_end_s
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult
 from fleetsim.errors import ScenarioError, SimulationError
@@ -48,6 +47,9 @@ from fleetsim.schema.ranges import Clients, DurationS
 from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, None]
+
+_MAX_WINDOWS = 2**50
+"""Largest quotient of moment and length whose error is below one window."""
 
 
 class BufferedSettings(Settings):
@@ -109,13 +111,11 @@ class BufferedServer(Server):
                 " computed one by one; leave it out, or use server.mode = 'synchronous'"
             )
         super().__init__(
-            parts,
+            settings,
             stop,
-            rule=settings.eligibility,
-            interruption=settings.interruption,
+            parts,
             cohort=settings.concurrency,
-            wanted=settings.concurrency,
-            probe_deadline_s=None,
+            most=settings.concurrency,
             state=state,
             first_dispatch_s=math.inf if state is None else first_dispatch_s(state),
         )
@@ -143,7 +143,7 @@ class BufferedServer(Server):
         reason = self._reached() if self._closer.round else None
         if reason is None:
             self._clock.process(self._keep_busy())
-            yield self._clock.any_of([self._done, self._dispatcher.time_is_up])
+            yield self._clock.any_of([self._done, self._launcher.time_is_up])
             if self._done.triggered:
                 reason = self._done.value
                 assert isinstance(reason, StopReason)
@@ -220,7 +220,7 @@ class BufferedServer(Server):
                 client=task.client,
                 task=task.number,
             )
-        batch = self._dispatcher.launch([task], deadline_s=self._settings.deadline_s)
+        batch = self._dispatcher.launch(task, self._settings.deadline_s)
         flight = Flight(task, selection, batch)
         self._flights[task.number] = flight
         ends_at_s, last = batch.closing(1)
@@ -238,7 +238,7 @@ class BufferedServer(Server):
 
     def _end_task(self, flight: Flight) -> None:
         """Settle a task, and close the round if it was the last one wanted."""
-        [result] = self._dispatcher.settle(flight.batch)
+        [result] = self._launcher.settle(flight.batch)
         del self._flights[flight.task.number]
         limit = self._settings.max_staleness
         if result.is_delivered and limit is not None and self._staleness(flight.task) > limit:
@@ -304,7 +304,7 @@ class BufferedServer(Server):
         for saved in saved_flights(state):
             if saved.dispatched_at_s > self.now_s:
                 self._clock.run(until=self._clock.at(saved.dispatched_at_s, Rank.WAKE))
-            self._dispatcher.next_task = saved.number
+            self._launcher.next_task = saved.number
             task = self._dispatcher.training(
                 saved.request,
                 round_=saved.round,
@@ -316,4 +316,34 @@ class BufferedServer(Server):
             self._launch(task, saved.selection)
         if self._closed_at_s > self.now_s:
             self._clock.run(until=self._clock.at(self._closed_at_s, Rank.DELIVERY))
-        self._dispatcher.next_task = int(state["server/next_task"])
+        self._launcher.next_task = int(state["server/next_task"])
+
+
+def window_end_s(at_s: float, length_s: float, *, is_after: bool) -> float:
+    """Return the first end of a window at or after a moment (>= 0), never 0.
+
+    Window k ends at k * length, computed as this one product (k = 1, 2, ...). The window follows
+    from the moment alone, so a resumed run needs no counter.
+
+    With `is_after` an end at the moment itself does not count.
+
+    Raises:
+        SimulationError: too many windows lie before the moment for their ends to differ.
+
+    >>> 9 * 3.3  # and floor(9 * 3.3 / 3.3) + 1 is 9 again
+    29.7
+    >>> window_end_s(9 * 3.3, 3.3, is_after=True)
+    33.0
+    >>> window_end_s(9 * 3.3, 3.3, is_after=False)
+    29.7
+    """
+    if not at_s / length_s < _MAX_WINDOWS:
+        raise SimulationError(
+            f"windows of {length_s:g} s cannot be told apart any more; make server.window_s longer",
+            time_s=at_s,
+        )
+    # The quotient is rounded: begin one window early and compare the products themselves.
+    number = max(1, math.floor(at_s / length_s) - 1)
+    while number * length_s < at_s or (is_after and number * length_s == at_s):
+        number += 1
+    return number * length_s

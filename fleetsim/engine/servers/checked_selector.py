@@ -5,8 +5,11 @@ A wrong answer is the user's fault if the selector is of the user's own, and els
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,6 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.engine.event_order import Clock
-from fleetsim.engine.servers.diagnostics import diagnostics_text
 from fleetsim.engine.servers.training_requests import array_of, text_of
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import FleetsimError, SimulationError
@@ -191,3 +193,43 @@ def _are_among(clients: IntArray, candidates: IntArray) -> bool:
     """Return whether all clients are among the candidates, which ascend."""
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
     return bool((candidates[place] == clients).all())
+
+
+def diagnostics_text(answer: Any) -> str | None:
+    """Return a selector's numbers as a JSON object with sorted keys; None without any.
+
+    Raises:
+        TypeError, ValueError, OverflowError: the answer is none of `Diagnostics`.
+    """
+    numbers = _checked(answer)
+    return json.dumps(numbers, sort_keys=True, allow_nan=False) if numbers else None
+
+
+def _checked(answer: Any) -> dict[str, float | list[float]]:
+    """Return an answer in Python's own types.
+
+    Raises:
+        TypeError, ValueError, OverflowError: it is none.
+    """
+    if not isinstance(answer, Mapping):
+        raise TypeError
+    if not all(isinstance(name, str) and name.isidentifier() for name in answer):
+        raise ValueError
+    return {name: _value(value) for name, value in answer.items()}
+
+
+def _value(value: Any) -> float | list[float]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        return [_number(each) for each in value]
+    return _number(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number

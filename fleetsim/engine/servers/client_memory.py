@@ -24,8 +24,8 @@ from fleetsim.contracts import (
     State,
     Wire,
 )
-from fleetsim.engine.servers.state_parts import joined, part_of
 from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.host.own_code import own_code
 
 _KEPT, _SERVER = "kept", "server"

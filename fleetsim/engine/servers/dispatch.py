@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -20,14 +19,10 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.counts import ceil_product, num_batches
-from fleetsim.engine.event_order import Clock, Rank, priority
-from fleetsim.engine.servers.parts import Parts
-from fleetsim.engine.servers.rounds import check_bytes
-from fleetsim.engine.servers.waiting_clients import WaitingClients
-from fleetsim.engine.tasks.interruption import InterruptionSettings
+from fleetsim.engine.servers.launcher import Launcher
+from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
-from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.units import BIT_PER_BYTE
 
@@ -48,30 +43,16 @@ class _Messages(NamedTuple):
 class Dispatcher:
     """Dispatcher of tasks on the clock, with the trainer's jobs of those under way."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        *,
-        clock: Clock,
-        world: World,
-        stop_at_s: float,
-        interruption: InterruptionSettings,
-    ) -> None:
-        self._clock = clock
-        self._world = world
+    def __init__(self, parts: Parts, live: LiveParts, launcher: Launcher) -> None:
+        self._world = live.world
+        self._launcher = launcher
         self._learning = learning = parts.learning
         # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
         self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
         self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
-        self._interruption = interruption
-        self._waiting = WaitingClients(world, parts.energy)
         self._tickets: dict[int, int] = {}
         """Tickets of the trainer by the number of the task, until they are collected."""
-        self.next_task = 0
-        self._stop_at_s = stop_at_s
-        self.time_is_up = clock.at(stop_at_s, Rank.STOP)
-        """Event at the end of the run's virtual time."""
 
     def training(
         self,
@@ -202,8 +183,8 @@ class Dispatcher:
         version: int,
         messages: _Messages,
     ) -> Task:
-        task = Task(
-            number=self.next_task,
+        return Task(
+            number=self._launcher.number(),
             round=round_,
             request=request,
             work=work,
@@ -212,12 +193,10 @@ class Dispatcher:
             version=version,
             download_bit=(messages.download_byte + messages.frozen_byte) * BIT_PER_BYTE,
             upload_bit=messages.upload_byte * BIT_PER_BYTE,
-            dispatched_at_s=float(self._clock.now),
+            dispatched_at_s=self._launcher.now_s,
             more_round_trips=messages.more_round_trips,
             frozen_bit=messages.frozen_byte * BIT_PER_BYTE,
         )
-        self.next_task += 1
-        return task
 
     def _counted(self, job: Job) -> Job:
         """Return a job of steps as one of epochs, the last of which may be cut short."""
@@ -229,40 +208,21 @@ class Dispatcher:
         work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
         return job._replace(work=work, most_steps=steps)
 
-    def launch(self, tasks: Sequence[Task], *, deadline_s: float | None) -> TaskBatch:
-        """Dispatch tasks now; they end (late) after `deadline_s`.
-
-        The jobs of tasks that will deliver, unless the server cuts them off, go to the trainer.
-
-        Raises:
-            SimulationError: a client is in a task already, or its battery left [0, capacity].
-        """
-        gives_up_at_s = math.inf if deadline_s is None else self._clock.now + deadline_s
-        batch = TaskBatch(
-            self._world,
-            tasks,
-            now_s=float(self._clock.now),
-            cost=self._learning.cost,
-            batch_size=self._learning.batch_size,
-            interruption=self._interruption,
-            cut_at_s=min(gives_up_at_s, self._stop_at_s),
-        )
-        if deadline_s is not None:
-            batch.give_up(gives_up_at_s)
-        for task, job in batch.jobs():
-            self._tickets[task.number] = self._learning.trainer.submit(job)
+    def launch(self, task: Task, deadline_s: float | None) -> TaskBatch:
+        """Dispatch a task now; it ends (late) after `deadline_s`."""
+        batch = self._launcher.launch([task], deadline_s)
+        self._submit(batch)
         return batch
 
-    def settle(self, batch: TaskBatch) -> list[TaskResult]:
-        """Charge the ended tasks of a batch to the world and return their results.
+    @property
+    def is_time_up(self) -> bool:
+        """True at the end of the run's virtual time."""
+        return bool(self._launcher.time_is_up.processed)
 
-        Raises:
-            SimulationError: bits got lost or appeared.
-        """
-        results = batch.settle()
-        for result in results:
-            check_bytes(result)
-        return results
+    def _submit(self, batch: TaskBatch) -> None:
+        """Give the trainer the jobs of tasks that will deliver, unless the server cuts them off."""
+        for task, job in batch.jobs():
+            self._tickets[task.number] = self._learning.trainer.submit(job)
 
     def run(
         self, tasks: Sequence[Task], *, enough: int, deadline_s: float | None
@@ -270,34 +230,20 @@ class Dispatcher:
         """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
 
         Clients that still work then are cut off: late at the deadline, cancelled otherwise. The
-        trainer starts on the jobs that `collect` will ask for. Clients that delivered wait for the
-        server until they are dispatched again or `release` is called.
+        trainer starts on the jobs that `collect` will ask for.
 
         Returns:
             Results of the tasks, in their order.
         """
         if not tasks:
             return []
-        self._waiting.dispatch(tasks)
-        batch = self.launch(tasks, deadline_s=deadline_s)
-        closes_at_s, last = batch.closing(enough)
-        closed = self._clock.place(closes_at_s, last)
-        yield self._clock.any_of([closed, self.time_is_up])
-        batch.cut(
-            self._clock.now, last if closed.processed else priority(Rank.STOP), Outcome.CANCELLED
-        )
-        self._learning.trainer.start([self._tickets[task.number] for task, _ in batch.jobs()])
-        results = self.settle(batch)
-        self._waiting.add(batch, float(self._clock.now))
+        together = self._launcher.begin(tasks, enough=enough, deadline_s=deadline_s)
+        self._submit(together.batch)
+        yield together.ended
+        results = self._launcher.close(together)
+        jobs = together.batch.jobs()
+        self._learning.trainer.start([self._tickets[task.number] for task, _ in jobs])
         return results
-
-    def release(self) -> None:
-        """Release the clients that have answered from waiting for the server."""
-        self._waiting.release()
-
-    def take_waiting_j(self, results: Sequence[TaskResult]) -> list[float | None]:
-        """Return the joules of waiting after each task, once; None where they are not charged."""
-        return self._waiting.take_joules(results)
 
     def collect(self, results: Sequence[TaskResult]) -> list[tuple[TaskResult, JobResult | None]]:
         """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled.

@@ -26,7 +26,7 @@ from fleetsim.contracts import (
     Work,
 )
 from fleetsim.engine.servers.client_memory import ClientMemory
-from fleetsim.engine.servers.state_parts import joined, part_of
+from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.errors import DivergenceError
 
 _AGGREGATOR = "aggregator"

@@ -14,29 +14,16 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
-from fleetsim.engine.servers.checked_selector import CheckedSelector
-from fleetsim.engine.servers.global_model import GlobalModel
-from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
-from fleetsim.engine.world import World
 
 
 class RoundCloser:
     """Rounds of a run so far."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        *,
-        selector: CheckedSelector,
-        world: World,
-        model: GlobalModel,
-        last_round: int | None,
-    ) -> None:
+    def __init__(self, parts: Parts, live: LiveParts, *, last_round: int | None) -> None:
         self._parts = parts
-        self._selector = selector
-        self._world = world
-        self._model = model
+        self._selector, self._world, self._model = live.selector, live.world, live.model
         self._last_round = last_round
         self.round = 0
         """Rounds closed so far."""

@@ -105,21 +105,28 @@ def refused_probe(client: int, now_s: float) -> Report:
     )
 
 
+class EndedTask(NamedTuple):
+    """Task that ended in a round, with the columns of its row that its result lacks."""
+
+    result: TaskResult
+    purpose: Purpose
+    waiting_j: float | None = None
+    """Joules of waiting for the server after it; None: they are not charged."""
+    loss: float | None = None
+    """Loss of its training, if it was delivered."""
+    staleness: int = 0
+    metrics: dict[str, float] | None = None
+    """Numbers of the clients' own training."""
+
+
 def task_rows(
-    results: Sequence[TaskResult],
-    fleet: Fleet,
-    *,
-    round_: int,
-    train_losses: Sequence[float | None],
-    staleness: Sequence[int],
-    waiting_j: Sequence[float | None],
-    metrics: Sequence[dict[str, float] | None],
-    has_frozen: bool = False,
+    ended: Sequence[EndedTask], fleet: Fleet, *, round_: int, has_frozen: bool = False
 ) -> list[TaskRow]:
-    """Return the table rows of tasks that ended in a round; all sequences are [n].
+    """Return the table rows of tasks that ended in a round.
 
     `has_frozen` is true if the model has frozen weights.
     """
+    results = [each.result for each in ended]
     if not results:
         return []
     tasks = [result.task for result in results]
@@ -138,18 +145,15 @@ def task_rows(
         "round": [round_] * len(tasks),
         "client": clients,
         "device": [names[index] for index in fleet.device[clients].tolist()],
-        "purpose": [
-            Purpose.TRAIN if isinstance(request, TrainingRequest) else Purpose.PROBE
-            for request in requests
-        ],
+        "purpose": [each.purpose for each in ended],
         "dispatched_at_s": [task.dispatched_at_s for task in tasks],
         "download_byte": [
             int((result.downloaded_bit - result.frozen_bit) // BIT_PER_BYTE) for result in results
         ],
         "upload_byte": [int(result.uploaded_bit // BIT_PER_BYTE) for result in results],
         "train_flop": [result.flop for result in results],
-        "train_loss": train_losses,
-        "staleness": staleness,
+        "train_loss": [each.loss for each in ended],
+        "staleness": [each.staleness for each in ended],
         "belief": [
             request.belief if delivered and isinstance(request, ProbeRequest) else None
             for request, delivered in zip(requests, is_delivered, strict=True)
@@ -160,8 +164,8 @@ def task_rows(
             else None
             for result, delivered in zip(results, is_delivered, strict=True)
         ],
-        "energy_enlisted_idle_j": waiting_j,
-        "train_metrics": [numbers and json.dumps(numbers) for numbers in metrics],
+        "energy_enlisted_idle_j": [each.waiting_j for each in ended],
+        "train_metrics": [each.metrics and json.dumps(each.metrics) for each in ended],
         "frozen_download_byte": [
             int(result.frozen_bit // BIT_PER_BYTE) if has_frozen else None for result in results
         ],
@@ -275,27 +279,6 @@ def check_conserved(world: World, row: RoundRow) -> None:
         raise SimulationError(
             f"round {row.round} ended before it began, at {row.started_at_s!r} s",
             time_s=row.finished_at_s,
-        )
-
-
-def check_bytes(result: TaskResult) -> None:
-    """Check that a delivered task has moved exactly its bits.
-
-    Raises:
-        SimulationError: bits got lost or appeared.
-    """
-    if result.outcome is not Outcome.DELIVERED:
-        return
-    task = result.task
-    moved = (result.downloaded_bit, result.uploaded_bit)
-    again_down, again_up = result.repeated_bit
-    due = (task.download_bit + again_down, task.upload_bit + again_up)
-    if moved != due:
-        raise SimulationError(
-            f"moved {moved} bit down and up instead of {due}",
-            time_s=result.finished_at_s,
-            client=task.client,
-            task=task.number,
         )
 
 

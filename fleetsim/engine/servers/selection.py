@@ -14,15 +14,11 @@ from fleetsim.contracts import (
     RoundView,
     WorkKind,
 )
-from fleetsim.engine.event_order import Clock
-from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
-from fleetsim.engine.servers.global_model import GlobalModel
-from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.rounds import refused_probe, report_of
 from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
-from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.read_only import freeze
 
@@ -36,55 +32,24 @@ class Selection:
     def __init__(
         self,
         parts: Parts,
-        *,
-        selector: CheckedSelector,
-        clock: Clock,
-        world: World,
+        live: LiveParts,
         dispatcher: Dispatcher,
-        model: GlobalModel,
-        cohort: int,
-        wanted: int,
-        probe_deadline_s: float | None,
-        planned_rounds: int | None,
-        is_resumed: bool,
+        *,
+        most: int,
+        deadline_s: float | None,
+        setup_requests: list[ProbeRequest],
     ) -> None:
-        self._selector, learning = selector, parts.learning
-        self._seed = parts.seed
-        self._clock = clock
-        self._world = world
+        """Select up to `most` clients; stages of probing last at most `deadline_s`."""
+        self._learning, self._seed = parts.learning, parts.seed
+        self._clock, self._world, self._model = live.clock, live.world, live.model
+        self._selector = live.selector
         self._dispatcher = dispatcher
-        self._model = model
-        self._learning = learning
-        self._wanted = wanted
-        self._probe_deadline_s = probe_deadline_s
+        self._most, self._deadline_s = most, deadline_s
+        self._setup_requests = setup_requests
         self._shown: tuple[IntArray, IntArray] | None = None
         """Candidates of the last view, and their numbers of samples."""
         self._trained: dict[int, Task] = {}
         """Last delivered probe of each client that trained the global model in this round."""
-        num_samples = world.fleet.num_samples.copy()
-        freeze(num_samples)
-        if learning.label_coverage is not None:
-            freeze(learning.label_coverage)
-        requests = self._selector.setup(
-            FleetView(
-                seed=parts.seed,
-                num_samples=num_samples,
-                cohort=cohort,
-                epochs=learning.training.epochs,
-                steps=learning.training.steps,
-                batch_size=learning.batch_size,
-                learning_rate=learning.learning_rate_at(1),
-                planned_rounds=planned_rounds,
-                parameters=learning.parameters,
-                payload_byte=learning.cost.payload_byte + learning.wire.download_byte,
-                position_m=world.fleet.position_m,
-                validation=model.validate(),
-                clients_hash=parts.clients_hash,
-                layer_counts=learning.cost.layer_counts,
-                label_coverage=learning.label_coverage,
-            ),
-        )
-        self._setup_requests = [] if is_resumed else requests
 
     def refuse_probes(self, round_: int) -> None:
         """Check that a selector that declares to need no probes asks for none.
@@ -113,7 +78,7 @@ class Selection:
             requests, self._setup_requests = self._setup_requests, []
             yield from self._send(round_, _SETUP_STAGE, requests, reports, probes)
         stage = 0
-        while not self._dispatcher.time_is_up.processed:
+        while not self._dispatcher.is_time_up:
             view = self._view(round_, reports, stage)
             requests = self._selector.probe(view)
             if not requests:
@@ -151,9 +116,7 @@ class Selection:
             )
             for request in asked
         ]
-        ended = yield from self._dispatcher.run(
-            sent, enough=len(sent), deadline_s=self._probe_deadline_s
-        )
+        ended = yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._deadline_s)
         collected = self._dispatcher.collect(ended)
         probes += [
             result._replace(opinion=yielded.accuracy)
@@ -211,7 +174,7 @@ class Selection:
         return RoundView(
             round=round_,
             now_s=self._now_s,
-            wanted=self._wanted if at_most is None else at_most,
+            wanted=self._most if at_most is None else at_most,
             candidates=candidates,
             num_samples=self._shown[1],
             parameters=self._model.parameters,
@@ -219,3 +182,30 @@ class Selection:
             stage=stage,
             learning_rate=self._learning.learning_rate_at(round_),
         )
+
+
+def fleet_view(
+    parts: Parts, live: LiveParts, *, cohort: int, planned_rounds: int | None
+) -> FleetView:
+    """Return what a selector is shown before the first round."""
+    learning, num_samples = parts.learning, live.world.fleet.num_samples.copy()
+    freeze(num_samples)
+    if learning.label_coverage is not None:
+        freeze(learning.label_coverage)
+    return FleetView(
+        seed=parts.seed,
+        num_samples=num_samples,
+        cohort=cohort,
+        epochs=learning.training.epochs,
+        steps=learning.training.steps,
+        batch_size=learning.batch_size,
+        learning_rate=learning.learning_rate_at(1),
+        planned_rounds=planned_rounds,
+        parameters=learning.parameters,
+        payload_byte=learning.cost.payload_byte + learning.wire.download_byte,
+        position_m=live.world.fleet.position_m,
+        validation=live.model.validate(),
+        clients_hash=parts.clients_hash,
+        layer_counts=learning.cost.layer_counts,
+        label_coverage=learning.label_coverage,
+    )

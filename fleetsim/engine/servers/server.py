@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
+from typing import Protocol
 
 import numpy as np
 import simpy
 
 from fleetsim.contracts import (
     ClientColumns,
+    Purpose,
     Report,
     State,
     StopReason,
@@ -20,16 +22,28 @@ from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
-from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.launcher import Launcher
+from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.round_closer import RoundCloser
-from fleetsim.engine.servers.rounds import Span, client_columns, report_of, task_rows
-from fleetsim.engine.servers.selection import Selection
-from fleetsim.engine.servers.state_parts import joined, part_of
+from fleetsim.engine.servers.rounds import EndedTask, Span, client_columns, report_of, task_rows
+from fleetsim.engine.servers.selection import Selection, fleet_view
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
+from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError, SimulationError
+
+
+class _Settings(Protocol):
+    """Settings that both servers have."""
+
+    @property
+    def eligibility(self) -> EligibilitySettings: ...
+    @property
+    def interruption(self) -> InterruptionSettings: ...
+    @property
+    def deadline_s(self) -> float | None: ...
 
 
 class Server(ABC):
@@ -37,71 +51,67 @@ class Server(ABC):
 
     def __init__(
         self,
-        parts: Parts,
+        settings: _Settings,
         stop: StopSettings,
+        parts: Parts,
         *,
-        rule: EligibilitySettings,
-        interruption: InterruptionSettings,
         cohort: int,
-        wanted: int,
-        probe_deadline_s: float | None,
+        most: int,
         state: State | None,
         first_dispatch_s: float = math.inf,
     ) -> None:
         """Join the parts.
 
-        Selectors are told of `cohort` clients at work for one round, and asked for `wanted`. With a
-        `state` the run continues, but for tasks in flight: they are repeated by the subclass, and
-        the clock begins with the first of them.
+        Selectors are told of `cohort` clients at work for one round, and asked for up to `most`.
+        With a `state` the run continues, but for tasks in flight: they are repeated by the
+        subclass, and the clock begins with the first of them.
 
         Raises:
             ScenarioError: interrupted tasks may continue, but the fleet shares links.
         """
+        interruption = settings.interruption
         if parts.fleet.links is not None and not isinstance(interruption, LoseSettings):
             raise ScenarioError(f"server.interruption.kind = {interruption.kind!r} {NOT_SHARED}")
         self._stop = stop
         self._parts = parts
-        fleet, spare_byte = parts.fleet, None
+        fleet, learning, spare_byte = parts.fleet, parts.learning, None
         if fleet.memory is not None:
             spare_byte = fleet.memory.spare_byte(
-                parts.learning.cost,
-                num_samples=fleet.num_samples,
-                batch_size=parts.learning.batch_size,
+                learning.cost, num_samples=fleet.num_samples, batch_size=learning.batch_size
             )
-        self._world = World(
-            fleet, rule, spare_byte=spare_byte, frozen_byte=parts.learning.cost.frozen_byte
-        )
-        self._model = GlobalModel(parts.learning)
-        self._without_updates = WithoutUpdates(fleet.size)
         now_s = 0.0 if state is None else float(state["server/now_s"])
-        self._clock = Clock(min(now_s, first_dispatch_s), clients_at_work=wanted)
-        self._selector = CheckedSelector(parts.selector, parts.user_selector, self._clock)
-        self._closer = RoundCloser(
-            parts,
-            selector=self._selector,
-            world=self._world,
-            model=self._model,
-            last_round=stop.rounds,
+        self._clock = Clock(min(now_s, first_dispatch_s), clients_at_work=most)
+        self._world = World(
+            fleet,
+            settings.eligibility,
+            spare_byte=spare_byte,
+            frozen_byte=learning.cost.frozen_byte,
         )
-        self._dispatcher = Dispatcher(
-            parts,
-            clock=self._clock,
-            world=self._world,
+        self._model = GlobalModel(learning)
+        self._selector = CheckedSelector(parts.selector, parts.user_selector, self._clock)
+        live = LiveParts(self._clock, self._world, self._model, self._selector)
+        self._without_updates = WithoutUpdates(fleet.size)
+        self._closer = RoundCloser(parts, live, last_round=stop.rounds)
+        self._launcher = Launcher(
+            self._world,
+            self._clock,
+            interruption,
+            parts.energy,
             stop_at_s=max(stop.time_s, now_s),
-            interruption=interruption,
+            cost=learning.cost,
+            batch_size=learning.batch_size,
+        )
+        self._dispatcher = Dispatcher(parts, live, self._launcher)
+        asked = self._selector.setup(
+            fleet_view(parts, live, cohort=cohort, planned_rounds=stop.rounds)
         )
         self._selection = Selection(
             parts,
-            selector=self._selector,
-            clock=self._clock,
-            world=self._world,
-            dispatcher=self._dispatcher,
-            model=self._model,
-            cohort=cohort,
-            wanted=wanted,
-            probe_deadline_s=probe_deadline_s,
-            planned_rounds=stop.rounds,
-            is_resumed=state is not None,
+            live,
+            self._dispatcher,
+            most=most,
+            deadline_s=settings.deadline_s,
+            setup_requests=asked if state is None else [],
         )
         if state is not None:
             self._restore(state)
@@ -202,15 +212,18 @@ class Server(ABC):
                 raise SimulationError(str(fault), self.now_s) from fault
         self._without_updates.close(aggregated=is_enough)
         self._world.count(reports)
-        ended_all = [*probes, *(result for result, _ in collected)]
+        take_joules = self._launcher.waiting.take_joules
+        ended_tasks = [EndedTask(each, Purpose.PROBE, take_joules(each)) for each in probes]
+        ended_tasks += [
+            EndedTask(
+                result, Purpose.TRAIN, take_joules(result), report.loss, stale, report.metrics
+            )
+            for (result, _), report, stale in zip(collected, reports, staleness, strict=True)
+        ]
         rows = task_rows(
-            ended_all,
+            ended_tasks,
             self._world.fleet,
             round_=self._closer.round + 1,
-            train_losses=[*(None for _ in probes), *(report.loss for report in reports)],
-            staleness=[*(0 for _ in probes), *staleness],
-            waiting_j=self._dispatcher.take_waiting_j(ended_all),
-            metrics=[*(None for _ in probes), *(report.metrics for report in reports)],
             has_frozen=self._world.frozen_byte > 0,
         )
         row = self._closer.close(
@@ -238,7 +251,7 @@ class Server(ABC):
         parts: dict[str, State] = {
             "server": {
                 "now_s": np.array(self.now_s),
-                "next_task": np.array(self._dispatcher.next_task),
+                "next_task": np.array(self._launcher.next_task),
             },
             "model": self._model.state(),
             "rounds": self._closer.state(),
@@ -265,4 +278,4 @@ class Server(ABC):
             self._parts.learning.accountant.restore(part_of(state, "accountant"))
         if (memory := self._parts.learning.memory) is not None:
             memory.restore(part_of(state, "own-training"))
-        self._dispatcher.next_task = int(state["server/next_task"])
+        self._launcher.next_task = int(state["server/next_task"])

@@ -93,13 +93,11 @@ class SynchronousServer(Server):
     ) -> None:
         """Set up at virtual time 0, or at the moment of `state` (from a checkpoint)."""
         super().__init__(
-            parts,
+            settings,
             stop,
-            rule=settings.eligibility,
-            interruption=settings.interruption,
+            parts,
             cohort=settings.cohort,
-            wanted=ceil_product(settings.over_commit, settings.cohort),
-            probe_deadline_s=settings.deadline_s,
+            most=ceil_product(settings.over_commit, settings.cohort),
             state=state,
         )
         self._settings = settings
@@ -124,7 +122,7 @@ class SynchronousServer(Server):
                 return reason
             began_s, num_probes = self.now_s, len(round_.probes)
             yield from self._selection.probe(round_.round, round_.reports, round_.probes)
-            self._dispatcher.release()
+            self._launcher.waiting.release()
             round_.probe_s += self.now_s - began_s
             if not self._is_time_up:
                 requests = self._selection.select(round_.round, round_.reports)
@@ -137,7 +135,7 @@ class SynchronousServer(Server):
         round_.trained = yield from self._dispatcher.run(
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
-        self._dispatcher.release()
+        self._launcher.waiting.release()
         self._count(round_.trained)
         self._finish(round_)
         return self._stop.time_is_up(num_waiting_for=0) if self._is_time_up else None
@@ -179,7 +177,7 @@ class SynchronousServer(Server):
             if reason is not None:
                 return reason
             wake = self._clock.at(change_s, Rank.WAKE)
-            yield self._clock.any_of([wake, self._dispatcher.time_is_up])
+            yield self._clock.any_of([wake, self._launcher.time_is_up])
             after_change = False
         round_.idle_s += self.now_s - began_s
         return self._stop.time_is_up(num_waiting_for=minimum)
@@ -200,4 +198,4 @@ class SynchronousServer(Server):
 
     @property
     def _is_time_up(self) -> bool:
-        return bool(self._dispatcher.time_is_up.processed)
+        return self._dispatcher.is_time_up

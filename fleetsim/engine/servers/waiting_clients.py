@@ -67,11 +67,9 @@ class WaitingClients:
         """Release all clients, which have been charged up to now."""
         self._keep(np.zeros(len(self._tasks), dtype=np.bool_))
 
-    def take_joules(self, results: Sequence[TaskResult]) -> list[float | None]:
-        """Return the joules of waiting after each task, once; None where they are not charged."""
-        if not self.is_charged:
-            return [None] * len(results)
-        return [self._joules.pop(result.task.number, 0.0) for result in results]
+    def take_joules(self, result: TaskResult) -> float | None:
+        """Return the joules of waiting after a task, once; None where they are not charged."""
+        return self._joules.pop(result.task.number, 0.0) if self.is_charged else None
 
     def _wait(self, now_s: float) -> None:
         """Charge all waiting clients up to now."""

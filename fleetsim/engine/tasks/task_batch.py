@@ -70,11 +70,11 @@ class TaskBatch(TaskOutcomes):
         cost: ModelCost,
         batch_size: int,
         interruption: InterruptionSettings,
-        cut_at_s: float,
+        deadline_at_s: float,
     ) -> None:
         """Compute the timelines.
 
-        Unfinished tasks will be cut off at `cut_at_s`. No timeline goes beyond it: a task that
+        Unfinished tasks will be cut off at `deadline_at_s`. No timeline goes beyond it: a task that
         lasts longer ends just after it until it is cut off.
 
         Raises:
@@ -84,7 +84,7 @@ class TaskBatch(TaskOutcomes):
         if not isinstance(interruption, LoseSettings):
             clients = np.array([task.client for task in tasks], dtype=np.int64)
             policy = PausePolicy(interruption, world.eligible.absences(clients, now_s), tasks)
-        super().__init__(world, tasks, policy, now_s=now_s, cut_at_s=cut_at_s)
+        super().__init__(world, tasks, policy, now_s=now_s, deadline_at_s=deadline_at_s)
         self._cost, self._batch_size = cost, batch_size
         self._arrives: BoolArray | None = None
         """Uploads that arrive if they are not cut off [n]; None: all."""
@@ -135,7 +135,7 @@ class TaskBatch(TaskOutcomes):
         is_asleep = state.is_asleep(radio, start_s)
 
         def lay_out(lost_at_s: FloatArray) -> TransferTimelines:
-            laid_out = fleet.transfers(
+            laid_out = fleet.access.transfers(
                 clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
             )
             return [
@@ -200,7 +200,7 @@ class TaskBatch(TaskOutcomes):
                 work,
                 self._batch_size,
                 left_s=rest_s[rows] + resume_s if has_begun else None,
-                matters_until_s=np.minimum(self.lost_at_s(rows), self.cut_at_s),
+                matters_until_s=np.minimum(self.lost_at_s(rows), self.deadline_at_s),
             )
             of_whole_s = whole_s[rows] if has_begun else None
             stays.append(

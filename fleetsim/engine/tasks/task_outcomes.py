@@ -88,16 +88,16 @@ class TaskOutcomes:
         pause_policy: PausePolicy | None,
         *,
         now_s: float,
-        cut_at_s: float,
+        deadline_at_s: float,
     ) -> None:
-        """Begin tasks, of which those that have not ended at `cut_at_s` will be cut off.
+        """Begin tasks, of which those that have not ended at `deadline_at_s` will be cut off.
 
         Raises:
             SimulationError: a client is in a task already.
         """
         size = len(tasks)
         self.tasks = tasks
-        self.cut_at_s = cut_at_s
+        self.deadline_at_s = deadline_at_s
         """Moment at which unfinished tasks will be cut off; no timeline goes beyond it."""
         self.clients = np.array([task.request.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
@@ -168,8 +168,8 @@ class TaskOutcomes:
         away, from_s = rows[at], self.end_s[rows[at]]
         until_s, gone_s, is_lost = self._pause_policy.begin(away, phase, from_s)
         # A pause that outlasts the cut-off ends there, where the cut revises it.
-        is_cut = until_s > self.cut_at_s
-        until_s = np.where(is_cut, np.nextafter(self.cut_at_s, np.inf), until_s)
+        is_cut = until_s > self.deadline_at_s
+        until_s = np.where(is_cut, np.nextafter(self.deadline_at_s, np.inf), until_s)
         is_lost = is_lost | is_cut
         rested = state.take(at).rested(from_s, until_s)
         # A phone that ran empty during the pause has lost its task.
@@ -211,9 +211,9 @@ class TaskOutcomes:
             is_lost = loss_s < end_s
             if is_lost.any():
                 end_s, outcome = np.minimum(end_s, loss_s), np.where(is_lost, loss, outcome)
-        lasts_too_long = end_s > self.cut_at_s
+        lasts_too_long = end_s > self.deadline_at_s
         if lasts_too_long.any():  # lost just afterwards, until it is cut off
-            end_s = np.where(lasts_too_long, np.nextafter(self.cut_at_s, np.inf), end_s)
+            end_s = np.where(lasts_too_long, np.nextafter(self.deadline_at_s, np.inf), end_s)
             outcome = np.where(lasts_too_long, LINK, outcome)
         spent_j = timelines.energy_until(end_s)
         charge, empty_s = state.drained(timelines, spent_j, end_s)

@@ -278,11 +278,13 @@ class Kernel:
                     job.base,
                     *self._samples(self._data.shares[job.client]),
                     settings,
-                    epochs=job.work.epochs,
-                    stream=self._stream(job),
-                    most_steps=job.most_steps,
-                    tells_epoch_losses=job.work.tells_epoch_losses,
-                    step_stream=self._step_stream(job),
+                    local_sgd.Passes(
+                        epochs=job.work.epochs,
+                        stream=self._stream(job),
+                        most_steps=job.most_steps,
+                        tells_epoch_losses=job.work.tells_epoch_losses,
+                        step_stream=self._step_stream(job),
+                    ),
                     own_loss=self._own_loss,
                 )
             results.append(result)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -40,18 +41,30 @@ POSITIONS = 4000
 """Positions of one pass over sequences: each has a logit for every word of the vocabulary."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """Passes of one task over a client's samples."""
+
+    epochs: int
+    """Number of passes, >= 1; replaces `settings.epochs`."""
+    stream: np.random.Generator
+    """Random stream: the seed of dropout, if the network has any, then the `orders`."""
+    most_steps: int | None = None
+    """Number of steps, >= 1, after which training stops; None: all epochs."""
+    tells_epoch_losses: bool = False
+    """True if the result holds the mean loss of every epoch."""
+    step_stream: StepStream | None = None
+    """Random streams of the steps' augmentation; None: samples stay as they are."""
+
+
 def train(
     module: nn.Module,
     base: Parameters,
     inputs: Tensor,
     labels: Tensor,
     settings: StepSettings,
+    passes: Passes,
     *,
-    epochs: int,
-    stream: np.random.Generator,
-    most_steps: int | None = None,
-    tells_epoch_losses: bool = False,
-    step_stream: StepStream | None = None,
     own_loss: Loss | None = None,
 ) -> JobResult:
     """Train from `base` over all samples, shuffled in every epoch.
@@ -65,16 +78,13 @@ def train(
         inputs: samples [n, ...], n >= 1.
         labels: labels [n] int64, or [n, t] of sequences.
         settings: batch size, optimizer, clipping, label smoothing and proximal term.
-        epochs: passes over the samples, >= 1; replaces `settings.epochs`.
-        stream: random stream: the seed of dropout, if the network has any, then the `orders`.
-        most_steps: number of steps, >= 1, after which training stops; None: all epochs.
-        tells_epoch_losses: if true, the result holds the mean loss of every epoch.
-        step_stream: random streams of the steps' augmentation; None: samples stay as they are.
+        passes: passes over the samples.
         own_loss: loss that the scenario names; None: the network's or the cross-entropy.
 
     Returns:
-        New weights, mean and root mean square of the losses, n, and mean losses by epoch if wanted.
+        New weights, mean and root mean square of the losses, n, and mean losses by epoch if asked.
     """
+    stream, epochs = passes.stream, passes.epochs
     load_flat(module, base)
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
@@ -82,7 +92,7 @@ def train(
     loss_of = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
     seen: list[Tensor] = []
     by_epoch: list[Tensor] = []
-    num_left = num_steps(len(labels), epochs, settings.batch_size, most_steps)
+    num_left = num_steps(len(labels), epochs, settings.batch_size, passes.most_steps)
     with dropping_out(module, stream):
         for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
             if num_left == 0:
@@ -90,23 +100,23 @@ def train(
             seen = []
             for batch in torch.split(order, settings.batch_size)[:num_left]:
                 seen_as = Batch(inputs.index_select(0, batch), labels.index_select(0, batch))
-                if step_stream is not None:
+                if passes.step_stream is not None:
                     seen_as = augmented(
                         seen_as.inputs,
                         seen_as.labels,
                         settings.augmentation,
-                        step_stream(descent.num_taken + 1),
+                        passes.step_stream(descent.num_taken + 1),
                     )
                 batch_losses = seen_as.losses(module(seen_as.inputs), loss_of)
                 gradients = torch.autograd.grad(batch_losses.mean(), parameters)
                 descent.step(gradients)
                 seen.append(batch_losses.detach())
             num_left -= len(seen)
-            if tells_epoch_losses:
+            if passes.tells_epoch_losses:
                 by_epoch.append(torch.cat(seen))
     return _result(torch.cat(seen), flatten(module))._replace(
         num_samples=len(labels),
-        epoch_losses=tuple(map(_mean, by_epoch)) if tells_epoch_losses else None,
+        epoch_losses=tuple(map(_mean, by_epoch)) if passes.tells_epoch_losses else None,
     )
 
 

@@ -380,9 +380,15 @@ def test_a_client_says_how_much_memory_is_free_where_memory_is_looked_at(tiny):
 
 
 def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
-    tiny.size = 1
-    tiny.server = {"cohort": 1}
-    tiny.selector = FirstCome({1: [ProbeRequest(7, Work(WorkKind.NONE))]})
+    """One of two clients is offline."""
+
+    class AsksTheOther(FirstCome):
+        def probe(self, view):
+            absent = 1 - int(view.candidates[0])
+            return () if view.stage else [ProbeRequest(absent, Work(WorkKind.NONE))]
+
+    tiny.size, tiny.server, tiny.selector = 2, {"cohort": 1}, AsksTheOther()
+    tiny.traces({"there": "0,1,0,1,0", "away": "0,0,0,1,0"}, span_s=1000)
     tiny.run()
 
     assert [report.outcome for report in tiny.selector.views[0].reports] == [Outcome.OFFLINE]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fleetsim.engine.servers.windows import window_end_s
+from fleetsim.engine.servers.buffered import window_end_s
 from fleetsim.errors import SimulationError
 
 lengths_s = st.floats(1e-6, 1e6)

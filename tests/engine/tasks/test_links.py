@@ -211,7 +211,7 @@ def test_slow_start_over_fading_blocks_equals_a_walk(tiny, shared, severity):
     clients, bit = np.arange(12), np.geomspace(1e4, 3e8, 12)
     start_s = np.linspace(0.0, 7.0, 12)
     radio = fleet.radios_at(clients, start_s)
-    laid = fleet.transfers(
+    laid = fleet.access.transfers(
         clients, Direction.UP, start_s, bit, radio, np.zeros(12, bool), np.full(12, np.inf)
     )
     rows = np.concatenate([rows for rows, _ in laid])

@@ -110,7 +110,7 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
     fleet = tiny.fleet()
     usage = Counted(fleet.usage)
     world = world_of(dataclasses.replace(fleet, usage=usage))
-    batch = laid_out(world, [task(0, 0)], cut_at_s=65.0)
+    batch = laid_out(world, [task(0, 0)], deadline_at_s=65.0)
     batch.give_up(65.0)
     [late] = batch.settle()
 
@@ -127,8 +127,8 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
 def test_what_ends_before_the_deadline_is_as_if_there_were_none(tiny, seed, deadline_s):
     fleet = fleet_of(tiny, size=12, seed=seed)
     tasks, both = [task(c, c) for c in range(12)], []
-    for cut_at_s in (deadline_s, math.inf):
-        batch: TaskBatch = laid_out(world_of(fleet), tasks, cut_at_s=cut_at_s)
+    for deadline_at_s in (deadline_s, math.inf):
+        batch: TaskBatch = laid_out(world_of(fleet), tasks, deadline_at_s=deadline_at_s)
         batch.give_up(deadline_s)
         both.append(batch.settle())
 

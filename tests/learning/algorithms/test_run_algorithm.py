@@ -126,9 +126,8 @@ def test_a_wrong_answer_is_one_line(answer: Any, says: str) -> None:
 
 
 def test_numbers_of_numpy_become_those_that_json_has() -> None:
-    update = ClientUpdate(
-        0.1, metrics={"x": np.float32(0.5), "n": 2}, epoch_losses=(np.float32(1),)
-    )  # type: ignore[arg-type]
+    numbers: Any = {"metrics": {"x": np.float32(0.5), "n": 2}, "epoch_losses": (np.float32(1),)}
+    update = ClientUpdate(0.1, **numbers)
     result = task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
 
     assert json.dumps([result.metrics, result.epoch_losses]) == '[{"x": 0.5, "n": 2}, [1.0]]'

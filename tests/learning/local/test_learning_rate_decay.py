@@ -121,8 +121,7 @@ def test_jobs_of_one_call_train_each_at_its_own_rate(
             torch.from_numpy(data.train_inputs)[rows],
             torch.from_numpy(data.train_labels)[rows],
             settings_of(0.1 if rate is None else rate),
-            epochs=2,
-            stream=rng.stream(1, "local", client, 1),
+            local_sgd.Passes(epochs=2, stream=rng.stream(1, "local", client, 1)),
         )
         assert expected.vector is not None
         assert result.vector is not None

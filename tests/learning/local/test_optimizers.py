@@ -134,9 +134,7 @@ def ours(chosen: LocalSettings, most_steps: int) -> Any:
         flatten(module),
         *data(),
         chosen,
-        epochs=2,
-        stream=rng.stream(3, "test/local"),
-        most_steps=most_steps,
+        local_sgd.Passes(epochs=2, stream=rng.stream(3, "test/local"), most_steps=most_steps),
     )
 
 
@@ -210,7 +208,11 @@ def test_a_gradient_is_scaled_to_the_limit_by_hand() -> None:
     chosen = local(SgdSettings(learning_rate=1.0), max_gradient_norm=0.1)
     sample = torch.tensor([[4.0]], dtype=torch.float64), torch.tensor([0])
     result = local_sgd.train(
-        module, flatten(module), *sample, chosen, epochs=1, stream=rng.stream(1, "test")
+        module,
+        flatten(module),
+        *sample,
+        chosen,
+        local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
     )
 
     side = 0.1 / np.sqrt(2.0)

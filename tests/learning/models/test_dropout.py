@@ -41,9 +41,7 @@ def trained(net: nn.Module, seed: int, most_steps: int | None = None) -> np.ndar
         flatten(module()),
         *samples(),
         LOCAL,
-        epochs=2,
-        stream=np.random.default_rng(seed),
-        most_steps=most_steps,
+        local_sgd.Passes(epochs=2, stream=np.random.default_rng(seed), most_steps=most_steps),
     )
     assert result.vector is not None
     return result.vector
@@ -80,7 +78,11 @@ def test_a_training_that_is_cut_short_is_the_beginning_of_the_whole():
     """An epoch of 20 samples in batches of 8 has three steps."""
     net = module()
     one = local_sgd.train(
-        net, flatten(module()), *samples(), LOCAL, epochs=1, stream=np.random.default_rng(7)
+        net,
+        flatten(module()),
+        *samples(),
+        LOCAL,
+        local_sgd.Passes(epochs=1, stream=np.random.default_rng(7)),
     )
     assert one.vector is not None
     assert one.vector.tobytes() == trained(net, 7, most_steps=3).tobytes()

@@ -156,8 +156,7 @@ def test_a_step_by_hand() -> None:
         torch.tensor([[2.0]]),
         torch.tensor([0]),
         settings,
-        epochs=1,
-        stream=rng.stream(1, "test"),
+        local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
     )
 
     assert result.loss == pytest.approx(1.5)

@@ -300,7 +300,12 @@ def test_training_on_one_sentence_learns_it_by_heart(
     base = flatten(module)
 
     trained = local_sgd.train(
-        module, base, inputs, labels, how, epochs=200, stream=rng.stream(1, "test")
+        module,
+        base,
+        inputs,
+        labels,
+        how,
+        local_sgd.Passes(epochs=200, stream=rng.stream(1, "test")),
     )
 
     assert trained.vector is not None

@@ -373,7 +373,9 @@ def trained(vector: Parameters, model: ModelSettings, address: int) -> Parameter
     inputs, labels = noise(5, *SMALL, address=address), torch.arange(5)
     module = build(model, SMALL)
     stream = rng.stream(2, "order", address)
-    result = local_sgd.train(module, vector, inputs, labels, settings, epochs=1, stream=stream)
+    result = local_sgd.train(
+        module, vector, inputs, labels, settings, local_sgd.Passes(epochs=1, stream=stream)
+    )
     assert result.vector is not None
     return result.vector
 

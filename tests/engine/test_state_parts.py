@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleetsim.engine.servers.state_parts import joined, part_of
+from fleetsim.engine.state_parts import joined, part_of
 
 
 def test_parts_are_joined_under_their_names_and_found_again():
