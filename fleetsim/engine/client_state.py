@@ -152,12 +152,7 @@ class ClientState:
     def check_drained(
         self, after: Charge, drawn_j: FloatArray, awake_s: FloatArray, at_s: FloatArray
     ) -> None:
-        """Check batteries after phases that drew `drawn_j`, all [n].
-
-        Raises:
-            SimulationError: a battery left [0, capacity], gained more than its charger gives, or
-                gained another amount than flowed in and out of it.
-        """
+        """Check batteries after phases that drew `drawn_j`, all [n]."""
         batteries = self.fleet.batteries
         rows = batteries.rows_of(self.clients) if batteries.has_any else np.empty(0, np.int64)
         if rows.size == 0:

@@ -73,11 +73,7 @@ class Clock(simpy.Environment):
         """Priority of the last event with a meaning."""
 
     def step(self) -> None:
-        """Process the next event.
-
-        Raises:
-            SimulationError: time does not advance.
-        """
+        """Process the next event."""
         if self._queue:
             time_s, priority_, _, _ = self._queue[0]
             if time_s > self._stands_since_s + _STANDSTILL_S:

@@ -39,11 +39,7 @@ class IdleState:
         self._idle_w: FloatArray = np.array(per_profile_w)[fleet.device]
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:
-        """Begin tasks; return the state of their clients [n].
-
-        Raises:
-            SimulationError: a client is in a task already.
-        """
+        """Begin tasks; return the state of their clients [n]."""
         is_busy = self.is_busy[clients]
         if is_busy.any() or len(set(clients.tolist())) < clients.size:
             first = np.unique(clients, return_index=True)[1]

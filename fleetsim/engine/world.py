@@ -81,11 +81,7 @@ class World:
         self.eligible = EligibleClients(fleet, rule, self.idle, spare_byte=spare_byte)
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:
-        """Begin tasks; return the state of their clients [n].
-
-        Raises:
-            SimulationError: a client is in a task already.
-        """
+        """Begin tasks; return the state of their clients [n]."""
         state = self.idle.begin(clients, now_s, tasks)
         self.eligible.forget_candidates()
         return state
@@ -125,11 +121,7 @@ class World:
         np.add.at(self.num_delivered, np.array(delivered, dtype=np.int64), 1)
 
     def check_batteries(self, now_s: float) -> None:
-        """Check that every battery's joules are conserved, where they are counted.
-
-        Raises:
-            SimulationError: they are not.
-        """
+        """Check that every battery's joules are conserved, where they are counted."""
         charge = self.idle.charge
         if charge.flows_j.shape[1] == 0:
             return
@@ -148,11 +140,7 @@ class World:
             )
 
     def battery_balance(self, now_s: float) -> BatteryBalance:
-        """Return where the joules of all batteries came from and went since virtual time 0.
-
-        Raises:
-            SimulationError: a battery was given less than nothing, or more than its charger gives.
-        """
+        """Return where the joules of all batteries came from and went since virtual time 0."""
         charge, batteries = self.idle.charge_at(now_s), self.fleet.batteries
         spent_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
         nothing_j = np.where(np.isnan(batteries.capacity_j), np.nan, 0.0)

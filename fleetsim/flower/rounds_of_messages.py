@@ -139,9 +139,6 @@ class RoundsOfMessages:
 
         `state` returns everything else that a checkpoint needs; None: the run cannot be resumed
         from this moment, since tasks are in flight.
-
-        Raises:
-            SimulationError: joules are not conserved.
         """
         open_, self._open = self._open, None
         if open_ is None or not open_.ended:

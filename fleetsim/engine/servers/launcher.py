@@ -65,11 +65,7 @@ class Launcher:
         return self.next_task - 1
 
     def launch(self, tasks: Sequence[Task], deadline_s: float | None) -> TaskBatch:
-        """Dispatch tasks now; they end (late) after `deadline_s`.
-
-        Raises:
-            SimulationError: a client is in a task already, or its battery left [0, capacity].
-        """
+        """Dispatch tasks now; they end (late) after `deadline_s`."""
         deadline_at_s = math.inf if deadline_s is None else self.now_s + deadline_s
         batch = TaskBatch(
             self.world,
@@ -105,11 +101,7 @@ class Launcher:
         return results
 
     def settle(self, batch: TaskBatch) -> list[TaskResult]:
-        """Charge the ended tasks of a batch to the world and return their results.
-
-        Raises:
-            SimulationError: bits of a delivered task got lost or appeared.
-        """
+        """Charge the ended tasks of a batch to the world and return their results."""
         results = batch.settle()
         for result in results:
             _check_bits(result)

@@ -38,11 +38,7 @@ class RoundCloser:
         reports: Sequence[Report],
         aggregated: bool,
     ) -> RoundRow:
-        """Close the next round, of rows of all tasks and of reports of its train tasks.
-
-        Raises:
-            SimulationError: joules are not conserved, or the selector broke its contract.
-        """
+        """Close the next round, of rows of all tasks and of reports of its train tasks."""
         self.round += 1
         every_rounds = self._parts.learning.evaluate_every_rounds
         is_due = self.round % every_rounds == 0 or self.round == self._last_round

@@ -261,11 +261,7 @@ def round_row(
 
 
 def check_conserved(world: World, row: RoundRow) -> None:
-    """Check that the clients' meters hold the recorded joules, and batteries the rest.
-
-    Raises:
-        SimulationError: they differ, or the round ended before it began.
-    """
+    """Check that the clients' meters hold the recorded joules, and batteries the rest."""
     metered_j = float(world.energy_j.sum() + world.enlisted_idle_j.sum())
     if not math.isclose(
         metered_j, row.energy_total_j, rel_tol=ROUNDING_SLACK, abs_tol=ROUNDING_SLACK

@@ -76,9 +76,6 @@ class TaskBatch(TaskOutcomes):
 
         Unfinished tasks will be cut off at `deadline_at_s`. No timeline goes beyond it: a task that
         lasts longer ends just after it until it is cut off.
-
-        Raises:
-            SimulationError: a client is in a task already, or its battery left [0, capacity].
         """
         policy = None
         if not isinstance(interruption, LoseSettings):

@@ -90,11 +90,7 @@ class TaskOutcomes:
         now_s: float,
         deadline_at_s: float,
     ) -> None:
-        """Begin tasks, of which those that have not ended at `deadline_at_s` will be cut off.
-
-        Raises:
-            SimulationError: a client is in a task already.
-        """
+        """Begin tasks, of which those that have not ended at `deadline_at_s` will be cut off."""
         size = len(tasks)
         self.tasks = tasks
         self.deadline_at_s = deadline_at_s
