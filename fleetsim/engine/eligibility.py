@@ -47,11 +47,7 @@ _SOME_HAVE_LESS = ActsIf(
 class Condition(Settings):
     """Conjunction of conditions on a client."""
 
-    acts_if = by_key(
-        charging=PEOPLE,
-        unmetered=METERED,
-        min_battery_fraction=BATTERIES,
-    )
+    acts_if = by_key(charging=PEOPLE, unmetered=METERED, min_battery_fraction=BATTERIES)
 
     charging: Literal[True] | None = None
     """The client is on the charger."""

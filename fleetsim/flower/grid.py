@@ -73,11 +73,7 @@ class VirtualGrid:
     ) -> Any:
         """Return a new message."""
         return self._records.Message(
-            content,
-            dst_node_id=dst_node_id,
-            message_type=message_type,
-            ttl=ttl,
-            group_id=group_id,
+            content, dst_node_id=dst_node_id, message_type=message_type, ttl=ttl, group_id=group_id
         )
 
     def get_node_ids(self) -> list[int]:
@@ -96,9 +92,7 @@ class VirtualGrid:
         """Return the replies that have arrived; if none has, virtual time passes until one does."""
         ids = list(message_ids)
         answer = self._answer(
-            "pull_messages",
-            json.dumps(sorted(ids)),
-            lambda: self._answered(self._server.pull(ids)),
+            "pull_messages", json.dumps(sorted(ids)), lambda: self._answered(self._server.pull(ids))
         )
         return self._replies(answer)
 

@@ -17,13 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetsim.contracts import (
-    ClientColumns,
-    ModelCost,
-    Purpose,
-    State,
-    StopReason,
-)
+from fleetsim.contracts import ClientColumns, ModelCost, Purpose, State, StopReason
 from fleetsim.engine.event_order import Clock, Rank
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.rounds import client_columns

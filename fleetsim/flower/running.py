@@ -246,10 +246,7 @@ def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformR
         seed=scenario.seed,
         trainer=TRAINER,
         flower=FlowerRecord(
-            app=app.name,
-            source_sha256=app.source_sha256,
-            config=app.config,
-            version=version,
+            app=app.name, source_sha256=app.source_sha256, config=app.config, version=version
         ),
         input_sha256=carried_digests(data),
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),

@@ -25,11 +25,7 @@ from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.algorithms.settings import UNCOVERED
 from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.quoting import quoted
-from fleetsim.scenario import (
-    BufferedServerSettings,
-    Scenario,
-    never_ends,
-)
+from fleetsim.scenario import BufferedServerSettings, Scenario, never_ends
 from fleetsim.selectors import requirements
 
 

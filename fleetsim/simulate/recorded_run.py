@@ -9,12 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from fleetsim.contracts import (
-    ClientColumns,
-    EndedRun,
-    State,
-    StopReason,
-)
+from fleetsim.contracts import ClientColumns, EndedRun, State, StopReason
 from fleetsim.errors import DataError
 from fleetsim.host.termination import Terminated
 from fleetsim.record import checkpoint

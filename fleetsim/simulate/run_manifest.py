@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fleetsim.contracts import (
-    State,
-    TrackedRun,
-)
+from fleetsim.contracts import State, TrackedRun
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
@@ -22,11 +19,7 @@ from fleetsim.record.manifest import (
     PluginRecord,
     versions,
 )
-from fleetsim.scenario import (
-    Scenario,
-    scenario_warnings,
-    transformer_warning,
-)
+from fleetsim.scenario import Scenario, scenario_warnings, transformer_warning
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
 from fleetsim.user import Plugin

@@ -23,11 +23,7 @@ from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
-from fleetsim.scenario import (
-    BufferedServerSettings,
-    Scenario,
-    transformer_warning,
-)
+from fleetsim.scenario import BufferedServerSettings, Scenario, transformer_warning
 from fleetsim.simulate.built_parts import (
     build_accountant,
     build_aggregator,

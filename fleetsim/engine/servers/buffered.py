@@ -55,9 +55,7 @@ _MAX_WINDOWS = 2**50
 class BufferedSettings(Settings):
     """Settings of the buffered server."""
 
-    acts_if = by_key(
-        interruption=PEOPLE,
-    )
+    acts_if = by_key(interruption=PEOPLE)
 
     concurrency: Clients
     """Number of clients at work at the same time."""

@@ -148,8 +148,7 @@ class CheckedSelector:
         ):
             return state
         raise self.fault(
-            "state",
-            f"must return a dict of arrays without objects, by name, got {text_of(state)}",
+            "state", f"must return a dict of arrays without objects, by name, got {text_of(state)}"
         )
 
     def restore(self, state: State) -> None:

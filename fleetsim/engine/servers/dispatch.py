@@ -9,15 +9,7 @@ from typing import NamedTuple
 
 import simpy
 
-from fleetsim.contracts import (
-    Job,
-    JobResult,
-    Outcome,
-    Parameters,
-    ProbeRequest,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Job, JobResult, Outcome, Parameters, ProbeRequest, Work, WorkKind
 from fleetsim.counts import ceil_product, num_batches
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.parts import LiveParts, Parts

@@ -23,12 +23,7 @@ _FLIGHT: _Columns = {
     "version": int,
 }
 _REQUEST: _Columns = {"client": int, "upload_fraction": float, "weight": float, "is_share": bool}
-_WORK: _Columns = {
-    "epochs": int,
-    "steps": int,
-    "clock_fraction": float,
-    "tells_epoch_losses": bool,
-}
+_WORK: _Columns = {"epochs": int, "steps": int, "clock_fraction": float, "tells_epoch_losses": bool}
 
 
 @dataclass(frozen=True, slots=True)

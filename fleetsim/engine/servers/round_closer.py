@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetsim.contracts import (
-    Progress,
-    Report,
-    RoundOutcome,
-    RoundRow,
-    State,
-    TaskRow,
-)
+from fleetsim.contracts import Progress, Report, RoundOutcome, RoundRow, State, TaskRow
 from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
 
@@ -31,12 +24,7 @@ class RoundCloser:
         """Joules of all rounds in the record."""
 
     def close(
-        self,
-        span: Span,
-        rows: Sequence[TaskRow],
-        *,
-        reports: Sequence[Report],
-        aggregated: bool,
+        self, span: Span, rows: Sequence[TaskRow], *, reports: Sequence[Report], aggregated: bool
     ) -> RoundRow:
         """Close the next round, of rows of all tasks and of reports of its train tasks."""
         self.round += 1
@@ -99,10 +87,7 @@ class RoundCloser:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        return {
-            "round": np.array(self.round),
-            "energy_total_j": np.array(self.energy_total_j),
-        }
+        return {"round": np.array(self.round), "energy_total_j": np.array(self.energy_total_j)}
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""

@@ -6,14 +6,7 @@ from collections.abc import Generator
 
 import simpy
 
-from fleetsim.contracts import (
-    FleetView,
-    IntArray,
-    ProbeRequest,
-    Report,
-    RoundView,
-    WorkKind,
-)
+from fleetsim.contracts import FleetView, IntArray, ProbeRequest, Report, RoundView, WorkKind
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.rounds import refused_probe, report_of

@@ -10,13 +10,7 @@ from typing import Protocol
 import numpy as np
 import simpy
 
-from fleetsim.contracts import (
-    ClientColumns,
-    Purpose,
-    Report,
-    State,
-    StopReason,
-)
+from fleetsim.contracts import ClientColumns, Purpose, Report, State, StopReason
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.checked_selector import CheckedSelector
@@ -227,10 +221,7 @@ class Server(ABC):
             has_frozen=self._world.frozen_byte > 0,
         )
         row = self._closer.close(
-            span,
-            sorted(rows, key=lambda row: row.task),
-            reports=reports,
-            aggregated=is_enough,
+            span, sorted(rows, key=lambda row: row.task), reports=reports, aggregated=is_enough
         )
         self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
         self._closer.announce(row)

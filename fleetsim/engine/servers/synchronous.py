@@ -23,11 +23,7 @@ from typing import Annotated
 import simpy
 from pydantic import Field
 
-from fleetsim.contracts import (
-    Report,
-    State,
-    StopReason,
-)
+from fleetsim.contracts import Report, State, StopReason
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank
@@ -47,9 +43,7 @@ Steps = Generator[simpy.Event, None, StopReason | None]
 class SynchronousSettings(Settings):
     """Settings of the synchronous server."""
 
-    acts_if = by_key(
-        interruption=PEOPLE,
-    )
+    acts_if = by_key(interruption=PEOPLE)
 
     cohort: Clients
     """Number of answers wanted in a round."""
@@ -185,11 +179,7 @@ class SynchronousServer(Server):
     def _finish(self, round_: _Round) -> None:
         self._close_round(
             Span(
-                round_.started_at_s,
-                self.now_s,
-                round_.idle_s,
-                round_.probe_s,
-                round_.num_eligible,
+                round_.started_at_s, self.now_s, round_.idle_s, round_.probe_s, round_.num_eligible
             ),
             round_.trained,
             minimum=self._settings.minimum_reports,

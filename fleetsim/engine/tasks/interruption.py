@@ -76,10 +76,7 @@ class PausePolicy:
     """Pause policy and accumulated waiting time of n tasks that may survive interruptions."""
 
     def __init__(
-        self,
-        settings: PauseSettings | PartialSettings,
-        absences: Absences,
-        tasks: Sequence[Task],
+        self, settings: PauseSettings | PartialSettings, absences: Absences, tasks: Sequence[Task]
     ) -> None:
         self.settings = settings
         self._absences = absences

@@ -25,15 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetsim.contracts import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Job,
-    ModelCost,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Job, ModelCost, Work, WorkKind
 from fleetsim.counts import num_batches
 from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.tasks.interruption import (

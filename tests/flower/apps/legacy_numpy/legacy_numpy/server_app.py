@@ -16,9 +16,7 @@ def mean_accuracy(metrics: list[tuple[int, dict]]) -> dict:
 def server_fn(context: Context) -> ServerAppComponents:
     """Return strategy and configuration."""
     strategy = FedAvg(
-        fraction_fit=0.3,
-        fraction_evaluate=0.3,
-        evaluate_metrics_aggregation_fn=mean_accuracy,
+        fraction_fit=0.3, fraction_evaluate=0.3, evaluate_metrics_aggregation_fn=mean_accuracy
     )
     config = ServerConfig(
         num_rounds=context.run_config["num-server-rounds"],
