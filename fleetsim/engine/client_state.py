@@ -30,23 +30,13 @@ class ClientState:
     clients: IntArray
     idle_w: FloatArray
     """Power of each device that is awake and idle."""
-    level_j: FloatArray
-    """Battery level; NaN on mains."""
-    is_off: BoolArray
-    """True for phones that ran empty, see `Charge`."""
-    flows_j: FloatArray
-    """Other flows in and out of each battery [n, f], see `Charge`."""
+    charge: Charge
     tail_until_s: FloatArray
     """Moment up to which the tail of the client's radio is paid."""
     tail_radio: IntArray
     """Name (`Radios.name`) of that radio; -1: none yet."""
     condition: FloatArray
     """Condition that slows each client [n, c], see `Throttle`."""
-
-    @property
-    def charge(self) -> Charge:
-        """Charge of the batteries."""
-        return Charge(self.level_j, self.is_off, self.flows_j)
 
     def copy(self) -> ClientState:
         """Return a copy; `put` in one does not change the other."""
@@ -56,9 +46,7 @@ class ClientState:
         """Return a copy with other batteries and another condition."""
         return replace(
             self,
-            level_j=charge.level_j,
-            is_off=charge.is_off,
-            flows_j=charge.flows_j,
+            charge=charge,
             tail_until_s=self.tail_until_s.copy(),
             tail_radio=self.tail_radio.copy(),
             condition=condition,
@@ -70,9 +58,7 @@ class ClientState:
             self.fleet,
             self.clients[rows],
             self.idle_w[rows],
-            self.level_j[rows],
-            self.is_off[rows],
-            self.flows_j[rows],
+            self.charge.take(rows),
             self.tail_until_s[rows],
             self.tail_radio[rows],
             self.condition[rows],
@@ -118,14 +104,15 @@ class ClientState:
         starts_s = np.where(is_same, np.maximum(end_s, self.tail_until_s), end_s)
         tail_w = radios.tail_w[radio]
         tail_j = tail_w * np.maximum(0.0, end_s + tail_s - starts_s)
-        if self.flows_j.shape[1] == 0:
-            tail_j = np.fmin(tail_j, self.level_j)  # NaN on mains
-            self.level_j[:] -= tail_j
+        level_j, _, flows_j = self.charge
+        if flows_j.shape[1] == 0:
+            tail_j = np.fmin(tail_j, level_j)  # NaN on mains
+            level_j[:] -= tail_j
         else:
-            loss = self.fleet.batteries.tail_loss(self.clients, self.level_j, tail_w)
-            tail_j = np.fmin(tail_j, self.level_j / (1.0 + loss))
-            self.level_j[:] = np.maximum(0.0, self.level_j - tail_j * (1.0 + loss))
-            self.flows_j[:, Flow.LOSS] += np.where(np.isnan(self.level_j), 0.0, tail_j * loss)
+            loss = self.fleet.batteries.tail_loss(self.clients, level_j, tail_w)
+            tail_j = np.fmin(tail_j, level_j / (1.0 + loss))
+            level_j[:] = np.maximum(0.0, level_j - tail_j * (1.0 + loss))
+            flows_j[:, Flow.LOSS] += np.where(np.isnan(level_j), 0.0, tail_j * loss)
         self.tail_radio[:] = name
         self.tail_until_s[:] = end_s + tail_s
         return tail_j
@@ -147,7 +134,7 @@ class ClientState:
     def is_safe(self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray) -> BoolArray:
         """Return the phases that no battery fails, even if nothing charges it, as a mask [n]."""
         drawn_j = spent_j + self.idle_w * (until_s - timelines.start_s)
-        return self.fleet.batteries.surely_lasts(self.clients, self.level_j, drawn_j)
+        return self.fleet.batteries.surely_lasts(self.clients, self.charge.level_j, drawn_j)
 
     def check_drained(
         self, after: Charge, drawn_j: FloatArray, awake_s: FloatArray, at_s: FloatArray
@@ -160,15 +147,15 @@ class ClientState:
         clients = self.clients[rows]
         capacity_j, before_j, after_j = (
             batteries.capacity_j[clients],
-            self.level_j[rows],
+            self.charge.level_j[rows],
             after.level_j[rows],
         )
         gained_j = after_j - before_j + drawn_j[rows]
         slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * capacity_j
         limit_j = batteries.charge_w[clients] * awake_s[rows]
         is_right = (after_j >= 0.0) & (after_j <= capacity_j)
-        if self.flows_j.shape[1]:
-            flowed_j = after.flows_j[rows] - self.flows_j[rows]
+        if after.flows_j.shape[1]:
+            flowed_j = after.flows_j[rows] - self.charge.flows_j[rows]
             gained_j += flowed_j[:, Flow.OWNER] + flowed_j[:, Flow.LOSS]
             is_right &= np.abs(gained_j - flowed_j[:, Flow.CHARGED]) <= slack_j
             is_right &= (flowed_j >= 0.0).all(axis=1)

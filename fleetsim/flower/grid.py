@@ -83,7 +83,7 @@ class VirtualGrid:
         return nodes
 
     def push_messages(self, messages: Iterable[Any]) -> list[str]:
-        """Send messages as tasks in flight and return their ids."""
+        """Send messages as running tasks and return their ids."""
         sent = self._node_messages(messages)
         self._answer("push_messages", _asked(sent), lambda: self._server.push(sent))
         return [message.id for message in sent]

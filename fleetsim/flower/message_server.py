@@ -81,6 +81,11 @@ class MessageServer:
         """Virtual time."""
         return float(self._clock.now)
 
+    @property
+    def num_rounds(self) -> int:
+        """Rounds closed so far."""
+        return self.rounds.num_closed
+
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
         is_charged = self._launcher.waiting.is_charged
@@ -156,10 +161,10 @@ class MessageServer:
         return answers
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
-        """Send messages, each as a task in flight.
+        """Send messages, each as a running task.
 
         Raises:
-            ScenarioError: the fleet shares links, so that tasks in flight influence each other.
+            ScenarioError: the fleet shares links, so that running tasks influence each other.
         """
         self._begin(messages)
         self._pushed.push(messages)
@@ -208,7 +213,7 @@ class MessageServer:
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 
     def _run_until(self, time_s: float) -> None:
-        """Let the clock run to a moment, through the ends of tasks in flight.
+        """Let the clock run to a moment, through the ends of running tasks.
 
         Raises:
             RunStopped: the time of the run is up before.
@@ -231,7 +236,7 @@ class MessageServer:
         raise RunStopped(reason)
 
     def end(self) -> None:
-        """Cut off the tasks in flight, and close the open round."""
+        """Cut off the running tasks, and close the open round."""
         if self._pushed.at_work:
             self.rounds.begin(now_s=self.now_s, num_eligible=0, is_train=False)
         self._pushed.stop()

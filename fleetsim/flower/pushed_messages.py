@@ -1,4 +1,4 @@
-"""Messages that were pushed: tasks in flight, messages that wait, and answers to be pulled.
+"""Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
 
 Each message is a task of its own, which begins when it is pushed. A message to a busy client waits
 for the end of its task. Nobody waits for others, so that no client is charged for waiting.
@@ -21,8 +21,8 @@ from fleetsim.flower.message_tasks import Answer, MessageTasks, SentMessage
 
 
 @dataclass(frozen=True, slots=True)
-class _Flight:
-    """A task in flight."""
+class _RunningMessage:
+    """A running task."""
 
     sent: SentMessage
     batch: TaskBatch
@@ -35,8 +35,8 @@ class PushedMessages:
         self._launcher, self._clock, self._tasks = launcher, launcher.clock, tasks
         self._waiting_j = 0.0 if launcher.waiting.is_charged else None
         """Joules of waiting of each; None: waiting is not charged at all."""
-        self._flights: dict[int, _Flight] = {}
-        """Tasks in flight by client."""
+        self._running: dict[int, _RunningMessage] = {}
+        """Running tasks by client."""
         self._queues: dict[int, deque[NodeMessage]] = {}
         """Messages that wait for the end of their client's task."""
         self._mail: dict[str, Answer] = {}
@@ -46,25 +46,25 @@ class PushedMessages:
 
     @property
     def at_work(self) -> Collection[int]:
-        """Clients with a task in flight."""
-        return self._flights.keys()
+        """Clients with a running task."""
+        return self._running.keys()
 
     @property
     def is_quiet(self) -> bool:
         """True if no task is in flight, and no answer is left."""
-        return not self._flights and not self._mail and not self._outstanding
+        return not self._running and not self._mail and not self._outstanding
 
     @property
     def next_end_s(self) -> float:
         """Moment of the next end of a task; infinite if none is in flight."""
-        ends_s = (float(flight.batch.closing(1)[0]) for flight in self._flights.values())
+        ends_s = (float(running.batch.closing(1)[0]) for running in self._running.values())
         return min(ends_s, default=math.inf)
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
-        """Send messages, each as a task in flight.
+        """Send messages, each as a running task.
 
         Raises:
-            ScenarioError: the fleet shares links, so that tasks in flight influence each other.
+            ScenarioError: the fleet shares links, so that running tasks influence each other.
         """
         if self._launcher.world.fleet.links is not None:
             raise ScenarioError(
@@ -74,7 +74,7 @@ class PushedMessages:
             )
         for message in messages:
             self._outstanding[message.id] = message.client
-            if message.client in self._flights:
+            if message.client in self._running:
                 self._queues.setdefault(message.client, deque()).append(message)
             else:
                 self._fly(message)
@@ -97,18 +97,18 @@ class PushedMessages:
         late = set(message_ids)
         for client, queue in self._queues.items():
             self._queues[client] = deque(each for each in queue if each.id not in late)
-        for flight in list(self._flights.values()):
-            if flight.sent.message.id in late:
-                self._cut(flight, Rank.DEADLINE, Outcome.LATE)
+        for running in list(self._running.values()):
+            if running.sent.message.id in late:
+                self._cut(running, Rank.DEADLINE, Outcome.LATE)
         for message_id in late:
             self._outstanding.pop(message_id, None)
             self._mail.pop(message_id, None)
 
     def stop(self) -> None:
-        """Cut off all tasks in flight at the end of the run, and drop what is left."""
+        """Cut off all running tasks at the end of the run, and drop what is left."""
         self._queues.clear()
-        for flight in list(self._flights.values()):
-            self._cut(flight, Rank.STOP, Outcome.CANCELLED)
+        for running in list(self._running.values()):
+            self._cut(running, Rank.STOP, Outcome.CANCELLED)
         self._mail.clear()
         self._outstanding.clear()
 
@@ -120,32 +120,32 @@ class PushedMessages:
         if not sent:
             return
         batch = self._launcher.launch([sent[0].task], message.message.metadata.ttl)
-        flight = _Flight(sent[0], batch)
-        self._flights[message.client] = flight
+        running = _RunningMessage(sent[0], batch)
+        self._running[message.client] = running
         ends_at_s, last = batch.closing(1)
         end = self._clock.place(ends_at_s, last)
         assert end.callbacks is not None
-        end.callbacks.append(lambda _: self._land(flight))
+        end.callbacks.append(lambda _: self._land(running))
 
-    def _cut(self, flight: _Flight, rank: Rank, outcome: Outcome) -> None:
-        flight.batch.cut(self._launcher.now_s, priority(rank), outcome)
-        self._land(flight)
+    def _cut(self, running: _RunningMessage, rank: Rank, outcome: Outcome) -> None:
+        running.batch.cut(self._launcher.now_s, priority(rank), outcome)
+        self._land(running)
 
-    def _land(self, flight: _Flight) -> None:
-        """End a task in flight, unless it was ended before, and begin the next of its client."""
-        client = flight.sent.message.client
-        if self._flights.get(client) is not flight:
+    def _land(self, running: _RunningMessage) -> None:
+        """End a running task, unless it was ended before, and begin the next of its client."""
+        client = running.sent.message.client
+        if self._running.get(client) is not running:
             return
-        del self._flights[client]
-        [result] = self._launcher.settle(flight.batch)
-        answer = self._tasks.end(flight.sent, result, self._waiting_j)
+        del self._running[client]
+        [result] = self._launcher.settle(running.batch)
+        answer = self._tasks.end(running.sent, result, self._waiting_j)
         if answer is None:
             # Its message has expired, which the server app is told.
-            answer = Answer(flight.sent.message.id, lost=f"is {result.outcome.value}")
+            answer = Answer(running.sent.message.id, lost=f"is {result.outcome.value}")
         self._arrive(answer)
         queue = self._queues.get(client, ())
         # A client that has gone answers all that waits with errors.
-        while queue and client not in self._flights:
+        while queue and client not in self._running:
             self._fly(queue.popleft())
 
     def _arrive(self, answer: Answer) -> None:

@@ -13,13 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from fleetsim.contracts import ClientColumns, StopReason
+from fleetsim.contracts import StopReason
 from fleetsim.engine.tasks.interruption import PartialSettings
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.flower import versions
 from fleetsim.flower.app import App, read_app
 from fleetsim.flower.call_record import CallRecord
@@ -42,9 +40,9 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import FolderSettings
 from fleetsim.scenario import Scenario
-from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import overrides
 from fleetsim.simulate.recorded_run import held_folder, run_recorded
+from fleetsim.simulate.run_manifest import begun_manifest
 from fleetsim.trackers.following import Following
 
 TRAINER = "flower"
@@ -115,7 +113,13 @@ def run(
                 stops_at_errors=on_client_error == "stop",
             )
             done = run_recorded(
-                runner, runner.recorder, Following(runner.recorder, ()), folder, manifest, TRAINER
+                runner.run,
+                runner.server,
+                runner.recorder,
+                Following(runner.recorder, ()),
+                folder,
+                manifest,
+                selector=TRAINER,
             )
         runner.calls.clear()
         return done
@@ -173,22 +177,8 @@ class _AppRun:
         )
         world = World(fleet, scenario.server.eligibility)
         rounds = RoundsOfMessages(world, self.recorder, app.settings, settings.on_progress)
-        self._server = MessageServer(scenario, world, self._nodes, rounds, self.calls, state)
-        self._grid = flower_grid(self._server, self.calls, num_clients=fleet.size)
-
-    @property
-    def now_s(self) -> float:
-        """Virtual time."""
-        return self._server.now_s
-
-    @property
-    def num_rounds(self) -> int:
-        """Rounds closed so far."""
-        return self._server.rounds.num_closed
-
-    def clients(self) -> ClientColumns:
-        """Return the clients table at this moment."""
-        return self._server.clients()
+        self.server = MessageServer(scenario, world, self._nodes, rounds, self.calls, state)
+        self._grid = flower_grid(self.server, self.calls, num_clients=fleet.size)
 
     def run(self) -> StopReason:
         """Run the server app to its end, or until a stop rule of the scenario holds.
@@ -215,8 +205,10 @@ class _AppRun:
             return stopped.reason
         if self._grid.fault is not None:
             raise self._grid.fault
-        self._server.end()
-        return StopReason("app", f"the server app has returned after {self.num_rounds} round(s)")
+        self.server.end()
+        return StopReason(
+            "app", f"the server app has returned after {self.server.num_rounds} round(s)"
+        )
 
     def _loaded(self, reference: str) -> Any:
         """Return the app's object of this name, from its own folder."""
@@ -233,28 +225,20 @@ class _AppRun:
 
 def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:
     """Return the manifest of a run that begins now."""
-    profiles = [
-        profile
-        for name in scenario.fleet.devices
-        for profile in load_devices(name, files=scenario.files)
-    ]
     data = scenario.data()
     world = {key: data[key] for key in ("seed", "fleet", "energy")}
-    return Manifest(
+    return begun_manifest(
+        scenario,
+        platform,
         name=f"{app.name}-{scenario.name}",
-        status="running",
-        seed=scenario.seed,
         trainer=TRAINER,
         flower=FlowerRecord(
-            app=app.name, source_sha256=app.source_sha256, config=app.config, version=version
+            app=app.name,
+            source_sha256=app.source_sha256,
+            config=app.config,
+            version=version,
         ),
-        input_sha256=carried_digests(data),
-        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
-        device_kinds={profile.name: profile.kind for profile in profiles},
-        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
-        scenario_hash=scenario.content_hash,
         world_hash=overrides.content_hash({**world, "task": TRAINER}),
-        platforms=(platform,),
         versions={**library_versions(), "flwr": version},
         warnings=(WITHOUT_EFFECT,),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -96,8 +96,8 @@ def restoring(folder: Path, state: State | None) -> Iterator[None]:
         ) from fault
 
 
-class RunsToTheEnd(Protocol):
-    """A run on a clock until a rule ends it, with its rounds and clients."""
+class OnClock(Protocol):
+    """A run on a clock, with its rounds and clients."""
 
     @property
     def now_s(self) -> float:
@@ -107,19 +107,18 @@ class RunsToTheEnd(Protocol):
     def num_rounds(self) -> int:
         """Rounds closed so far."""
 
-    def run(self) -> StopReason:
-        """Run until a stop rule holds; return its reason."""
-
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
 
 
 def run_recorded(
-    server: RunsToTheEnd,
+    run: Callable[[], StopReason],
+    server: OnClock,
     recorder: RunRecorder,
     following: Following,
     folder: Path,
     manifest: Manifest,
+    *,
     selector: str,
 ) -> Run:
     """Run to the end, and write the manifest, also after an interrupt or a fault."""
@@ -142,7 +141,7 @@ def run_recorded(
 
     try:
         with _frozen_objects():
-            reason: StopReason = server.run()
+            reason = run()
         digest = recorder.finish(server.clients())
     except KeyboardInterrupt as interrupt:
         recorder.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from fleetsim.contracts import State, TrackedRun
 from fleetsim.fleet.devices.assignment import load_devices
@@ -47,6 +48,26 @@ def warnings_of(scenario: Scenario, prepared: PreparedTask) -> tuple[str, ...]:
     return tuple(found) if slow is None or slow in found else (*found, slow)
 
 
+def begun_manifest(scenario: Scenario, platform: PlatformRecord, **others: Any) -> Manifest:
+    """Return the manifest of a run on a scenario's fleet that begins now, with other fields."""
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
+    return Manifest(
+        status="running",
+        seed=scenario.seed,
+        input_sha256=carried_digests(scenario.data()),
+        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
+        device_kinds={profile.name: profile.kind for profile in profiles},
+        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
+        scenario_hash=scenario.content_hash,
+        platforms=(platform,),
+        **others,
+    )
+
+
 def manifest_of(
     scenario: Scenario,
     prepared: PreparedTask,
@@ -56,18 +77,12 @@ def manifest_of(
     run_key: str | None,
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
-    trainer, labels = prepared.trainer_kind, prepared.test_labels
-    weights = weights_of(scenario.server.selector)
-    profiles = [
-        profile
-        for name in scenario.fleet.devices
-        for profile in load_devices(name, files=scenario.files)
-    ]
-    return Manifest(
+    labels, weights = prepared.test_labels, weights_of(scenario.server.selector)
+    return begun_manifest(
+        scenario,
+        platform,
         name=scenario.name,
-        status="running",
-        seed=scenario.seed,
-        trainer=trainer,
+        trainer=prepared.trainer_kind,
         trainer_reason=prepared.trainer_reason,
         plugins=tuple(
             PluginRecord(
@@ -85,9 +100,7 @@ def manifest_of(
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),
-        input_sha256=carried_digests(scenario.data()),
         run_key=run_key,
-        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         device_figures=tuple(
             DeviceFigureRecord(
                 hardware=figure.hardware,
@@ -100,11 +113,7 @@ def manifest_of(
             )
             for figure in drawn
         ),
-        device_kinds={profile.name: profile.kind for profile in profiles},
-        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
-        scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,
-        platforms=(platform,),
         versions=versions(),
         warnings=warnings_of(scenario, prepared),
         baseline=None if labels is None else Baseline.of(labels),

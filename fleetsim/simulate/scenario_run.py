@@ -148,5 +148,12 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                 server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
             begun = tracked_run(scenario, folder, state)
         following.begin(begun)
-        kind = scenario.server.selector.kind
-        return run_recorded(server, recorder, following, folder, manifest, kind)
+        return run_recorded(
+            server.run,
+            server,
+            recorder,
+            following,
+            folder,
+            manifest,
+            selector=scenario.server.selector.kind,
+        )

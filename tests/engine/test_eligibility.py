@@ -146,9 +146,7 @@ def test_what_the_battery_vouched_for_at_the_beginning_survives_the_charger(tiny
     tiny.devices = {"pixel-6": 1.0}
     tiny.battery = {"initial_fraction": [initial, initial]}
     tiny.trace("0,1,1,1,0 2,1,0,1,0", span_s=1000)
-    tiny.server = {"cohort": 1, "eligibility": CHARGING_OR_FULL}
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows(server={"cohort": 1, "eligibility": CHARGING_OR_FULL})[0]
 
     assert row.outcome is outcome
     assert (row.finished_at_s == 2.0) == (outcome is Outcome.OFFLINE)

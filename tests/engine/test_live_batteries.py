@@ -193,9 +193,9 @@ def test_a_tail_loses_its_share_too_and_takes_no_more_than_there_is(tiny):
     def after_tail(fraction: float) -> tuple[FloatArray, float, float]:
         world = world_of(fleet)
         standing = world.begin(np.array([0]), 0.0, np.array([0]))
-        standing.level_j[:] = fraction * CAPACITY_J
+        standing.charge.level_j[:] = fraction * CAPACITY_J
         tail_j = standing.pay_tails(radio, np.zeros(1))
-        return tail_j, float(standing.level_j[0]), float(standing.flows_j[0, 2])
+        return tail_j, float(standing.charge.level_j[0]), float(standing.charge.flows_j[0, 2])
 
     tail_j, level_j, lost_j = after_tail(0.5)
     assert tail_j[0] == pytest.approx(tail_w * tail_s)
@@ -210,9 +210,7 @@ def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     living(tiny, "0,1,0,1,0", 100_000, initial_fraction=[1.0, 1.0])
     tiny.devices, tiny.size = {"pixel-6": 0.5, NANO_FILE: 0.5}, 4
     tiny.usage["kinds"] = ["phone"]
-    tiny.server = {"cohort": 2, "deadline_s": 10_000.0}
-    tiny.stop = {"rounds": 1, "time_s": 50_000.0}
-    tiny.run()
+    tiny.run(server={"cohort": 2, "deadline_s": 10_000.0}, stop={"rounds": 1, "time_s": 50_000.0})
     first = tiny.recorder.rounds[0]
 
     assert first.num_off == 0

@@ -25,6 +25,7 @@ from fleetsim.contracts import (
     Selector,
     State,
     StopReason,
+    TaskRow,
     Trainer,
     Work,
     WorkKind,
@@ -279,9 +280,18 @@ class Tiny:
             state=state,
         )
 
-    def run(self) -> StopReason:
+    def run(self, **changes: Any) -> StopReason:
+        """Change some of these attributes, then run."""
+        for name, value in changes.items():
+            assert hasattr(self, name)
+            setattr(self, name, value)
         self.server_ran = self.build()
         return self.server_ran.run()
+
+    def rows(self, **changes: Any) -> list[TaskRow]:
+        """Change some of these attributes and run; return the rows of all tasks so far."""
+        self.run(**changes)
+        return self.recorder.tasks
 
 
 def goes_on(

@@ -93,6 +93,17 @@ def _run(app, out, *overrides, run_config=(), on_client_error="reply", **setting
     )
 
 
+def _ran(home, main, *overrides, project=_PROJECT, client=_CLIENT, **arguments):
+    """Return the folder of a small app, and its run."""
+    app = _small_app(home / "app", main, project=project, client=client)
+    return app, _run(app, home / "run", *overrides, **arguments)
+
+
+def _train(timeout="3600.0"):
+    """Return a server app of four rounds, with a timeout of each."""
+    return _TRAIN.replace("TIMEOUT", timeout)
+
+
 def _calls(app):
     path = app / "calls.txt"
     return path.read_text().splitlines() if path.exists() else []
@@ -190,9 +201,7 @@ def test_without_strategy_accuracy_is_the_mean_by_samples_of_the_evaluations(tmp
     )
     evaluate = "evaluate = {flop = 1e6, num_samples = 10, upload_byte"
     project = _PROJECT.replace(evaluate, "evaluate = {flop = 1e6, upload_byte")
-    app = _small_app(tmp_path / "app", main, client=client, project=project)
-
-    run = _run(app, tmp_path / "run")
+    _, run = _ran(tmp_path, main, client=client, project=project)
 
     assert run.rounds["accuracy"].tolist() == [pytest.approx((0 * 1 + 0.1 * 2 + 0.2 * 3) / 6)]
     evaluated = run.tasks[run.tasks["purpose"] == "evaluate"].sort_values("client")
@@ -210,12 +219,10 @@ def test_strategies_of_flower_run_as_they_are(strategy, tmp_path):
 
 
 def test_late_clients_are_never_trained(tmp_path):
-    everybody = _run(
-        _small_app(tmp_path / "all", _TRAIN.replace("TIMEOUT", "3600.0")), tmp_path / "one"
-    )
+    everybody = _run(_small_app(tmp_path / "all", _train()), tmp_path / "one")
     ends_s = (everybody.tasks["finished_at_s"] - everybody.tasks["dispatched_at_s"]).to_numpy()
     deadline_s = float(np.median(ends_s[:10]))
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", repr(deadline_s)))
+    app = _small_app(tmp_path / "app", _train(repr(deadline_s)))
 
     run = _run(app, tmp_path / "two")
 
@@ -248,9 +255,7 @@ def test_a_lost_client_answers_with_an_error_and_is_not_trained(tmp_path):
     replies = list(grid.send_and_receive(messages(grid.get_node_ids())))
     tell(errors=[m.error.reason for m in replies if m.has_error()], num=len(replies))
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run", "fleet.crash_per_hour=3600", "seed=3")
+    app, run = _ran(tmp_path, main, "fleet.crash_per_hour=3600", "seed=3")
 
     [told] = _told(app)
     num_lost = int((run.tasks["outcome"] == "crashed").sum())
@@ -266,9 +271,7 @@ def test_replies_come_in_the_order_of_arrival(tmp_path):
     replies = grid.send_and_receive(messages(grid.get_node_ids()))
     tell(nodes=[reply.metadata.src_node_id for reply in replies])
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, main)
 
     in_order = run.tasks.sort_values(["finished_at_s", "task"])
     assert _told(app)[0]["nodes"] == (in_order["client"] + 2).tolist()
@@ -281,10 +284,8 @@ def test_nodes_come_and_go_while_the_server_sleeps_in_virtual_time(tmp_path):
         time.sleep(3 * 3600)
     grid.send_and_receive(messages(list(grid.get_node_ids())[:1]))
     """
-    app = _small_app(tmp_path / "app", main)
-
     people = ["fleet.usage={trace: people-week}", "fleet.size=50"]
-    run = _run(app, tmp_path / "run", *people, "server.eligibility={charging: true}")
+    app, run = _ran(tmp_path, main, *people, "server.eligibility={charging: true}")
 
     nodes = [told["nodes"] for told in _told(app)]
     assert len({tuple(each) for each in nodes}) > 2
@@ -303,9 +304,7 @@ def test_pushed_messages_fly_on_their_own_and_pull_advances_the_clock(tmp_path):
         order += [m.metadata.reply_to_message_id for m in grid.pull_messages(ids)]
     tell(ids=ids, order=order, rest=len(list(grid.pull_messages(ids))))
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, main)
 
     [told] = _told(app)
     assert sorted(told["order"]) == sorted(told["ids"])
@@ -324,9 +323,7 @@ def test_answers_to_pushed_messages_are_pulled_in_the_order_of_arrival(tmp_path)
     time.sleep(3600)
     tell(nodes=[reply.metadata.src_node_id for reply in grid.pull_messages(ids)])
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, main)
 
     in_order = run.tasks.sort_values(["finished_at_s", "task"])
     assert len(in_order) == 10
@@ -340,9 +337,7 @@ def test_a_timeout_cuts_off_pushed_messages_too(tmp_path):
     replies = list(grid.send_and_receive(messages(nodes[1:3]), timeout=0.01))
     tell(num=len(replies))
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, main)
 
     assert _told(app) == [{"num": 0}]
     assert run.tasks["outcome"].tolist() == ["cancelled", "late", "late"]
@@ -355,9 +350,7 @@ def test_at_a_timeout_messages_that_wait_for_their_client_never_begin(tmp_path):
     replies = list(grid.send_and_receive(messages(nodes + nodes), timeout=0.01))
     tell(num=len(replies), rest=len(list(grid.send_and_receive(messages(nodes[:1])))))
     """
-    app = _small_app(tmp_path / "app", main)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, main)
 
     assert _told(app) == [{"num": 0, "rest": 1}]
     assert run.tasks["outcome"].tolist() == ["late"] * 6 + ["delivered"]
@@ -374,10 +367,8 @@ def test_all_messages_that_wait_for_a_client_that_leaves_are_answered(tmp_path):
         tell(node=reply.metadata.src_node_id, error=reply.error.reason if reply.has_error() else "")
     """
     project = _PROJECT.replace("flop = 2e9", "flop = 2e14")
-    app = _small_app(tmp_path / "app", main, project=project)
-
     people = ["fleet.usage={trace: people-week}", "fleet.size=50"]
-    run = _run(app, tmp_path / "run", *people, "server.eligibility={charging: true}")
+    app, run = _ran(tmp_path, main, *people, "server.eligibility={charging: true}", project=project)
 
     first, *told = _told(app)
     assert len(told) == 4 * first["num"] > 0
@@ -388,7 +379,7 @@ def test_all_messages_that_wait_for_a_client_that_leaves_are_answered(tmp_path):
 
 
 def test_stop_rules_of_the_scenario_end_the_app(tmp_path):
-    main = _TRAIN.replace("TIMEOUT", "3600.0")
+    main = _train()
     whole = _run(_small_app(tmp_path / "whole", main), tmp_path / "one")
     half_s = float(whole.rounds["finished_at_s"].iloc[1] + 0.01)
 
@@ -402,7 +393,7 @@ def test_stop_rules_of_the_scenario_end_the_app(tmp_path):
 
 
 def test_waiting_for_nodes_that_never_come_ends_the_run(tmp_path):
-    main = _TRAIN.replace("TIMEOUT", "9.0").replace("FedAvg(", "FedAvg(min_available_nodes=11, ")
+    main = _train("9.0").replace("FedAvg(", "FedAvg(min_available_nodes=11, ")
 
     run = _run(_small_app(tmp_path / "app", main), tmp_path / "run")
 
@@ -413,12 +404,13 @@ def test_waiting_for_nodes_that_never_come_ends_the_run(tmp_path):
 # --- determinism, state and resume ------------------------------------------------------------
 
 
-def _interrupt_after(rounds):
+def _interrupt(app, out, *, after):
     def on_progress(progress):
-        if progress.round == rounds:
+        if progress.round == after:
             raise KeyboardInterrupt
 
-    return on_progress
+    with pytest.raises(KeyboardInterrupt):
+        _run(app, out, on_progress=on_progress)
 
 
 @pytest.mark.parametrize(
@@ -426,8 +418,7 @@ def _interrupt_after(rounds):
 )
 def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
     whole = _run(_APPS / app, tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        _run(_APPS / app, tmp_path / "broken", on_progress=_interrupt_after(3))
+    _interrupt(_APPS / app, tmp_path / "broken", after=3)
     assert list((tmp_path / "broken" / "checkpoint" / "replies").iterdir())
 
     resumed = _run(_APPS / app, tmp_path / "broken", resume=True)
@@ -437,9 +428,8 @@ def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
 
 
 def test_a_resumed_run_trains_no_client_again(tmp_path):
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "3600.0"))
-    with pytest.raises(KeyboardInterrupt):
-        _run(app, tmp_path / "run", on_progress=_interrupt_after(3))
+    app = _small_app(tmp_path / "app", _train())
+    _interrupt(app, tmp_path / "run", after=3)
     before = len(_calls(app))
 
     _run(app, tmp_path / "run", resume=True)
@@ -456,17 +446,15 @@ def test_a_server_app_that_does_not_repeat_its_calls_cannot_be_resumed(tmp_path)
         grid.send_and_receive(sent)
     """
     app = _small_app(tmp_path / "app", main)
-    with pytest.raises(KeyboardInterrupt):
-        _run(app, tmp_path / "run", on_progress=_interrupt_after(2))
+    _interrupt(app, tmp_path / "run", after=2)
 
     with pytest.raises(DataError, match="cannot be resumed: call 2 of the server app"):
         _run(app, tmp_path / "run", resume=True)
 
 
 def test_another_app_configuration_or_source_is_not_resumed(tmp_path):
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "3600.0"))
-    with pytest.raises(KeyboardInterrupt):
-        _run(app, tmp_path / "run", on_progress=_interrupt_after(2))
+    app = _small_app(tmp_path / "app", _train())
+    _interrupt(app, tmp_path / "run", after=2)
 
     with pytest.raises(ScenarioError, match="the same source, configuration and flwr"):
         _run(app, tmp_path / "run", resume=True, run_config=["rounds=9"])
@@ -477,9 +465,8 @@ def test_another_app_configuration_or_source_is_not_resumed(tmp_path):
 
 def test_without_kept_replies_a_run_cannot_be_resumed(tmp_path):
     project = _PROJECT.replace("[tool.fleetsim]", "[tool.fleetsim]\nkeep_replies = false")
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "3600.0"), project=project)
-    with pytest.raises(KeyboardInterrupt):
-        _run(app, tmp_path / "run", on_progress=_interrupt_after(2))
+    app = _small_app(tmp_path / "app", _train(), project=project)
+    _interrupt(app, tmp_path / "run", after=2)
 
     assert not (tmp_path / "run" / "checkpoint" / "replies").exists()
     with pytest.raises(ScenarioError, match="keep_replies = false"):
@@ -496,9 +483,8 @@ def test_the_state_of_a_node_is_its_own_and_moves_with_delivered_messages_alone(
         file.write(f"{context.node_config['partition-id']} {memory['calls']}\\n")
     arrays =""",
     )
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "3600.0"), client=client)
-    with pytest.raises(KeyboardInterrupt):
-        _run(app, tmp_path / "run", on_progress=_interrupt_after(2))
+    app = _small_app(tmp_path / "app", _train(), client=client)
+    _interrupt(app, tmp_path / "run", after=2)
 
     _run(app, tmp_path / "run", resume=True)
 
@@ -532,7 +518,7 @@ def test_a_client_that_changes_its_message_changes_nobody_elses(tmp_path):
 
 def test_without_declared_flop_a_numpy_app_is_refused(tmp_path):
     project = _PROJECT.partition("[tool.fleetsim]")[0]
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "9.0"), project=project)
+    app = _small_app(tmp_path / "app", _train("9.0"), project=project)
 
     with pytest.raises(DataError, match=r"torch counted no FLOP .* train\.flop = "):
         _run(app, tmp_path / "run")
@@ -548,7 +534,7 @@ _MEASURED = _PROJECT.replace("num_samples = 10, upload_byte = 100000", "MORE")
 
 def test_a_message_that_costs_more_than_the_first_of_its_kind_is_refused(tmp_path):
     project = _MEASURED.replace(", MORE", "")
-    main = _TRAIN.replace("TIMEOUT", "3600.0")
+    main = _train()
     app = _small_app(tmp_path / "app", main, project=project, client=_GROWING)
 
     with pytest.raises(DataError, match=r'set \[tool.fleetsim\] train.measure = "always"'):
@@ -559,10 +545,7 @@ def test_measured_always_each_message_costs_its_own(tmp_path):
     project = _MEASURED.replace("MORE", 'measure = "always"').replace(
         "flop = 2e9", "flop_per_sample = 1e6"
     )
-    main = _TRAIN.replace("TIMEOUT", "3600.0")
-    app = _small_app(tmp_path / "app", main, project=project, client=_GROWING)
-
-    run = _run(app, tmp_path / "run")
+    app, run = _ran(tmp_path, _train(), project=project, client=_GROWING)
 
     assert run.tasks["num_samples"].tolist() == list(range(11, 51))
     assert np.allclose(run.tasks["train_flop"], 1e6 * run.tasks["num_samples"])
@@ -595,7 +578,7 @@ def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tm
     everybody = _run(
         _small_app(
             tmp_path / "all",
-            _TRAIN.replace("TIMEOUT", "3600.0"),
+            _train(),
             project=project,
             client=_REMEMBERING,
         ),
@@ -603,7 +586,7 @@ def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tm
     )
     ends_s = (everybody.tasks["finished_at_s"] - everybody.tasks["dispatched_at_s"]).to_numpy()
     deadline_s = float(np.median(ends_s[:10]))
-    main = _TELLING_TRAIN + _TRAIN.replace("TIMEOUT", repr(deadline_s))
+    main = _TELLING_TRAIN + _train(repr(deadline_s))
     app = _small_app(tmp_path / "app", main, project=project, client=_REMEMBERING)
 
     run = _run(app, tmp_path / "two")
@@ -642,7 +625,7 @@ def test_declared_in_full_and_measured_always_is_refused(tmp_path):
 
 def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
     client = _CLIENT.replace("    [weights] =", "    1 / 0\n    [weights] =")
-    app = _small_app(tmp_path / "app", _TRAIN.replace("TIMEOUT", "9.0"), client=client)
+    app = _small_app(tmp_path / "app", _train("9.0"), client=client)
 
     with pytest.raises(DataError) as fault:
         _run(app, tmp_path / "run", on_client_error="stop")
@@ -693,7 +676,7 @@ def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
 
 @pytest.mark.parametrize("value", [93.5, -0.1])
 def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value, tmp_path):
-    central = _TRAIN.replace("TIMEOUT", "3600.0, evaluate_fn=central")
+    central = _train("3600.0, evaluate_fn=central")
     main = f"    from flwr.app import MetricRecord\n{_CENTRAL.format(value=value)}{central}"
     app = _small_app(tmp_path / "app", main)
     percent = _PROJECT.replace("[tool.fleetsim]", '[tool.fleetsim]\naccuracy_in = "percent"')
@@ -737,12 +720,10 @@ def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_b
     tmp_path, monkeypatch
 ):
     leaves = "import os; os.chdir(os.path.dirname(__file__)); os.environ['APP_WAS_HERE'] = '1'\n"
-    main = f"    {leaves}{_TRAIN.replace('TIMEOUT', '3600.0')}"
+    main = f"    {leaves}{_train()}"
     client = _CLIENT.replace("    [weights]", f"    {leaves}    [weights]")
     app = _small_app(tmp_path / "app", main, client=client)
-    plain = _run(
-        _small_app(tmp_path / "plain", _TRAIN.replace("TIMEOUT", "3600.0")), tmp_path / "p"
-    )
+    plain = _run(_small_app(tmp_path / "plain", _train()), tmp_path / "p")
     monkeypatch.chdir(tmp_path)
 
     moved = _run(app, "run")
@@ -754,8 +735,7 @@ def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_b
 
 
 def test_another_seed_is_another_run_and_modules_of_an_app_are_forgotten(tmp_path):
-    main = _TRAIN.replace("TIMEOUT", "3600.0")
-    app = _small_app(tmp_path / "app", main)
+    app = _small_app(tmp_path / "app", _train())
     one = _run(app, tmp_path / "one")
     (app / "calls.txt").unlink()
     shutil.copytree(app, tmp_path / "copy")

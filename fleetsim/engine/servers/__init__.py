@@ -4,7 +4,7 @@
 - `server`: what both servers share.
 - `synchronous`: rounds that wait for a cohort.
 - `buffered`: rounds that aggregate updates as they come.
-- `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.
+- `running_tasks`: running tasks of a buffered server, and their columns in a checkpoint.
 - `selection`: views of the selector, its probes, and the selection.
 - `checked_selector`: calls of the selector, with checks of its answers.
 - `user_part`: names of parts of the user's own, and their faults.

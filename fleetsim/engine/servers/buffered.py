@@ -11,7 +11,7 @@ the buffer holds `buffer_size` of them, or every `window_s` seconds:
 Slow clients deliver updates of older models; the staleness of an update is the number of versions
 in between. Answers of a staleness above `max_staleness` are refused.
 
-A checkpoint is taken when a round is closed, with tasks in flight. It holds the state of their
+A checkpoint is taken when a round is closed, while tasks run. It holds the state of their
 clients before them, and a resumed run repeats these tasks up to the moment of the checkpoint. That
 needs nothing but the tasks, because the world is a pure function of time.
 """
@@ -29,14 +29,14 @@ from pydantic import Field, model_validator
 from fleetsim.contracts import Outcome, State, StopReason
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.servers.flights import (
-    Flight,
-    first_dispatch_s,
-    saved_flights,
-    state_of_flights,
-)
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span
+from fleetsim.engine.servers.running_tasks import (
+    RunningTask,
+    first_dispatch_s,
+    saved_tasks,
+    state_of_running,
+)
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
@@ -101,7 +101,7 @@ class BufferedServer(Server):
         """Set up at virtual time 0, or at the moment of `state` (from a checkpoint).
 
         Raises:
-            ScenarioError: the fleet shares links, so that tasks in flight influence each other.
+            ScenarioError: the fleet shares links, so that running tasks influence each other.
         """
         if parts.fleet.links is not None:
             raise ScenarioError(
@@ -122,7 +122,7 @@ class BufferedServer(Server):
         self._num_eligible = 0
         self._num_refusals = 0
         """Selections of no client in a row while none was at work."""
-        self._flights: dict[int, Flight] = {}
+        self._running: dict[int, RunningTask] = {}
         self._ended: list[TaskResult] = []
         """Results since the last round was closed, in the order of their ends."""
         self._num_buffered = 0
@@ -135,7 +135,7 @@ class BufferedServer(Server):
         self._freed = self._clock.event()
         self._done = self._clock.event()
         if state is not None:
-            self._replay_flights(state)
+            self._replay_tasks(state)
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         reason = self._reached() if self._closer.round else None
@@ -147,16 +147,16 @@ class BufferedServer(Server):
                 assert isinstance(reason, StopReason)
             else:
                 self._last = priority(Rank.STOP)
-                reason = self._stop.time_is_up(num_waiting_for=int(not self._flights))
+                reason = self._stop.time_is_up(num_waiting_for=int(not self._running))
                 self._done.succeed(reason)
         self._end_all()
         return reason
 
     def _end_all(self) -> None:
-        """Cancel the tasks in flight and the answers in the buffer, and record them."""
-        for flight in list(self._flights.values()):
-            flight.batch.cut(self.now_s, self._last, Outcome.CANCELLED)
-            self._end_task(flight)
+        """Cancel the running tasks and the answers in the buffer, and record them."""
+        for running in list(self._running.values()):
+            running.batch.cut(self.now_s, self._last, Outcome.CANCELLED)
+            self._end_task(running)
         self._ended = [
             result._replace(outcome=Outcome.CANCELLED) if result.is_delivered else result
             for result in self._ended
@@ -171,26 +171,26 @@ class BufferedServer(Server):
         while not self._done.triggered:
             candidates = self._world.eligible.candidates(self.now_s)
             self._num_eligible = int(candidates.size)
-            num_free = self._settings.concurrency - len(self._flights)
+            num_free = self._settings.concurrency - len(self._running)
             if num_free and candidates.size:
                 self._num_selections += 1
                 self._selection.refuse_probes(self._num_selections)
                 for request in self._selection.select(self._num_selections, [], at_most=num_free):
                     task = self._training(request, self._num_selections)
                     self._launch(task, self._num_selections)
-                self._num_refusals = 0 if self._flights else self._num_refusals + 1
+                self._num_refusals = 0 if self._running else self._num_refusals + 1
             self._freed = self._clock.event()
             ends = [self._freed, self._done]
-            if len(self._flights) < self._settings.concurrency:
+            if len(self._running) < self._settings.concurrency:
                 change_s = self._world.eligible.next_change_s(self.now_s)
-                if not self._flights:
+                if not self._running:
                     change_s = max(change_s, self.now_s + pause_s(self._num_refusals))
                 # Tasks end in the order of the list: the last one is the latest.
                 busy_until_s = self._closed_at_s
                 if self._ended:
                     busy_until_s = max(busy_until_s, self._ended[-1].finished_at_s)
                 reason = None
-                if not self._flights:
+                if not self._running:
                     reason = too_few_clients(
                         now_s=self.now_s,
                         since_s=busy_until_s,
@@ -211,7 +211,7 @@ class BufferedServer(Server):
         return self._wake[1]
 
     def _launch(self, task: Task, selection: int) -> None:
-        if len(self._flights) == self._settings.concurrency:
+        if len(self._running) == self._settings.concurrency:
             raise SimulationError(
                 f"more than {self._settings.concurrency} clients are at work",
                 self.now_s,
@@ -219,27 +219,27 @@ class BufferedServer(Server):
                 task=task.number,
             )
         batch = self._dispatcher.launch(task, self._settings.deadline_s)
-        flight = Flight(task, selection, batch)
-        self._flights[task.number] = flight
+        running = RunningTask(task, selection, batch)
+        self._running[task.number] = running
         ends_at_s, last = batch.closing(1)
         end = self._clock.place(ends_at_s, last)
         assert end.callbacks is not None
-        end.callbacks.append(lambda _: self._at_end(flight, last))
+        end.callbacks.append(lambda _: self._at_end(running, last))
 
     # --- ends -------------------------------------------------------------------------------------
 
-    def _at_end(self, flight: Flight, priority_: int) -> None:
+    def _at_end(self, running: RunningTask, priority_: int) -> None:
         """End a task, unless it was cancelled before."""
-        if flight.task.number in self._flights:
+        if running.task.number in self._running:
             self._last = priority_
-            self._end_task(flight)
+            self._end_task(running)
 
-    def _end_task(self, flight: Flight) -> None:
+    def _end_task(self, running: RunningTask) -> None:
         """Settle a task, and close the round if it was the last one wanted."""
-        [result] = self._launcher.settle(flight.batch)
-        del self._flights[flight.task.number]
+        [result] = self._launcher.settle(running.batch)
+        del self._running[running.task.number]
         limit = self._settings.max_staleness
-        if result.is_delivered and limit is not None and self._staleness(flight.task) > limit:
+        if result.is_delivered and limit is not None and self._staleness(running.task) > limit:
             result = result._replace(outcome=Outcome.STALE)
         self._ended.append(result)
         self._num_buffered += result.is_delivered
@@ -283,10 +283,10 @@ class BufferedServer(Server):
     # --- stop and resume --------------------------------------------------------------------------
 
     def _state(self) -> State:
-        """Add the tasks in flight."""
+        """Add the running tasks."""
         return (
             super()._state()
-            | state_of_flights(self._flights.values())
+            | state_of_running(self._running.values())
             | {
                 "server/num_selections": np.array(self._num_selections),
                 "server/num_eligible": np.array(self._num_eligible),
@@ -294,12 +294,12 @@ class BufferedServer(Server):
             }
         )
 
-    def _replay_flights(self, state: State) -> None:
+    def _replay_tasks(self, state: State) -> None:
         """Repeat the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_selections = int(state["server/num_selections"])
         self._num_eligible = int(state["server/num_eligible"])
         self._num_refusals = int(state["server/num_refusals"])
-        for saved in saved_flights(state):
+        for saved in saved_tasks(state):
             if saved.dispatched_at_s > self.now_s:
                 self._clock.run(until=self._clock.at(saved.dispatched_at_s, Rank.WAKE))
             self._launcher.next_task = saved.number

@@ -32,6 +32,8 @@ from fleetsim.engine.servers.training_requests import array_of, text_of
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import FleetsimError, SimulationError
 
+_NUMBER = int | float | np.number | None
+
 
 class CheckedSelector:
     """Selector whose answers are right, or end the run."""
@@ -43,11 +45,13 @@ class CheckedSelector:
         self._clock = clock
         self.name = type(selector).__name__
 
-    def fault(self, method: str, text: str) -> FleetsimError:
-        """Return the error about a wrong answer of a method, which `text` describes."""
+    def fault(self, method: str, required: str, *got: object) -> FleetsimError:
+        """Return the error about a wrong answer of a method, from what it must return instead."""
+        text = ", got ".join([f"{method} must return {required}", *map(text_of, got)])
+        time_s = float(self._clock.now)
         if self._user is None:
-            return SimulationError(f"{self.name}.{method} {text}", time_s=float(self._clock.now))
-        return self._user.error(f"at virtual time {float(self._clock.now)!r} s, {method} {text}")
+            return SimulationError(f"{self.name}.{text}", time_s)
+        return self._user.error(f"at virtual time {time_s!r} s, {text}")
 
     def setup(self, fleet: FleetView) -> list[ProbeRequest]:
         """Show the fleet to the selector; return its first probes."""
@@ -62,42 +66,29 @@ class CheckedSelector:
         if not (
             isinstance(answer, Sequence) and all(isinstance(each, ProbeRequest) for each in answer)
         ):
-            text = "must return a sequence of ProbeRequests, () for none, got"
-            raise self.fault(method, f"{text} {text_of(answer)}")
+            raise self.fault(method, "a sequence of ProbeRequests, () for none", answer)
         requests = [self._probe(method, request) for request in answer]
         clients = [request.client for request in requests]
         if len(set(clients)) < len(clients):
-            text = "must return one ProbeRequest for each client, got"
-            raise self.fault(method, f"{text} {text_of(clients)}")
+            raise self.fault(method, "one ProbeRequest for each client", clients)
         return requests
 
     def _probe(self, method: str, request: ProbeRequest) -> ProbeRequest:
         """Return a request whose fields are right, with its own model as the trainer takes it."""
-        work, given = request.work, request.parameters
+        work, given, belief = request.work, request.parameters, request.belief
         sizes = [request.download_byte, request.upload_byte]
         model = None if given is None else _model(given, self._num_weights)
+        is_client = _is_count(request.client) and request.client < self._size
+        is_model = given is None or model is not None
         for is_right, required, got in [
-            (
-                _is_count(request.client) and request.client < self._size,
-                f"a client from 0 to {self._size - 1}",
-                request.client,
-            ),
+            (is_client, f"a client from 0 to {self._size - 1}", request.client),
             (_is_work(work), "a Work of whole numbers, and epochs or steps of a training", work),
             (all(map(_is_count, sizes)), "whole numbers of bytes, at least 0", sizes),
-            (
-                given is None or model is not None,
-                f"{self._num_weights} finite numbers as parameters",
-                given,
-            ),
-            (
-                request.belief is None or isinstance(request.belief, int | float | np.number),
-                "a number as belief",
-                request.belief,
-            ),
+            (is_model, f"{self._num_weights} finite numbers as parameters", given),
+            (isinstance(belief, _NUMBER), "a number as belief", belief),
         ]:
             if not is_right:
-                text = f"must return ProbeRequests with {required}, got {text_of(got)}"
-                raise self.fault(method, text)
+                raise self.fault(method, f"ProbeRequests with {required}", got)
         return request if model is given else replace(request, parameters=model)
 
     def select(self, view: RoundView) -> Cohort:
@@ -110,17 +101,14 @@ class CheckedSelector:
             or len(set(chosen.tolist())) < chosen.size
             or not _are_among(chosen, view.candidates)
         ):
-            raise self.fault(
-                "select",
-                f"must return at most {view.wanted} distinct candidates, got"
-                f" {text_of(cohort.clients)}",
-            )
+            required = f"at most {view.wanted} distinct candidates"
+            raise self.fault("select", required, cohort.clients)
         start = cohort.start
         if start is not None:
             start = _model(start, self._num_weights)
             if start is None:
-                text = f"must return {self._num_weights} finite numbers as start, got"
-                raise self.fault("select", f"{text} {text_of(cohort.start)}")
+                required = f"{self._num_weights} finite numbers as start"
+                raise self.fault("select", required, cohort.start)
         return replace(cohort, clients=chosen, start=start)
 
     def observe(self, outcome: RoundOutcome) -> str | None:
@@ -135,8 +123,8 @@ class CheckedSelector:
         except (TypeError, ValueError, OverflowError):
             raise self.fault(
                 "diagnostics",
-                "must return finite numbers, or lists of them, by names that are identifiers, {}"
-                f" for none, got {text_of(answer)}",
+                "finite numbers, or lists of them, by names that are identifiers, {} for none",
+                answer,
             ) from None
 
     def state(self) -> State:
@@ -147,9 +135,7 @@ class CheckedSelector:
             for name, array in state.items()
         ):
             return state
-        raise self.fault(
-            "state", f"must return a dict of arrays without objects, by name, got {text_of(state)}"
-        )
+        raise self.fault("state", "a dict of arrays without objects, by name", state)
 
     def restore(self, state: State) -> None:
         """Restore a result of `state`."""

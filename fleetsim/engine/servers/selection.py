@@ -78,7 +78,7 @@ class Selection:
                 return
             if stage == _MAX_STAGES:
                 raise self._selector.fault(
-                    "probe", f"must return () in the end, and has not after {stage} stages"
+                    "probe", f"() in the end, and has not after {stage} stages"
                 )
             yield from self._send(round_, stage, requests, reports, probes)
             stage += 1
@@ -142,7 +142,7 @@ class Selection:
         try:
             requests = requests_of(cohort, self._learning.training, self._trained)
         except ValueError as fault:
-            raise self._selector.fault("select", f"must return {fault}") from None
+            raise self._selector.fault("select", str(fault)) from None
         if requests and cohort.start is not None:
             self._model.replace(cohort.start.copy())  # the selector may reuse its array
         return in_part(

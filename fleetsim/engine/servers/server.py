@@ -57,7 +57,7 @@ class Server(ABC):
         """Join the parts.
 
         Selectors are told of `cohort` clients at work for one round, and asked for up to `most`.
-        With a `state` the run continues, but for tasks in flight: they are repeated by the
+        With a `state` the run continues, but for the running tasks: they are repeated by the
         subclass, and the clock begins with the first of them.
 
         Raises:

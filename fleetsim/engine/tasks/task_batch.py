@@ -216,7 +216,7 @@ class TaskBatch(TaskOutcomes):
                     self._world.fleet,
                     self.tasks[row].client,
                     float(self.end_s[row]),
-                    level_j=float(self.state.level_j[row]),
+                    level_j=float(self.state.charge.level_j[row]),
                     cost=self._cost,
                     batch_size=self._batch_size,
                 )

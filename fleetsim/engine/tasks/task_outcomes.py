@@ -169,7 +169,7 @@ class TaskOutcomes:
         is_lost = is_lost | is_cut
         rested = state.take(at).rested(from_s, until_s)
         # A phone that ran empty during the pause has lost its task.
-        is_empty = ~is_lost & rested.is_off
+        is_empty = ~is_lost & rested.charge.is_off
         is_lost |= is_empty
         # A suspended process cannot crash.
         self._crash_s[away] += until_s - from_s

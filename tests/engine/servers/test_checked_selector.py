@@ -183,8 +183,7 @@ class Teller(FirstCome):
     [(Teller({"loss": 0.5}, {}), ['{"loss": 0.5}', None]), (FirstCome(), [None, None])],
 )
 def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, selector, texts):
-    tiny.selector, tiny.stop = selector, {"rounds": 2}
-    tiny.run()
+    tiny.run(selector=selector, stop={"rounds": 2})
 
     assert [row.selector_diagnostics for row in tiny.recorder.rounds] == texts
 
@@ -210,7 +209,6 @@ def test_a_model_to_start_from_is_kept_apart_from_the_selectors_array(tiny):
             super().observe(outcome)
             start[:] = 0.0
 
-    tiny.selector, tiny.crash_per_hour = Reusing(), 3600.0
-    tiny.run()
+    tiny.run(selector=Reusing(), crash_per_hour=3600.0)
 
     assert tiny.selector.outcomes[0].parameters.tolist() == [10.0] * 3

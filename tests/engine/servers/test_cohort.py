@@ -46,10 +46,7 @@ class Particular(FirstCome):
 
 
 def test_epochs_of_its_own_take_a_client_so_many_times_as_long(tiny):
-    tiny.trainer = KnownTrainer()
-    tiny.selector = Particular(epochs=[1, 3])
-    tiny.run()
-    one, three = tiny.recorder.tasks
+    one, three = tiny.rows(trainer=KnownTrainer(), selector=Particular(epochs=[1, 3]))
 
     assert [job.work.epochs for job in tiny.trainer.given] == [1, 3]
     assert one.compute_s == pytest.approx(epochs_s(1), rel=1e-12)
@@ -58,18 +55,14 @@ def test_epochs_of_its_own_take_a_client_so_many_times_as_long(tiny):
 
 
 def test_a_lower_clock_takes_longer_by_its_inverse(tiny):
-    tiny.selector = Particular(clock_fraction=[1.0, 0.5])
-    tiny.run()
-    full, half = tiny.recorder.tasks
+    full, half = tiny.rows(selector=Particular(clock_fraction=[1.0, 0.5]))
 
     assert half.compute_s == pytest.approx(2 * full.compute_s, rel=1e-12)
 
 
 def test_a_share_of_the_update_takes_a_share_of_the_bytes_rounded_up(tiny):
     # Of 1,000,000 byte a third is 333,333.3.
-    tiny.selector = Particular(upload_fraction=[1.0, 1 / 3])
-    tiny.run()
-    whole, third = tiny.recorder.tasks
+    whole, third = tiny.rows(selector=Particular(upload_fraction=[1.0, 1 / 3]))
 
     assert (whole.upload_byte, third.upload_byte) == (1_000_000, 333_334)
     assert third.upload_s == pytest.approx(0.333334, rel=1e-9)
@@ -78,20 +71,15 @@ def test_a_share_of_the_update_takes_a_share_of_the_bytes_rounded_up(tiny):
 def test_the_server_takes_what_is_not_sent_for_unchanged(tiny):
     # Client 1 adds 2 to each of three weights and sends one of them: the mean with client 0, that
     # adds 1 to all, is 0.5 twice and (1 + 2) / 2 once.
-    tiny.trainer = KnownTrainer()
-    tiny.selector = Particular(upload_fraction=[1.0, 1 / 3])
-    tiny.run()
+    tiny.run(trainer=KnownTrainer(), selector=Particular(upload_fraction=[1.0, 1 / 3]))
 
     assert sorted(tiny.selector.outcomes[0].parameters.tolist()) == [0.5, 0.5, 1.5]
 
 
 def test_what_epochs_lost_is_told_where_it_was_asked(tiny):
-    tiny.trainer = KnownTrainer()
-    tiny.selector = Particular(asks_epoch_losses=True)
-    tiny.run()
+    tiny.run(trainer=KnownTrainer(), selector=Particular(asks_epoch_losses=True))
     asked = [report.epoch_losses for report in tiny.selector.outcomes[0].reports]
-    tiny.trainer, tiny.selector = KnownTrainer(), Particular()
-    tiny.run()
+    tiny.run(trainer=KnownTrainer(), selector=Particular())
 
     assert asked == [(1.5, 0.5)] * 2
     assert [report.epoch_losses for report in tiny.selector.outcomes[0].reports] == [None] * 2
@@ -109,9 +97,7 @@ def test_updates_count_by_the_weights_that_the_selector_gives(tiny):
 
 def test_shares_are_taken_as_they_are(tiny):
     # .5 * 1 + .25 * 2; the old model is 0 and has no share.
-    tiny.trainer = KnownTrainer()
-    tiny.selector = Particular(weights=[0.5, 0.25], are_shares=True)
-    tiny.run()
+    tiny.run(trainer=KnownTrainer(), selector=Particular(weights=[0.5, 0.25], are_shares=True))
 
     assert tiny.selector.outcomes[0].parameters.tolist() == [1.0] * 3
 
@@ -233,7 +219,7 @@ def test_flights_with_particular_work_are_repeated(tiny, asked):
     whole = goes_on(tiny, new, after=range(1, 9))
     straight, *resumed = ([seen(outcome) for outcome in each.outcomes] for each in selectors)
 
-    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in whole.states)
+    assert any(len(state["running/dispatched_at_s"]) > 1 for state in whole.states)
     for done, outcomes in enumerate(resumed, start=1):
         assert outcomes == straight[done:]
 
@@ -252,10 +238,9 @@ class Restarting(FirstCome):
 
 def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny):
     """Clients 0 and 1 add 1 and 2, on average 1.5: 1.5, then 10 + 1.5, then 13."""
-    tiny.trainer = KnownTrainer()
-    tiny.stop = {"rounds": 3}
-    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
-    tiny.run()
+    tiny.run(
+        trainer=KnownTrainer(), stop={"rounds": 3}, selector=Restarting({2}, [10.0, 10.0, 10.0])
+    )
     models = [float(outcome.parameters[0]) for outcome in tiny.selector.outcomes]
 
     assert models == pytest.approx([1.5, 11.5, 13.0])

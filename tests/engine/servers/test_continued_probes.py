@@ -85,8 +85,7 @@ def test_the_job_of_who_goes_on_is_the_whole_training_by_the_draws_of_its_probe(
 
 
 def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
-    halving.selector = Halving(epochs=np.array([1, 3]))
-    halving.run()
+    halving.run(selector=Halving(epochs=np.array([1, 3])))
     one, three = halving.recorder.tasks[4:]
 
     assert (one.compute_s, one.train_flop) == (0.0, 0.0)
@@ -148,8 +147,7 @@ def test_nobody_goes_on_from_a_probe_of_another_round_or_model(halving, selector
 def test_who_is_taken_away_hands_in_the_probes_epoch_with_the_whole_steps_that_followed(halving):
     """Epochs of two steps of 30.3 s: the probe ends at 61.6 s, 107 s is one and a half further."""
     halving.trace("0,1,0,1,0 107,0,0,1,0 117,1,0,1,0", span_s=10_000)
-    halving.server = {"cohort": 2, "interruption": {"kind": "partial", "weight": "processed"}}
-    halving.run()
+    halving.run(server={"cohort": 2, "interruption": {"kind": "partial", "weight": "processed"}})
     reports = halving.selector.outcomes[0].reports
 
     # Three of eight steps: two of the probe, and one.
@@ -180,8 +178,7 @@ def test_the_first_epoch_of_who_goes_on_is_the_one_that_was_tried(tiny):
     """Bit for bit, and all later results too: momentum and proximal term continue."""
     tiny.epochs, tiny.samples = EPOCHS, [20] * 4
     tiny.trainer, tiny.parameters = real_trainer()
-    tiny.selector = Halving(asks_epoch_losses=True)
-    tiny.run()
+    tiny.run(selector=Halving(asks_epoch_losses=True))
     tried = {report.client: report for report in tiny.selector.views[0].reports}
     base = tiny.parameters
     straight, _ = real_trainer()

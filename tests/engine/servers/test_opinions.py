@@ -25,8 +25,7 @@ def tiny(tmp_path) -> Tiny:
 
 
 def probed(tiny: Tiny, *requests: ProbeRequest):
-    tiny.selector = FirstCome({1: list(requests)})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: list(requests)}))
     return [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
 
 

@@ -58,11 +58,9 @@ def test_who_was_asked_for_another_amount_does_all_of_it():
 
 
 def test_seconds_and_flop_are_those_of_the_part(tiny):
-    tiny.epochs, tiny.partial_fraction = 2, 1.0
-    tiny.run()
+    tiny.run(epochs=2, partial_fraction=1.0)
     part, num_rows = tiny.recorder.tasks[0], len(tiny.recorder.tasks)
-    tiny.partial_fraction = 0.0
-    tiny.run()
+    tiny.run(partial_fraction=0.0)
     whole = tiny.recorder.tasks[num_rows]
 
     assert part.train_flop * 2 == whole.train_flop

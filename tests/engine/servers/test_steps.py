@@ -37,8 +37,7 @@ def by_steps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
 
 
 def rows_of(tiny: Tiny) -> list[TaskRow]:
-    tiny.recorder = MemoryRecorder()
-    tiny.run()
+    tiny.run(recorder=MemoryRecorder())
     return tiny.recorder.tasks
 
 

@@ -41,8 +41,7 @@ TRAIN = Work(WorkKind.TRAIN, epochs=1)
 
 
 def test_a_task_takes_and_costs_what_the_profile_says_and_a_round_adds_its_tasks_up(tiny):
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows()[0]
 
     assert row.outcome is Outcome.DELIVERED
     assert (row.download_s, row.upload_s) == (1.0, 1.0)
@@ -76,17 +75,14 @@ def test_a_task_is_trained_at_the_learning_rate_of_its_round(tiny):
 
 
 def test_the_second_round_sends_the_new_model_again(tiny):
-    tiny.stop = {"rounds": 2}
-    tiny.run()
+    tiny.run(stop={"rounds": 2})
 
     assert [row.download_byte for row in tiny.recorder.tasks] == [1_000_000] * 4
     assert tiny.recorder.rounds[1].started_at_s == tiny.recorder.rounds[0].finished_at_s
 
 
 def test_a_client_that_is_still_at_work_at_the_deadline_is_late_and_costs_until_then(tiny):
-    tiny.server = {"cohort": 2, "deadline_s": 31.0}
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows(server={"cohort": 2, "deadline_s": 31.0})[0]
 
     assert row.outcome is Outcome.LATE
     assert row.finished_at_s == 31.0
@@ -103,17 +99,13 @@ def test_a_client_that_is_still_at_work_at_the_deadline_is_late_and_costs_until_
 def test_an_answer_at_the_very_deadline_counts(tiny):
     tiny.run()
     takes_s = tiny.recorder.tasks[0].finished_at_s
-    tiny.recorder = MemoryRecorder()
-    tiny.server = {"cohort": 2, "deadline_s": takes_s}
-    tiny.run()
+    tiny.run(recorder=MemoryRecorder(), server={"cohort": 2, "deadline_s": takes_s})
 
     assert [row.outcome for row in tiny.recorder.tasks] == [Outcome.DELIVERED] * 2
 
 
 def test_over_commitment_takes_the_fastest_and_cancels_the_rest(tiny):
-    tiny.samples = [300, 100, 200, 400]
-    tiny.server = {"cohort": 2, "over_commit": 2.0}
-    tiny.run()
+    tiny.run(samples=[300, 100, 200, 400], server={"cohort": 2, "over_commit": 2.0})
 
     delivered = [row.client for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED]
     assert delivered == [1, 2]
@@ -133,9 +125,7 @@ def test_over_commitment_takes_the_fastest_and_cancels_the_rest(tiny):
 )
 def test_a_task_ends_when_its_client_stops_being_eligible(tiny, then, rule, outcome):
     tiny.trace(f"0,1,1,1,0 21,{then}", span_s=1000)
-    tiny.server = {"cohort": 2, "eligibility": rule}
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows(server={"cohort": 2, "eligibility": rule})[0]
 
     assert row.outcome is outcome
     if outcome is Outcome.OFFLINE:
@@ -146,8 +136,7 @@ def test_a_task_ends_when_its_client_stops_being_eligible(tiny, then, rule, outc
 
 def test_background_load_slows_a_task_but_does_not_raise_its_compute_joules(tiny):
     tiny.trace("0,1,0,1,0.5", span_s=1000)
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows()[0]
 
     assert row.compute_s == pytest.approx(2 * COMPUTE_S)
     assert row.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
@@ -224,9 +213,7 @@ def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):
 
 
 def test_a_smaller_upload_takes_less_time_and_energy_in_proportion(tiny):
-    tiny.upload_byte = 250_000
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows(upload_byte=250_000)[0]
 
     assert (row.download_byte, row.upload_byte) == (1_000_000, 250_000)
     assert (row.download_s, row.upload_s) == (1.0, pytest.approx(0.25))
@@ -235,8 +222,7 @@ def test_a_smaller_upload_takes_less_time_and_energy_in_proportion(tiny):
 
 def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
     probes = [ProbeRequest(c, Work(WorkKind.EVALUATE)) for c in (0, 1, 2)]
-    tiny.selector = FirstCome({1: probes})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: probes}))
     probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
 
@@ -258,9 +244,7 @@ def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
         def setup(self, fleet):
             return [ProbeRequest(client, Work(WorkKind.NONE)) for client in range(4)]
 
-    tiny.selector = Curious({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
-    tiny.stop = {"rounds": 2}
-    tiny.run()
+    tiny.run(selector=Curious({1: [ProbeRequest(0, Work(WorkKind.NONE))]}), stop={"rounds": 2})
     first, second = tiny.selector.views
 
     # Round 1: four clients download the model in set-up, then client 0 is asked and holds it.
@@ -271,8 +255,7 @@ def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
 
 def test_a_probe_may_bring_a_model_of_its_own(tiny):
     own = np.ones(3, dtype=np.float32)
-    tiny.selector = FirstCome({1: [ProbeRequest(0, TRAIN, parameters=own)]})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: [ProbeRequest(0, TRAIN, parameters=own)]}))
 
     downloads = {(row.purpose, row.client): row.download_byte for row in tiny.recorder.tasks}
     assert downloads[Purpose.PROBE, 0] == 1_000_000
@@ -310,8 +293,7 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     tiny.battery = {"initial_fraction": [0.5, 0.5]}
     tiny.trace("0,1,0,1,0.25 10,1,1,0,0.5", span_s=1000)
     asked = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, asks_resources=True)
-    tiny.selector = FirstCome({1: [asked]})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: [asked]}))
     resources = tiny.selector.views[0].reports[0].resources
 
     assert (resources.load_fraction, resources.is_charging) == (0.25, False)
@@ -328,8 +310,7 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
 def test_messages_of_others_come_on_top_of_the_model(tiny):
     messages = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, download_byte=2_000_000)
     with_model = ProbeRequest(1, Work(WorkKind.NONE), download_byte=2_000_000)
-    tiny.selector = FirstCome({1: [messages, with_model]})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: [messages, with_model]}))
     probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
 
     assert [row.download_byte for row in probed] == [2_000_000, 3_000_000]
@@ -344,8 +325,7 @@ def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_not
         ProbeRequest(1, TRAIN, uploads_vector=False),
         ProbeRequest(2, Work(WorkKind.EVALUATE), uploads_vector=False),
     ]
-    tiny.selector = FirstCome({1: requests})
-    tiny.run()
+    tiny.run(selector=FirstCome({1: requests}))
     told = {report.client: report for report in tiny.selector.views[0].reports}
 
     assert [row.upload_byte for row in tiny.recorder.tasks[:3]] == [1_000_008, 8, 8]
@@ -430,9 +410,7 @@ def test_a_fleet_that_nobody_will_ever_join_ends_at_once_and_says_why(tiny):
 def test_a_round_waits_for_its_minimum_of_clients(tiny):
     # The second client's user comes online at 500 s.
     tiny.traces({"a": "0,1,0,1,0", "b": "0,0,0,1,0 500,1,0,1,0"}, span_s=1000)
-    tiny.size = 2
-    tiny.server = {"cohort": 2, "minimum_reports": 2}
-    tiny.run()
+    tiny.run(size=2, server={"cohort": 2, "minimum_reports": 2})
 
     assert tiny.recorder.tasks[0].dispatched_at_s == 500.0
 
@@ -476,9 +454,7 @@ def test_a_selector_that_wants_nobody_is_asked_again_when_the_fleet_changes(tiny
             return view.candidates[: view.wanted * (view.now_s >= 200)]
 
     tiny.trace("0,1,0,1,0 100,1,0,0,0 200,1,0,1,0 600,0,0,1,0", span_s=1000)
-    tiny.server = {"cohort": 2, "eligibility": {"unmetered": True}}
-    tiny.selector = Picky()
-    tiny.run()
+    tiny.run(server={"cohort": 2, "eligibility": {"unmetered": True}}, selector=Picky())
 
     assert tiny.recorder.tasks[0].dispatched_at_s == 200.0
 
@@ -492,8 +468,7 @@ def test_a_run_resumed_from_any_round_gives_the_same_rows(tiny):
 
 
 def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny):
-    tiny.crash_per_hour = 3600.0
-    tiny.run()
+    tiny.run(crash_per_hour=3600.0)
 
     assert {row.outcome for row in tiny.recorder.tasks} == {Outcome.CRASHED}
     reports = tiny.selector.outcomes[0].reports
@@ -517,8 +492,7 @@ def test_a_lost_meter_reading_is_found_at_the_end_of_the_round(tiny):
 
 def test_over_commitment_is_rounded_up_from_the_number_as_it_is_written(tiny):
     # 50 * 1.16 is 57.99999999999999 in binary.
-    tiny.size, tiny.server = 60, {"cohort": 50, "over_commit": 1.16}
-    tiny.run()
+    tiny.run(size=60, server={"cohort": 50, "over_commit": 1.16})
 
     assert tiny.recorder.rounds[0].num_selected == 58
 

@@ -71,11 +71,9 @@ def test_whoever_is_done_waits_for_the_slowest_at_idle_power(waiting):
 
 
 def test_without_the_charge_nothing_else_differs(waiting):
-    waiting.stop = {"rounds": 3}
-    waiting.run()
+    waiting.run(stop={"rounds": 3})
     charged = waiting.recorder
-    waiting.recorder, waiting.idle = MemoryRecorder(), "not_charged"
-    waiting.run()
+    waiting.run(recorder=MemoryRecorder(), idle="not_charged")
     free = waiting.recorder
 
     assert set(waits_j(waiting).values()) == {None}
@@ -97,8 +95,7 @@ def test_a_client_does_not_report_what_its_waiting_will_cost(waiting):
 
 
 def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
-    waiting.server = {"cohort": 3, "deadline_s": 150.0}
-    waiting.run()
+    waiting.run(server={"cohort": 3, "deadline_s": 150.0})
 
     assert waiting.recorder.tasks[2].outcome is Outcome.LATE
     assert waits_j(waiting) == pytest.approx(
@@ -107,11 +104,9 @@ def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
 
 
 def test_a_client_that_was_lost_does_not_wait(waiting):
-    waiting.crash_per_hour = 60.0
-    waiting.size, waiting.samples = 30, [100] * 29 + [900]
-    waiting.server = {"cohort": 30}
-    waiting.run()
-    rows = waiting.recorder.tasks
+    rows = waiting.rows(
+        crash_per_hour=60.0, size=30, samples=[100] * 29 + [900], server={"cohort": 30}
+    )
     end_s = waiting.recorder.rounds[0].finished_at_s
 
     assert {row.outcome for row in rows} >= {Outcome.DELIVERED, Outcome.CRASHED}
@@ -126,8 +121,7 @@ def test_a_client_that_was_lost_does_not_wait(waiting):
 def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
     waiting.trace("0,1,0,1,0 100,0,0,1,0 170,1,0,1,0", span_s=1000)
     waiting.server |= {"interruption": {"kind": "pause", "max_pause_s": 500.0}}
-    waiting.run()
-    one, two, three = waiting.recorder.tasks
+    one, two, three = waiting.rows()
 
     assert waited_j(one) == pytest.approx(IDLE_W * (100.0 - task_s(100)))
     # The second was taken away in mid-task, came back at 170 s and waits from its end on.
@@ -158,9 +152,7 @@ class Probing(FirstCome):
 def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
     # Stage 0: client 0 answers at 1 s, client 1 at 3 s. Stage 1: client 1 at 8 s. Then 0 is sent
     # out, 1 is free, 2 is slow.
-    waiting.selector = Probing()
-    waiting.server = {"cohort": 2}
-    waiting.run()
+    waiting.run(selector=Probing(), server={"cohort": 2})
     rows = {(row.purpose.value, row.task): row for row in waiting.recorder.tasks}
 
     probes = [rows["probe", task].energy_enlisted_idle_j for task in (0, 1, 2)]
@@ -303,8 +295,7 @@ def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
     """The run itself checks that the joules of every battery are conserved."""
     tiny.recorder = recorder = MemoryRecorder()
     mixed(tiny, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
-    tiny.stop = {"rounds": 6, "time_s": 50_000.0}
-    tiny.run()
+    tiny.run(stop={"rounds": 6, "time_s": 50_000.0})
     devices = map(load_device, tiny.devices)
     watts = {device.name: device.power.idle_awake_w for device in devices}
     closed_s = {row.round: row.finished_at_s for row in recorder.rounds}

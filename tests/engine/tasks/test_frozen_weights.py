@@ -61,9 +61,7 @@ def test_frozen_weights_that_are_moved_again_are_counted_again(
 
 
 def test_no_column_without_frozen_weights(tiny):
-    tiny.size, tiny.recorder = 1, MemoryRecorder()
-    tiny.server = {"cohort": 1}
-    tiny.run()
+    tiny.run(size=1, recorder=MemoryRecorder(), server={"cohort": 1})
 
     assert tiny.recorder.tasks[0].frozen_download_byte is None
     assert "clients/frozen_left_byte" not in tiny.recorder.states[-1]

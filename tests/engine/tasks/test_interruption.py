@@ -298,11 +298,9 @@ def test_a_process_that_does_not_run_does_not_die(tiny):
     tiny.crash_per_hour = 60.0
     tiny.size, tiny.samples = 40, [100] * 40
     tiny.trace("0,1,0,1,0", span_s=10**6)
-    tiny.server = {"cohort": 40, "interruption": PAUSE}
-    tiny.run()
+    tiny.run(server={"cohort": 40, "interruption": PAUSE})
     tiny.trace("0,1,0,1,0 21,0,0,1,0 1021,1,0,1,0", span_s=10**6)
-    tiny.run()
-    rows = tiny.recorder.tasks
+    rows = tiny.rows()
     assert {row.outcome for row in rows} == {Outcome.DELIVERED, Outcome.CRASHED}
 
     for there, here in zip(rows[:40], rows[40:], strict=True):

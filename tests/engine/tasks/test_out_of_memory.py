@@ -40,16 +40,14 @@ def share(when_short: str) -> dict[str, object]:
 
 
 def test_who_is_short_of_memory_is_never_asked(mixed):
-    mixed.memory = share("ineligible")
-    mixed.run()
+    mixed.run(memory=share("ineligible"))
 
     assert mixed.recorder.rounds[0].num_eligible == 2
     assert [row.device for row in mixed.recorder.tasks] == ["t2.medium"] * 2
 
 
 def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed):
-    mixed.memory = share("fails")
-    mixed.run()
+    mixed.run(memory=share("fails"))
     devices = [row.device for row in mixed.recorder.tasks]
     small, large = (mixed.recorder.tasks[devices.index(name)] for name in mixed.devices)
     round_ = mixed.recorder.rounds[0]
@@ -71,8 +69,7 @@ def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed)
 
 def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
     # 40 samples: 220 + 800 MiB, which a t2.small has free.
-    mixed.memory, mixed.samples = share("ineligible"), [40] * 4
-    mixed.run()
+    mixed.run(memory=share("ineligible"), samples=[40] * 4)
 
     assert mixed.recorder.rounds[0].num_delivered == 4
 
@@ -237,9 +234,7 @@ def test_memory_is_looked_at_when_the_computation_begins(playing, computes_from_
 
 def test_a_run_is_lost_to_the_app_as_the_trace_says(playing):
     # The first round is over before the game, each later one fails until the game is closed.
-    playing.memory, playing.stop = share("fails"), {"time_s": 130.0}
-    playing.run()
-    rows = playing.recorder.tasks
+    rows = playing.rows(memory=share("fails"), stop={"time_s": 130.0})
     computing_from_s = [row.dispatched_at_s + row.download_s for row in rows]
 
     assert {row.outcome for row in rows} >= {Outcome.DELIVERED, Outcome.MEMORY}

@@ -100,8 +100,7 @@ def test_an_upload_that_begins_later_slows_the_one_before(tiny):
     # through after d + 2 (1 - d); after 2 s both are.
     tiny.size, tiny.samples, tiny.shared_links = 2, [100, 101], {"cell_up_bit_per_s": 8e6}
     d = 0.0305 + 3 / 4.958
-    tiny.run()
-    first, second = tiny.recorder.tasks
+    first, second = tiny.rows()
 
     assert (first.upload_s, second.upload_s) == pytest.approx((2.0 - d, 2.0 - d))
     assert second.finished_at_s - first.finished_at_s == pytest.approx(d)
@@ -220,8 +219,7 @@ def test_bits_and_joules_are_conserved_however_uploads_arrive(tiny, samples, up_
     tiny.size, tiny.samples, tiny.server = 8, samples, {"cohort": 8}
     tiny.shared_links = {"cells": cells, "cell_up_bit_per_s": up_mbit_per_s * 1e6}
     tiny.recorder = type(tiny.recorder)()
-    tiny.run()
-    rows = tiny.recorder.tasks
+    rows = tiny.rows()
     busy_s = max(r.finished_at_s for r in rows) - min(r.finished_at_s - r.upload_s for r in rows)
 
     assert [r.upload_byte for r in rows] == [1_000_000] * 8

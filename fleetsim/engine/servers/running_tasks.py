@@ -1,4 +1,4 @@
-"""Tasks in flight of a buffered server, and their columns in a checkpoint."""
+"""Running tasks of a buffered server, and their columns in a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetsim.engine.tasks.task_batch import TaskBatch
 
 _Columns = Mapping[str, type]
 
-_FLIGHT: _Columns = {
+_TASK: _Columns = {
     "number": int,
     "dispatched_at_s": float,
     "round": int,
@@ -27,8 +27,8 @@ _WORK: _Columns = {"epochs": int, "steps": int, "clock_fraction": float, "tells_
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
-    """Task in flight."""
+class RunningTask:
+    """Running task."""
 
     task: Task
     selection: int
@@ -36,8 +36,8 @@ class Flight:
     batch: TaskBatch
 
 
-class SavedFlight(NamedTuple):
-    """Task in flight as a checkpoint holds it."""
+class SavedTask(NamedTuple):
+    """Running task as a checkpoint holds it."""
 
     number: int
     dispatched_at_s: float
@@ -49,43 +49,43 @@ class SavedFlight(NamedTuple):
     """Model that the task starts from [P]."""
 
 
-def state_of_flights(flights: Iterable[Flight]) -> State:
-    """Return the columns of flights by field name, and each base model once."""
-    in_order = sorted(flights, key=lambda flight: flight.task.number)
-    tasks = [flight.task for flight in in_order]
+def state_of_running(running: Iterable[RunningTask]) -> State:
+    """Return the columns of running tasks by field name, and each base model once."""
+    in_order = sorted(running, key=lambda running: running.task.number)
+    tasks = [running.task for running in in_order]
     state: State = {}
     for task in tasks:
         if task.job is not None:
             base = task.job.base.view()  # never changed, so that no copy is needed
             base.flags.writeable = False
-            state[f"flight/base/{task.version}"] = base
+            state[f"running/base/{task.version}"] = base
     requests = [task.request for task in tasks]
-    for name in _FLIGHT:
-        state[f"flight/{name}"] = _column(in_order if name == "selection" else tasks, name)
+    for name in _TASK:
+        state[f"running/{name}"] = _column(in_order if name == "selection" else tasks, name)
     for name in _REQUEST:
-        state[f"flight/{name}"] = _column(requests, name)
+        state[f"running/{name}"] = _column(requests, name)
     for name in _WORK:
-        state[f"flight/{name}"] = _column([request.work for request in requests], name)
+        state[f"running/{name}"] = _column([request.work for request in requests], name)
     return state
 
 
-def saved_flights(state: State) -> list[SavedFlight]:
-    """Return the flights of `state_of_flights`, in the order of their dispatch."""
+def saved_tasks(state: State) -> list[SavedTask]:
+    """Return the tasks of `state_of_running`, in the order of their dispatch."""
     return [
-        SavedFlight(
-            **flight,
+        SavedTask(
+            **running,
             request=TrainingRequest(work=Work(WorkKind.TRAIN, **work), **request),
-            base=state[f"flight/base/{flight['version']}"].astype(np.float32, copy=False),
+            base=state[f"running/base/{running['version']}"].astype(np.float32, copy=False),
         )
-        for flight, request, work in zip(
-            _records(state, _FLIGHT), _records(state, _REQUEST), _records(state, _WORK), strict=True
+        for running, request, work in zip(
+            _records(state, _TASK), _records(state, _REQUEST), _records(state, _WORK), strict=True
         )
     ]
 
 
 def first_dispatch_s(state: State) -> float:
-    """Return the moment at which the first of the saved flights was dispatched; inf if none."""
-    return float(np.min(state["flight/dispatched_at_s"], initial=np.inf))
+    """Return the moment at which the first of the saved tasks was dispatched; inf if none."""
+    return float(np.min(state["running/dispatched_at_s"], initial=np.inf))
 
 
 def _column(records: Sequence[object], name: str) -> Any:
@@ -97,7 +97,8 @@ def _records(state: State, columns: _Columns) -> list[dict[str, Any]]:
     """Return the fields of each record, by name."""
     values = {
         name: [
-            None if math.isnan(value) else kind(value) for value in state[f"flight/{name}"].tolist()
+            None if math.isnan(value) else kind(value)
+            for value in state[f"running/{name}"].tolist()
         ]
         for name, kind in columns.items()
     }

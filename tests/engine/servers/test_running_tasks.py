@@ -1,4 +1,4 @@
-"""Tasks in flight keep every field of what they were asked in a checkpoint."""
+"""Running tasks keep every field of what they were asked in a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.engine.servers.flights import (
-    Flight,
+from fleetsim.engine.servers.running_tasks import (
+    RunningTask,
     first_dispatch_s,
-    saved_flights,
-    state_of_flights,
+    saved_tasks,
+    state_of_running,
 )
 from fleetsim.engine.tasks.task import Task, TrainingRequest
 
@@ -38,17 +38,17 @@ REQUESTS = st.builds(
 BASE = np.arange(3, dtype=np.float32)
 
 
-def flight(number: int, request: TrainingRequest) -> Flight:
+def running(number: int, request: TrainingRequest) -> RunningTask:
     job = Job(request.client, request.work, BASE, (0, 7))
     at_s = 1.5 * number
     task = Task(number, 4, request, request.work, job, (0, 7), 2, 8, 8, at_s)
-    return Flight(task, selection=7, batch=None)  # type: ignore[arg-type]  # not saved
+    return RunningTask(task, selection=7, batch=None)  # type: ignore[arg-type]  # not saved
 
 
 @given(st.lists(REQUESTS, max_size=4))
 def test_flights_come_back_from_a_checkpoint_as_they_were(requests):
-    flights = [flight(number, request) for number, request in enumerate(requests)]
-    saved = saved_flights(state_of_flights(reversed(flights)))
+    several = [running(number, request) for number, request in enumerate(requests)]
+    saved = saved_tasks(state_of_running(reversed(several)))
 
     assert [one.request for one in saved] == requests
     for one, number in zip(saved, range(len(requests)), strict=True):
@@ -58,13 +58,13 @@ def test_flights_come_back_from_a_checkpoint_as_they_were(requests):
 
 
 def test_every_field_of_a_request_has_a_column_of_its_name():
-    state = state_of_flights([flight(0, TrainingRequest(0, Work(WorkKind.TRAIN, epochs=1)))])
-    # Work that was counted is that of messages, which are no flights of a server.
+    state = state_of_running([running(0, TrainingRequest(0, Work(WorkKind.TRAIN, epochs=1)))])
+    # Work that was counted is that of messages, which a server does not save.
     names = set(TrainingRequest._fields) - {"work", "continues"}
     names |= {field.name for field in fields(Work)} - {"kind", "num_samples", "counted"}
 
-    assert names <= {key.removeprefix("flight/") for key in state}
+    assert names <= {key.removeprefix("running/") for key in state}
 
 
 def test_the_first_dispatch_of_no_flights_never_comes():
-    assert first_dispatch_s(state_of_flights([])) == np.inf
+    assert first_dispatch_s(state_of_running([])) == np.inf
