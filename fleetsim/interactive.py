@@ -154,8 +154,8 @@ def run(  # noqa: D417 - others are described by RunSettings
                 trackers=followers,
             )
         except RunExistsError as fault:
-            says = str(fault).partition("; ")[0]
-            does = "continues" if says.endswith("unfinished run") else "returns"
+            message = str(fault).partition("; ")[0]
+            does = "continues" if message.endswith("unfinished run") else "returns"
             raise RunExistsError(
-                f"{says}; exist_ok=True {does} it; or delete it, or give another out"
+                f"{message}; exist_ok=True {does} it; or delete it, or give another out"
             ) from None

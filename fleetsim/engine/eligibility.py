@@ -123,8 +123,8 @@ class _Facts(NamedTuple):
 
 def least_values(rule: Condition | EligibilitySettings, key: _Least) -> list[float]:
     """Return the values of a key anywhere in a rule, ascending, each once."""
-    found = {getattr(part, key) for part in _parts(rule)}
-    return sorted(found - {None})
+    values = {getattr(part, key) for part in _parts(rule)}
+    return sorted(values - {None})
 
 
 def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | EligibilitySettings]:

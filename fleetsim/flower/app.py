@@ -83,8 +83,8 @@ def _table(path: Path, data: dict[str, Any], *keys: str) -> dict[str, Any]:
         table = table.get(key, {})
         if not isinstance(table, dict):
             raise DataError(f"{path}: {'.'.join(keys)} must be a table, got {quoted(table)}")
-    found: dict[str, Any] = table
-    return found
+    result: dict[str, Any] = table
+    return result
 
 
 def _reference(path: Path, components: dict[str, Any], key: str) -> str:

@@ -72,8 +72,8 @@ class CallRecord:
                 f" the server app {differs}; {_AFRESH}"
             )
         self._num_replayed += 1
-        found: Answer = answer
-        return found
+        result: Answer = answer
+        return result
 
     def put(self, data: bytes) -> str:
         """Store bytes and return their SHA-256."""

@@ -51,7 +51,7 @@ class NodeMessage:
     """Its content at that moment."""
 
     @property
-    def says(self) -> str:
+    def title(self) -> str:
         """Words that name it in an error."""
         kind = quoted(self.message.metadata.message_type)
         return f"{kind} message {self.id} to client {self.client}"
@@ -119,12 +119,12 @@ class ClientNodes:
             self._measured[sent.id] = computed
             done = settings.work(settings.num_samples or 0) if count is None else count.work(0)
             return MessageCost(done, len(computed.error[1].encode()))
-        told = payload.num_samples_of(payload.metrics_of(computed.content))
-        num_samples = settings.num_samples or told or 0
+        declared = payload.num_samples_of(payload.metrics_of(computed.content))
+        num_samples = settings.num_samples or declared or 0
         work = settings.work(num_samples) if count is None else count.work(num_samples)
         if count is not None and not work.flop and sent.purpose is not Purpose.PROBE:
             raise DataError(
-                f"{self._app.folder}: torch counted no FLOP in a {sent.says}; declare them in"
+                f"{self._app.folder}: torch counted no FLOP in a {sent.title}; declare them in"
                 f" pyproject.toml: [tool.fleetsim] {sent.purpose.value}.flop = ... (0 if there are"
                 " none)"
             )
@@ -173,13 +173,13 @@ class ClientNodes:
         pairs = []
         if settings.upload_byte is None:
             pairs.append(("byte", payload.payload_byte(content), cost.upload_byte))
-        told = payload.num_samples_of(payload.metrics_of(content))
-        if settings.num_samples is None and told is not None:
-            pairs.append(("sample(s)", told, cost.work.num_samples))
+        declared = payload.num_samples_of(payload.metrics_of(content))
+        if settings.num_samples is None and declared is not None:
+            pairs.append(("sample(s)", declared, cost.work.num_samples))
         for unit, now, before in pairs:
             if now != before:
                 raise DataError(
-                    f"{self._app.folder}: the reply to the {sent.says} has {now} {unit}, the first"
+                    f"{self._app.folder}: the reply to the {sent.title} has {now} {unit}, the first"
                     f" one of its kind had {before}; set [tool.fleetsim]"
                     f' {sent.purpose.value}.measure = "always" in pyproject.toml'
                 )
@@ -216,7 +216,7 @@ class ClientNodes:
                 *sent.address,
                 on_cuda=torch.cuda.is_available(),
             ),
-            errors_of_app(self._app, f"the ClientApp, at the {sent.says},"),
+            errors_of_app(self._app, f"the ClientApp, at the {sent.title},"),
         ):
             try:
                 reply = self._client_app(message, context)
@@ -228,8 +228,8 @@ class ClientNodes:
                 place, cause = _origin(self._app, fault)
                 return self._failed(sent, _RAISED, f"{place}: {type(cause).__name__}: {cause}")
         if not isinstance(reply, self._records.Message):
-            says = f"the ClientApp returned {type(reply).__name__}, not a Message"
-            return self._failed(sent, _RAISED, f"{self._app.folder}: {says}")
+            text = f"the ClientApp returned {type(reply).__name__}, not a Message"
+            return self._failed(sent, _RAISED, f"{self._app.folder}: {text}")
         if not reply.has_content():
             return self._failed(sent, int(reply.error.code), str(reply.error.reason))
         return Computed(reply.content, context.state)
@@ -240,12 +240,12 @@ class ClientNodes:
         Raises:
             DataError: errors end the run.
         """
-        says = f"{self._app.client_app}: the {sent.says} failed: {one_line(reason)}"
+        text = f"{self._app.client_app}: the {sent.title} failed: {one_line(reason)}"
         if self._stops_at_errors:
-            raise DataError(says)
+            raise DataError(text)
         if self._on_note is not None:
             note, self._on_note = self._on_note, None
-            note(f"{says}; the server app gets an error reply, as for all others")
+            note(f"{text}; the server app gets an error reply, as for all others")
         return Computed(None, None, (code, one_line(reason)))
 
     # --- stop and resume --------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def errors_of_app(app: App, who: str) -> Iterator[None]:
         raise
     except _OF_APPS as fault:
         place, cause = _origin(app, fault)
-        says = one_line(f"{type(cause).__name__}: {cause}")
+        text = one_line(f"{type(cause).__name__}: {cause}")
         raise DataError(
-            f"{place}: {who} raised {says}; its traceback is in {crash_file.write(fault)}"
+            f"{place}: {who} raised {text}; its traceback is in {crash_file.write(fault)}"
         ) from fault

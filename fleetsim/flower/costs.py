@@ -130,14 +130,14 @@ class AppSettings(Settings):
             DataError: it is no fraction.
         """
         names = _ACCURACIES if self.accuracy is None else (self.accuracy,)
-        found = number_named(metrics, names)
-        if found is None:
+        result = number_named(metrics, names)
+        if result is None:
             return None
-        share = found / 100.0 if self.accuracy_in == "percent" else found
+        share = result / 100.0 if self.accuracy_in == "percent" else result
         if share < 0.0 or share > 1.0:
             whole = 100 if self.accuracy_in == "percent" else 1
             raise DataError(
-                f"the app's metric of accuracy is {found:g}, beyond 0 to {whole}; set"
+                f"the app's metric of accuracy is {result:g}, beyond 0 to {whole}; set"
                 ' [tool.fleetsim] accuracy_in = "percent" in pyproject.toml if it is in percent,'
                 " or accuracy = the name of another metric"
             )

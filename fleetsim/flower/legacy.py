@@ -164,11 +164,11 @@ def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
     evaluate, aggregate = strategy.evaluate, strategy.aggregate_evaluate
 
     def telling(*args: Any, **kwargs: Any) -> Any:
-        found = evaluate(*args, **kwargs)
-        if found is not None:
-            loss, metrics = found
+        result = evaluate(*args, **kwargs)
+        if result is not None:
+            loss, metrics = result
             grid.measured({"loss": loss, **metrics})
-        return found
+        return result
 
     def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
         loss, metrics = aggregate(*args, **kwargs)

@@ -51,13 +51,13 @@ def _value_byte(value: Any) -> int:
 
 def metrics_of(content: Any) -> dict[str, Any]:
     """Return all metrics of a reply by name, also of one from before the message API."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for record in content.metric_records.values():
-        found |= dict(record)
+        result |= dict(record)
     for name, record in content.config_records.items():
         if name.endswith(_METRICS_OF_BEFORE):
-            found |= dict(record)
-    return found
+            result |= dict(record)
+    return result
 
 
 def num_samples_of(metrics: dict[str, Any]) -> int | None:

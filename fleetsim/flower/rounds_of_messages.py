@@ -195,7 +195,7 @@ class RoundsOfMessages:
 
     def _evaluation(self, open_: _OpenRound) -> Evaluation:
         """Return accuracy and loss of the row, each of the first source that has it."""
-        found = []
+        result = []
         for of in (self._settings.accuracy_of, self._settings.loss_of):
             value = of(open_.central)
             if value is None:
@@ -210,8 +210,8 @@ class RoundsOfMessages:
                         and (number := of(ended.metrics)) is not None
                     ]
                 )
-            found.append(value)
-        return Evaluation(accuracy=found[0], loss=found[1])
+            result.append(value)
+        return Evaluation(accuracy=result[0], loss=result[1])
 
     def _announce(self, row: RoundRow) -> None:
         if self._on_progress is not None:

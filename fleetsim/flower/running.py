@@ -217,10 +217,10 @@ class _AppRun:
             addressed(self._seed, "flower/import", on_cuda=torch.cuda.is_available()),
             errors_of_app(self._app, f"{reference}, as it was imported,"),
         ):
-            found: Any = importlib.import_module(module)
+            result: Any = importlib.import_module(module)
             for attribute in attributes.split("."):
-                found = getattr(found, attribute)
-            return found
+                result = getattr(result, attribute)
+            return result
 
 
 def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:

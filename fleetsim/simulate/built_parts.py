@@ -56,8 +56,8 @@ def build_client_memory(scenario: Scenario, prepared: PreparedTask) -> ClientMem
     if isinstance(algorithm, ServerPart):
         for key in ("privacy", "secure_aggregation"):
             if getattr(scenario.server, key, None) is not None:
-                says = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
-                raise ScenarioError(f"server.{key}: {says}")
+                message = UNCOVERED.format(kind=scenario.task.local.algorithm.kind)
+                raise ScenarioError(f"server.{key}: {message}")
     return ClientMemory(
         algorithm,
         ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size),
@@ -71,8 +71,8 @@ def user_part(scenario: Scenario, kind: str) -> UserPart | None:
     for plugin in scenario.plugins:
         if plugin.kind.name == kind:
             module_name, _, name = plugin.name.partition(":")
-            found = getattr(sys.modules.get(module_name), name, None)
-            module = sys.modules.get(getattr(found, "__module__", module_name))
+            part = getattr(sys.modules.get(module_name), name, None)
+            module = sys.modules.get(getattr(part, "__module__", module_name))
             return UserPart(plugin.said, getattr(module, "__file__", None))
     return None
 
@@ -86,10 +86,10 @@ def build_selector(scenario: Scenario, *, train: bool) -> Selector:
     """
     selector = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
-    says = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)
-    if says is not None:
+    message = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)
+    if message is not None:
         raise ScenarioError(
-            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"
+            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {message}"
         )
     never = None if train else never_ends(scenario)
     if never is not None:

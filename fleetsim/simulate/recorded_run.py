@@ -89,10 +89,10 @@ def restoring(folder: Path, state: State | None) -> Iterator[None]:
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as fault:
         if state is None:
             raise
-        says = f"lacks {fault}" if isinstance(fault, KeyError) else str(fault)
+        message = f"lacks {fault}" if isinstance(fault, KeyError) else str(fault)
         saved = folder / checkpoint.FOLDER
         raise DataError(
-            f"{saved}: holds no state of this run ({says}); delete {saved} and run afresh"
+            f"{saved}: holds no state of this run ({message}); delete {saved} and run afresh"
         ) from fault
 
 
@@ -145,18 +145,18 @@ def run_recorded(
         digest = recorder.finish(server.clients())
     except KeyboardInterrupt as interrupt:
         recorder.flush()
-        says = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
-        write_manifest(folder, current(status="interrupted", stop_text=says))
-        following.cut_short(EndedRun(folder, "interrupted", says, None), interrupt)
+        message = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
+        write_manifest(folder, current(status="interrupted", stop_text=message))
+        following.cut_short(EndedRun(folder, "interrupted", message, None), interrupt)
         interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
         raise
     except BaseException as fault:
         recorder.flush()
-        says = str(fault) or type(fault).__name__
-        write_manifest(folder, current(status="failed", stop_text=says))
-        following.cut_short(EndedRun(folder, "failed", says, None), fault)
+        message = str(fault) or type(fault).__name__
+        write_manifest(folder, current(status="failed", stop_text=message))
+        following.cut_short(EndedRun(folder, "failed", message, None), fault)
         raise
-    found = failures(
+    result = failures(
         RunHistory.read(folder),
         baseline=manifest.baseline,
         stop_rule=reason.rule,
@@ -170,7 +170,7 @@ def run_recorded(
             stop_rule=reason.rule,
             stop_text=reason.text,
             digest=digest,
-            failures=tuple(found),
+            failures=tuple(result),
         ),
     )
     following.end(EndedRun(folder, "done", reason.text, digest))

@@ -43,9 +43,9 @@ def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> Tracke
 
 def warnings_of(scenario: Scenario, prepared: PreparedTask) -> tuple[str, ...]:
     """Return warnings about the scenario, with those that only its network can tell."""
-    found = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
+    result = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
     slow = transformer_warning(scenario, prepared.cost)
-    return tuple(found) if slow is None or slow in found else (*found, slow)
+    return tuple(result) if slow is None or slow in result else (*result, slow)
 
 
 def begun_manifest(scenario: Scenario, platform: PlatformRecord, **others: Any) -> Manifest:

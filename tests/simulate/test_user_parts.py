@@ -76,27 +76,17 @@ def test_a_wrong_answer_of_a_selector_is_one_line_of_the_user(
     assert str(file) in line
 
 
-class WireOfNumber(Scaffold):
+class NumberAsWire(Scaffold):
     def wire(self, num_parameters):
         return num_parameters
 
 
-class WireOfParts(Scaffold):
+class HalfBytes(Scaffold):
     def wire(self, num_parameters):
         return Wire(download_byte=0.5 * num_parameters)
 
 
-class SendsTooMuch(Scaffold):
-    def wire(self, num_parameters):
-        return Wire(upload_byte=4 * num_parameters)
-
-
-class StepOfNothing(Scaffold):
-    def server_step(self, server, step):
-        return None
-
-
-class StepOfText(Scaffold):
+class StepToText(Scaffold):
     def server_step(self, server, step):
         return "model", server
 
@@ -110,11 +100,9 @@ class StepThatFails(Scaffold):
 @pytest.mark.parametrize(
     ("training", "text"),
     [
-        (WireOfNumber, "wire must return a Wire of whole numbers, got 650"),
-        (WireOfParts, "wire must return a Wire of whole numbers, got Wire(download_byte=325.0"),
-        (SendsTooMuch, "broadcast has 2600 bytes, and wire says at most 0"),
-        (StepOfNothing, "server_step must return (model, arrays), got NoneType"),
-        (StepOfText, "server_step must return a model of floats of shape (650,), got 'model'"),
+        (NumberAsWire, "wire must return a Wire of whole numbers, got 650"),
+        (HalfBytes, "wire must return a Wire of whole numbers, got Wire(download_byte=325.0"),
+        (StepToText, "server_step must return a model of floats of shape (650,), got 'model'"),
         (StepThatFails, "server_step fails: KeyError: 'no such array'"),
     ],
 )

@@ -147,14 +147,14 @@ class ClientMemory:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        found = joined({_SERVER: self._server})
+        state = joined({_SERVER: self._server})
         if self._kept:
             clients = sorted(self._kept)
-            found["clients"] = np.array(clients, dtype=np.int64)
+            state["clients"] = np.array(clients, dtype=np.int64)
             names = self._kept[clients[0]]
             stacked = {name: np.stack([self._kept[c][name] for c in clients]) for name in names}
-            found |= joined({_KEPT: stacked})
-        return found
+            state |= joined({_KEPT: stacked})
+        return state
 
     def restore(self, state: State) -> None:
         """Restore a result of `state`."""

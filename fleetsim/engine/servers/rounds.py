@@ -285,15 +285,15 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
     balance: dict[str, FloatArray] = {}
     battery_fraction: FloatArray = np.full(fleet.size, np.nan)
     if fleet.batteries.has_any:
-        found, capacity_j = world.battery_balance(now_s), fleet.batteries.capacity_j
-        battery_fraction = found.left_j / capacity_j
+        balances, capacity_j = world.battery_balance(now_s), fleet.batteries.capacity_j
+        battery_fraction = balances.left_j / capacity_j
         balance = {
             "battery_capacity_j": capacity_j,
             "battery_initial_j": fleet.initial_j,
-            "battery_charged_j": found.charged_j,
-            "battery_owner_j": found.owner_j,
-            "battery_loss_j": found.loss_j,
-            "battery_final_j": found.left_j,
+            "battery_charged_j": balances.charged_j,
+            "battery_owner_j": balances.owner_j,
+            "battery_loss_j": balances.loss_j,
+            "battery_final_j": balances.left_j,
         }
     of_usage, of_network = fleet.usage.followed, fleet.channel.followed
     return ClientColumns(

@@ -117,20 +117,20 @@ class WithoutUpdates:
         most = max(FEWEST_TASKS, min(MOST_TASKS, MOST_TASKS_PER_CLIENT * self.num_clients))
         waited_s = now_s - self.since_s
         if self.tasks >= most:
-            says = f"{self.tasks:,} tasks in a row delivered no update, until {now_s:g} s"
+            message = f"{self.tasks:,} tasks in a row delivered no update, until {now_s:g} s"
         elif self.tasks >= _FEW_TASKS and waited_s > MOST_WAIT_S:
-            says = (
+            message = (
                 f"no update was delivered in {waited_s / S_PER_DAY:.3g} days, until {now_s:g} s,"
                 f" by {self.tasks:,} tasks"
             )
         elif self.rounds >= MOST_ROUNDS_WITHOUT:
-            says = (
+            message = (
                 f"{self.rounds:,} rounds in a row got too few updates to aggregate, until"
                 f" {now_s:g} s"
             )
         else:
             return None
-        return StopReason("no_updates", f"{says}, so the run ended")
+        return StopReason("no_updates", f"{message}, so the run ended")
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
@@ -164,14 +164,14 @@ def too_few_clients(
     days = f"{MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s"
     see = "server.eligibility and server.minimum_reports"
     if num_eligible >= minimum:
-        says = f"the selector selects none of {num_eligible} eligible client(s)"
-        says += f", in {days}" if has_waited else f" at {now_s:g} s, and no others will come"
+        message = f"the selector selects none of {num_eligible} eligible client(s)"
+        message += f", in {days}" if has_waited else f" at {now_s:g} s, and no others will come"
         see = "server.selector"
     elif has_waited:
-        says = f"waited {days}, for {minimum} eligible client(s) at once; {num_eligible} are"
+        message = f"waited {days}, for {minimum} eligible client(s) at once; {num_eligible} are"
     else:
-        says = (
+        message = (
             f"only {num_eligible} of the {minimum} client(s) that a round needs are eligible at"
             f" {now_s:g} s, and too few others ever will be"
         )
-    return StopReason("no_clients", f"{says}; see {see}")
+    return StopReason("no_clients", f"{message}; see {see}")

@@ -67,8 +67,12 @@ POLICIES: list[dict[str, Any]] = [
 policy_of = TypeAdapter[InterruptionSettings](InterruptionSettings).validate_python
 
 
-def one_task(tiny: Tiny, interruption: dict[str, Any], **server: Any) -> TaskRow:
-    """Row of the first client's task in a run of one round."""
+def one_task(
+    tiny: Tiny, interruption: dict[str, Any], *, trace: str | None = None, **server: Any
+) -> TaskRow:
+    """Row of the first client's task in a run of one round, in a trace of 1000 s if given."""
+    if trace is not None:
+        tiny.trace(trace, span_s=1000)
     tiny.size = 1
     tiny.server = {"cohort": 1, "interruption": interruption, **server}
     tiny.recorder = MemoryRecorder()
@@ -81,8 +85,7 @@ def energies(row: TaskRow) -> tuple[float, ...]:
 
 
 def test_a_paused_computation_goes_on_from_where_it_was(tiny):
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 50,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PAUSE)
+    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 21,0,0,1,0 50,1,0,1,0")
 
     assert row.outcome is Outcome.DELIVERED
     assert (row.num_pauses, row.paused_s, row.completed_fraction) == (1, 29.0, 1.0)
@@ -109,8 +112,7 @@ def test_each_resumption_of_a_computation_costs_its_seconds_even_if_they_were_in
 @pytest.mark.parametrize(("transfers", "moved_again"), [("resume", 0.0), ("restart", 4.0)])
 def test_an_interrupted_transfer_goes_on_or_begins_anew(tiny, transfers, moved_again):
     tiny.cost = TEN_SECONDS
-    tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
-    row = one_task(tiny, {**PAUSE, "transfers": transfers})
+    row = one_task(tiny, {**PAUSE, "transfers": transfers}, trace="0,1,0,1,0 4,0,0,1,0 6,1,0,1,0")
 
     assert row.outcome is Outcome.DELIVERED
     assert (row.num_pauses, row.paused_s) == (1, 2.0)
@@ -124,10 +126,8 @@ def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     """A phone's LTE tail of 10 s outlives a pause of 3 s: no promotion, and one tail in all."""
     tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
     tiny.channel = {**tiny.channel, "metered_radio": "lte-2012"}
-    tiny.trace("0,1,0,0,0 4,0,0,0,0 7,1,0,0,0", span_s=1000)
-    short = one_task(tiny, PAUSE)
-    tiny.trace("0,1,0,0,0 4,0,0,0,0 64,1,0,0,0", span_s=1000)
-    long = one_task(tiny, PAUSE)
+    short = one_task(tiny, PAUSE, trace="0,1,0,0,0 4,0,0,0,0 7,1,0,0,0")
+    long = one_task(tiny, PAUSE, trace="0,1,0,0,0 4,0,0,0,0 64,1,0,0,0")
     radio = tiny.fleet().radios
     at = int(tiny.fleet().radios_at(np.array([0]), np.array([0.0]))[0])
     tail_s, tail_w, promotion_s = radio.tail_s[at], radio.tail_w[at], radio.promotion_s[at]
@@ -179,8 +179,7 @@ def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_
     ],
 )
 def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s, computed_s):
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 50,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PAUSE, deadline_s=deadline_s)
+    row = one_task(tiny, PAUSE, deadline_s=deadline_s, trace="0,1,0,1,0 21,0,0,1,0 50,1,0,1,0")
 
     assert (row.outcome, row.finished_at_s) == (outcome, deadline_s)
     assert (row.paused_s, row.num_pauses) == (paused_s, int(paused_s > 0.0))
@@ -194,8 +193,7 @@ def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s,
 def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
     """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
     tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
-    tiny.trace("0,1,0,1,0 4,0,0,1,0 640,1,0,1,0", span_s=1000)
-    late = one_task(tiny, PAUSE, deadline_s=40.0)
+    late = one_task(tiny, PAUSE, deadline_s=40.0, trace="0,1,0,1,0 4,0,0,1,0 640,1,0,1,0")
     lost = one_task(tiny, {"kind": "lose"})
 
     assert (late.outcome, late.finished_at_s, late.paused_s) == (Outcome.LATE, 40.0, 36.0)
@@ -206,8 +204,7 @@ def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
 
 def test_a_transfer_that_would_go_on_at_the_very_deadline_pays_no_second_tail(tiny):
     tiny.cost = TEN_SECONDS
-    tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PAUSE, deadline_s=6.0)
+    row = one_task(tiny, PAUSE, deadline_s=6.0, trace="0,1,0,1,0 4,0,0,1,0 6,1,0,1,0")
 
     assert (row.outcome, row.paused_s, row.download_byte) == (Outcome.LATE, 2.0, 4_000_000)
     assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
@@ -232,8 +229,7 @@ def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_
 
 def test_what_ends_at_the_moment_of_an_interruption_is_done(tiny):
     """The download ends at 1 s, at the interruption; the next phase waits."""
-    tiny.trace("0,1,0,1,0 1,0,0,1,0 11,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PAUSE)
+    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 1,0,0,1,0 11,1,0,1,0")
 
     assert (row.num_pauses, row.paused_s, row.download_s) == (1, 10.0, 1.0)
     assert row.finished_at_s == pytest.approx(12.0 + COMPUTE_S)
@@ -326,8 +322,7 @@ def test_a_battery_that_fails_after_a_pause_ends_the_task(tiny):
 def test_a_probe_is_paused_too(tiny):
     work = Work(WorkKind.EVALUATE)
     tiny.selector = FirstCome({1: [ProbeRequest(0, work)]})
-    tiny.trace("0,1,0,1,0 5,0,0,1,0 9,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PAUSE)
+    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 5,0,0,1,0 9,1,0,1,0")
 
     assert (row.purpose, row.outcome, row.paused_s) == (Purpose.PROBE, Outcome.DELIVERED, 4.0)
     assert row.completed_fraction is None
@@ -463,11 +458,9 @@ def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
     """4 of 10 s on Wi-Fi, then on the metered radio, with its own power and tail."""
     tiny.devices, tiny.cost, tiny.samples = {"pixel-6": 1.0}, TEN_SECONDS, [50]
     eligibility = {"unmetered": True}
-    tiny.trace("0,1,0,1,0", span_s=1000)
-    whole = one_task(tiny, PARTIAL, eligibility=eligibility)
+    whole = one_task(tiny, PARTIAL, eligibility=eligibility, trace="0,1,0,1,0")
     leaves_s = math.ceil(whole.finished_at_s - 6.0)
-    tiny.trace(f"0,1,0,1,0 {leaves_s},1,0,0,0", span_s=1000)
-    row = one_task(tiny, PARTIAL, eligibility=eligibility)
+    row = one_task(tiny, PARTIAL, eligibility=eligibility, trace=f"0,1,0,1,0 {leaves_s},1,0,0,0")
     fleet = tiny.fleet()
     wifi, mobile = (
         int(fleet.radios_at(np.array([0]), np.array([t]))[0]) for t in (0.0, leaves_s + 0.5)
