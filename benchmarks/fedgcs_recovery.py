@@ -43,7 +43,9 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
 )
-from fleetsim.selectors.fedgcs import FedGCSSettings, Records, scores
+from fleetsim.selectors.fedgcs.equations import scores
+from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.selector import FedGCSSettings
 
 NUM_CLIENTS, WANTED = 24, 5
 NUM_EVALUATIONS, NUM_RANDOM = 300, 150

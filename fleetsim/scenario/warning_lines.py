@@ -6,7 +6,7 @@ from fleetsim.contracts import ModelCost
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import places_m
 from fleetsim.scenario.settings import Scenario
-from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 
 
 def reproductions(scenario: Scenario) -> list[tuple[str, str]]:

@@ -1,7 +1,5 @@
 """Selectors that learn from records: FedGCS, one fit for each fleet of a study."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +14,7 @@ from fleetsim.schema.overrides import apply
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.selector_training.study_records import Collected
 from fleetsim.selector_training.weight_writing import write_weights
-from fleetsim.selectors.fedgcs import FedGCSSettings
+from fleetsim.selectors.fedgcs.selector import FedGCSSettings
 from fleetsim.settings import Settings
 
 KIND = "fedgcs"

@@ -9,8 +9,6 @@ Probes are of the selector that collected the record, not of the set: they are n
 the cost of collecting.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Weight files on the disk, to which training adds the weights of further fleets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

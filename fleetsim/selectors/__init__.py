@@ -37,36 +37,34 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `demands`: information that the server needs for a selector.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, get_args
 
 from pydantic import Field
 
 from fleetsim.contracts import Selector
-from fleetsim.selectors.afl import AflSettings
-from fleetsim.selectors.autofl import AutoFLSettings
+from fleetsim.selectors.afl.selector import AflSettings
+from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.baselines.fixed import FixedSettings
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings
 from fleetsim.selectors.baselines.uniform import RandomSettings
-from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.demands import Demands
-from fleetsim.selectors.divfl import DivFlSettings
-from fleetsim.selectors.favor import FavorSettings
-from fleetsim.selectors.fedcor import FedCorSettings
-from fleetsim.selectors.fedcs import FedCSSettings
-from fleetsim.selectors.fedgcs import FedGCSSettings
-from fleetsim.selectors.fedgra import FedGRASettings
-from fleetsim.selectors.fedmarl import FedMarlSettings
-from fleetsim.selectors.gpfl import GPFLSettings
-from fleetsim.selectors.oort import OortSettings
-from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
-from fleetsim.selectors.pyramidfl import PyramidFlSettings
-from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings
-from fleetsim.selectors.rbcs_f import RBCSFSettings
-from fleetsim.selectors.survey import SurveySettings
-from fleetsim.selectors.tifl import TiFLSettings
-from fleetsim.selectors.ucb import UcbSettings
+from fleetsim.selectors.divfl.selector import DivFlSettings
+from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.fedcor.selector import FedCorSettings
+from fleetsim.selectors.fedcs.selector import FedCSSettings
+from fleetsim.selectors.fedgcs.selector import FedGCSSettings
+from fleetsim.selectors.fedgra.selector import FedGRASettings
+from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from fleetsim.selectors.gpfl.selector import GPFLSettings
+from fleetsim.selectors.oort.selector import OortSettings
+from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
+from fleetsim.selectors.pyramidfl.selector import PyramidFlSettings
+from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
+from fleetsim.selectors.rbcs_f.selector import RBCSFSettings
+from fleetsim.selectors.survey.selector import SurveySettings
+from fleetsim.selectors.tifl.selector import TiFLSettings
+from fleetsim.selectors.ucb.selector import UcbSettings
 
 __all__ = ["DEMANDS", "KINDS", "SelectorSettings", "build_selector"]
 

@@ -1,7 +1,5 @@
 """Checks of the arguments of selectors' equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Selectors made from settings: the fleet that they keep, and their defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 

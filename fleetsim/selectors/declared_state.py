@@ -4,8 +4,6 @@ A selector that inherits `DeclaredState` lists what outlasts a round, and gets t
 and `restore` of `fleetsim.contracts.Selector`. What is declared as `name` is the attribute `_name`.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import numpy as np

@@ -14,8 +14,6 @@ Four words say whether a selector may be used for real:
 * `oracle`: it needs what a server cannot know before the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

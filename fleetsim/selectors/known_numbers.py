@@ -1,7 +1,5 @@
 """Diagnostics of a selector without the numbers that it does not know."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray

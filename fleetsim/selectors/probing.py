@@ -4,8 +4,6 @@ Losses and accuracies are columns [N], NaN where there is none: nothing was deli
 not train, or the number is not finite.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

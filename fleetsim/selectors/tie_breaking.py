@@ -5,8 +5,6 @@ which clients were numbered: in published experiments the well-behaved clients a
 first ones. It remains as an option, for comparison with implementations that break ties so.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

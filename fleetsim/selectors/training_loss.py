@@ -11,8 +11,6 @@ reports one of
 With one local epoch the three are the same number. The last two must be requested.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal

@@ -4,8 +4,6 @@ A tracker hears of a round after the recorder has it and the state after it, so 
 fails costs nothing: the run stops and is saved, and can be continued.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Numbers of a round and keys of a scenario in the flat form that trackers show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

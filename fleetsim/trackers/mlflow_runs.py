@@ -5,8 +5,6 @@ scenario. The step of a metric is the number of the round, its time the virtual 
 milliseconds. A run that continues is found by the tag `fleetsim.identity`.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

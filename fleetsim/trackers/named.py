@@ -1,7 +1,5 @@
 """Trackers by name, such as `tensorboard` or `tensorboard=logs`."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType

@@ -5,8 +5,6 @@ the round. The time of an event is the virtual time at which the round ended, so
 axis "relative" is virtual time. Source: the event format of TensorBoard, tensorboard/compat/proto.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ the argument. Offline, files stay in `FOLDER/wandb` until `wandb sync` sends the
 continues has the same id, so that W&B joins the parts.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 
@@ -8,7 +6,7 @@ from fleetsim.cli.application import app
 from fleetsim.errors import ScenarioError
 from fleetsim.selector_training.record_training import settings_of, train_from_records
 from fleetsim.selector_training.study_records import Collected
-from fleetsim.selectors.fedgcs import Records
+from fleetsim.selectors.fedgcs.records import Records
 from fleetsim.selectors.learned_weights import read_weights
 
 SHORT = {

@@ -1,7 +1,5 @@
 """Views, reports and outcomes as a server gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

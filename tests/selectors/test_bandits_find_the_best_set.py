@@ -22,8 +22,6 @@ and on average over all six, in 360ths: 160, 127, 105. The test set has the samp
 which have equal numbers, so the run's accuracy is that average.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

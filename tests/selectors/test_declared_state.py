@@ -1,7 +1,5 @@
 """State of selectors, declared by name and type."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

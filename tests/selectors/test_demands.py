@@ -1,7 +1,5 @@
 """Demands of selectors agree with their needs."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/selectors.md keeps up with the code."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

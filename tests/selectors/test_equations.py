@@ -1,7 +1,5 @@
 """Equations: with a source and keys for ties."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from collections.abc import Callable
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 import fleetsim.selectors
+from fleetsim.contracts import IntArray
 
 PACKAGE = "fleetsim.selectors."
 MODULES = [
@@ -49,7 +48,7 @@ CHOOSERS = [
     for module in MODULES
     for name, function in functions_of(module).items()
     if {"num", "wanted", "max_clients"} & set(inspect.signature(function).parameters)
-    and inspect.signature(function).return_annotation == "IntArray"
+    and inspect.signature(function, eval_str=True).return_annotation == IntArray
 ]
 """Functions that choose a number of clients."""
 
@@ -61,35 +60,40 @@ def test_a_function_that_chooses_clients_takes_keys_for_ties(function):
 
 ONES = np.ones(3)
 CHOICES = {
-    "fedgra.choose": {"grade": ONES, "fairness": ONES, "is_forced": ONES < 0, "num": 3},
-    "survey.choose_others": {"took_part": ONES < 0, "num": 3},
-    "tifl.choose": {"tier_of": np.zeros(3, dtype=np.int64), "tier": 0, "num": 3},
-    "divfl.greedy": {"dissimilarity": np.ones((3, 3)), "num": 3},
-    "divfl.stochastic_greedy": {
+    "fedgra.equations.choose": {"grade": ONES, "fairness": ONES, "is_forced": ONES < 0, "num": 3},
+    "survey.equations.choose_others": {"took_part": ONES < 0, "num": 3},
+    "tifl.equations.choose": {"tier_of": np.zeros(3, dtype=np.int64), "tier": 0, "num": 3},
+    "divfl.equations.greedy": {"dissimilarity": np.ones((3, 3)), "num": 3},
+    "divfl.equations.stochastic_greedy": {
         "dissimilarity": np.ones((3, 3)),
         "uniforms": np.ones((3, 3)),
         "num": 3,
         "size": 3,
     },
-    "fedcs.pack": {"download_s": ONES, "update_s": ONES, "upload_s": ONES, "deadline_s": 99.0},
-    "rbcs_f.choose": {"queues": ONES, "exchange_s": ONES, "num": 3},
-    "favor.choose": {"values": ONES, "num": 3, "num_random": 0, "draws": ONES},
-    "fedcor.choose": {
+    "fedcs.equations.pack": {
+        "download_s": ONES,
+        "update_s": ONES,
+        "upload_s": ONES,
+        "deadline_s": 99.0,
+    },
+    "rbcs_f.equations.choose": {"queues": ONES, "exchange_s": ONES, "num": 3},
+    "favor.equations.choose": {"values": ONES, "num": 3, "num_random": 0, "draws": ONES},
+    "fedcor.equations.choose": {
         "covariance": np.eye(3),
         "alpha": ONES,
         "weights": ONES / 3,
         "candidates": np.arange(3),
         "wanted": 3,
     },
-    "oort.exploration_pool": {"weights": ONES, "num": 3, "window": 1.0},
-    "power_of_choice.best": {"scores": ONES, "num": 3},
+    "oort.equations.exploration_pool": {"weights": ONES, "num": 3, "window": 1.0},
+    "tie_breaking.best": {"scores": ONES, "num": 3},
 }
 """Three clients that only the keys tell apart."""
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_ids_count_from_zero_and_equals_go_by_their_keys(choice):
-    module, name = choice.split(".")
+    module, name = choice.rsplit(".", 1)
     choose = getattr(import_module(PACKAGE + module), name)
 
     assert choose(**CHOICES[choice], keys=np.array([0.5, 0.9, 0.1])).tolist() == [2, 0, 1]

@@ -1,7 +1,5 @@
 """Selectors of the papers with real training: their probes and bytes on the wire."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import Report

@@ -1,7 +1,5 @@
 """The page of selectors lists the readings of the papers as the settings have them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

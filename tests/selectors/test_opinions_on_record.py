@@ -1,7 +1,5 @@
 """Opinions and beliefs of bandits in the tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.scenario import load

@@ -1,7 +1,5 @@
 """Selectors on the bundled digits with real losses: what they ask is charged, and models learn."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import Cohort, Outcome, Purpose, Report, RoundView

@@ -1,7 +1,5 @@
 """Candidates without a report."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import Outcome, WorkKind

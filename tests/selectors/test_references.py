@@ -1,13 +1,11 @@
 """Every selector of a paper chooses as its equations say, round after round, in plain Python."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.scenario import load
 from fleetsim.selectors import SelectorSettings, build_selector
-from fleetsim.selectors.survey import SurveySettings
+from fleetsim.selectors.survey.selector import SurveySettings
 from fleetsim.simulate import run
 from tests.selectors.references.afl import Afl
 from tests.selectors.references.autofl import AutoFl

@@ -1,7 +1,5 @@
 """Requirements of selectors, checked before a run by one rule for all kinds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -12,9 +10,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector, requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings
-from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.oort import OortSettings
-from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
+from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
+from fleetsim.selectors.oort.selector import OortSettings
+from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
 from tests.selector_modes import UNION, modes
 
 BUFFERED = [

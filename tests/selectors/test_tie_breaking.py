@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +5,14 @@ from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Purpose
-from fleetsim.selectors.autofl import AutoFLSettings
-from fleetsim.selectors.divfl import DivFlSettings
-from fleetsim.selectors.fedcs import FedCSSettings
-from fleetsim.selectors.fedgra import FedGRASettings
-from fleetsim.selectors.gpfl import GPFLSettings
-from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
-from fleetsim.selectors.rbcs_f import RBCSFSettings
-from fleetsim.selectors.survey import SurveySettings
+from fleetsim.selectors.autofl.selector import AutoFLSettings
+from fleetsim.selectors.divfl.selector import DivFlSettings
+from fleetsim.selectors.fedcs.selector import FedCSSettings
+from fleetsim.selectors.fedgra.selector import FedGRASettings
+from fleetsim.selectors.gpfl.selector import GPFLSettings
+from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
+from fleetsim.selectors.rbcs_f.selector import RBCSFSettings
+from fleetsim.selectors.survey.selector import SurveySettings
 from fleetsim.selectors.tie_breaking import best, tie_keys
 from tests.selectors.rounds import met, probed, report_of, resources_of
 

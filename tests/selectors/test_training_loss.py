@@ -1,7 +1,5 @@
 """Losses of training, of which only those that are known count."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Selectors that let clients train in probes ask for as much as the scenario does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,13 +7,13 @@ import pytest
 
 from fleetsim.contracts import Evaluation, ProbeRequest, Purpose, Report, Work, WorkKind
 from fleetsim.selectors import SelectorSettings
-from fleetsim.selectors.divfl import DivFlSettings
-from fleetsim.selectors.favor import FavorSettings
-from fleetsim.selectors.fedcor import FedCorSettings
-from fleetsim.selectors.fedcs import FedCSSettings
-from fleetsim.selectors.fedgra import FedGRASettings
-from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings
-from fleetsim.selectors.tifl import TiFLSettings
+from fleetsim.selectors.divfl.selector import DivFlSettings
+from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.fedcor.selector import FedCorSettings
+from fleetsim.selectors.fedcs.selector import FedCSSettings
+from fleetsim.selectors.fedgra.selector import FedGRASettings
+from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
+from fleetsim.selectors.tifl.selector import TiFLSettings
 from tests.selectors.rounds import met, probed, report_of, resources_of, view_of
 
 AMOUNTS = [{"epochs": 3}, {"epochs": 0, "steps": 20}]

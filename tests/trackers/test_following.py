@@ -1,7 +1,5 @@
 """Trackers of a run: what they are told, when, and that they change nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page on trackers: its example runs, and is short."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """TensorBoard, MLflow and Weights & Biases: what a run wrote, read back by their libraries."""
 
-from __future__ import annotations
-
 import json
 import sys
 

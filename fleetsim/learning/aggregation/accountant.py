@@ -12,8 +12,6 @@ differential privacy of the sampled Gaussian mechanism", 2019). With `sampling: 
 does.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Base of the settings of aggregators: what a kind needs of the updates of a round."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from fleetsim.settings import Settings

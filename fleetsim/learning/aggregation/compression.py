@@ -23,8 +23,6 @@ top-k, else round(s P) random entries. That takes s times the bytes, because the
 seed that determines the entries. Unsent entries count as unchanged.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Literal
 

@@ -16,8 +16,6 @@ ICLR 2018, algorithm 1 with the fixed-denominator estimator of section 2.3, all 
 is drawn at the address (seed, "privacy noise", number of the aggregation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Annotated, Literal

@@ -23,8 +23,6 @@ CCS 2017; Bell, Bonawitz, Gascon, Lepoint, Raykova, "Secure single-server aggreg
 (poly)logarithmic overhead", CCS 2020 (semi-honest).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Union of the settings of all aggregators, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Base of aggregators that keep nothing between rounds."""
 
-from __future__ import annotations
-
 from fleetsim.contracts import State
 
 

@@ -7,8 +7,6 @@ One diverged client is enough to ruin a mean. The server checks each update by i
   |w_k - w|_2 > max_update_norm
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

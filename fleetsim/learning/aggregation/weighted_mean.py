@@ -16,8 +16,6 @@ Sums are float64 and in a fixed order (client, then dispatch). So they do not de
 arrival, not even in the last bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple

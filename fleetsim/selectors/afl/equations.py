@@ -19,8 +19,6 @@ in Yoruko-Tang/FedCor@d941083 `src/federated_main.py` and facebookresearch/FLSim
 the cohort is rounded down, see `num_active`.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -30,8 +30,6 @@ learning", MICRO 2021 (arXiv 2107.08147), whose full text was not at hand, by it
 li1553770945/RL-Federal-Learning@8e0cb93.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -23,8 +23,6 @@ meaning of "adds the reward of client i to the arms containing client i" (`initi
 of a last group that is not full are drawn from the other clients.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Literal

@@ -5,8 +5,6 @@ report the accuracy of the resulting model. Every training and every evaluation 
 costs its seconds, bytes and joules; the global model does not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -12,8 +12,6 @@ The paper leaves open which model a slot starts from:
   model of the run is older than L rounds.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

@@ -8,8 +8,6 @@ Source: Tong et al., "From learning to analytics: improving model efficacy with 
 selection", whose random baseline is once said to choose clients and once one of predefined sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

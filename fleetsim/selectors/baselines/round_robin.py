@@ -24,8 +24,6 @@ treated; the rules above are fleetsim's.
 The server must know nothing. No probes; the state is one number.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np

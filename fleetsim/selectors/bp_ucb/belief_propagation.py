@@ -31,8 +31,6 @@ The readings of the potentials are fleetsim's; `pue` has its name from the prima
 the paper's reference for (7), which was not at hand.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal, NamedTuple
 

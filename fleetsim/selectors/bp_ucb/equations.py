@@ -15,8 +15,6 @@ random ones do (the caller's draw). The opinion that each client has of that mod
 Pi_n = 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

@@ -19,8 +19,6 @@ Nemhauser, Wolsey, Fisher, "An analysis of approximations for maximizing submodu
 Mathematical Programming 14 (1978).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -8,8 +8,6 @@ Coordinates are divided by the standard deviation of the first models along the 
 they begin near 1 whatever the model (own).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

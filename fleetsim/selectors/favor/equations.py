@@ -20,8 +20,6 @@ learning with double Q-learning", AAAI 2016 (arXiv 1509.06461), for the target. 
 generalized solution of the orthogonal Procrustes problem", Psychometrika 31, 1966.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Literal

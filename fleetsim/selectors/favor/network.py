@@ -9,8 +9,6 @@ A network that only chooses is stored once; one that learns four times, with the
 moments and the gradients.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ coordinates 10,000 rounds of one client take 12 MB, which as states and successo
 The successor of a state is the next one stored. An episode begins with a state of its own.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Keys of Favor, and what it asks of clients and server."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

@@ -18,8 +18,6 @@ Source: as `fleetsim.selectors.fedcor.equations`; the closed gradient in place o
 differentiation is fleetsim's.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

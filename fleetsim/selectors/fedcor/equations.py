@@ -23,8 +23,6 @@ strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/Fed
 all it is the same, because the rows of those chosen are 0.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -19,8 +19,6 @@ mobile edge", ICC 2019 (arXiv 1804.08333), Algorithm 3. Its full text was not at
 are those of re-implementations that agree.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

@@ -20,8 +20,6 @@ client selection in federated learning via gradient-based optimization", IJCAI 2
 2405.06312, equations (1) and (6) to (9); zhiyuan-ning/GenerativeFL@785773b.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray

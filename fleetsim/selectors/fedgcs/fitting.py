@@ -14,8 +14,6 @@ early stopping is fleetsim's.
 Source: FedGCS (arXiv 2405.06312), sections 4.3 and 5.1; zhiyuan-ning/GenerativeFL@785773b.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

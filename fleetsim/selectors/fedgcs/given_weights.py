@@ -1,7 +1,5 @@
 """Form of the arrays of a weight file of FedGCS: networks, their clients and their records."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import State

@@ -21,8 +21,6 @@ Shapes: B sequences, T tokens, d = 64 states of an LSTM.
 Source: FedGCS (arXiv 2405.06312), section 4.3, (3) and (4); zhiyuan-ning/GenerativeFL@785773b.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -20,8 +20,6 @@ The LSTM reads clients in an order, which a set does not have. It is drawn anew 
 Source: FedGCS (arXiv 2405.06312), sections 4.4 and 4.5, (9).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

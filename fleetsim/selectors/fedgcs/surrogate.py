@@ -14,8 +14,6 @@ its energy and latency are commented out. What is scored here is a guess, not a 
 Source: zhiyuan-ning/GenerativeFL@785773b (utilities); the means, seconds and joules are fleetsim's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

@@ -25,8 +25,6 @@ learning's client selection for non-IID data based on grey relational analysis",
 2310.08147v3, equations (1) to (17), Algorithm 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal

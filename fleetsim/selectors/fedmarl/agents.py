@@ -5,8 +5,6 @@ of the network every few rounds of learning. The output layer begins at 0, so th
 learned nothing prefer neither action.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -28,8 +28,6 @@ base of federated learning (FedLPS), its attribution to FedMarl is from memory. 
 "Value-decomposition networks for cooperative multi-agent learning", AAMAS 2018.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

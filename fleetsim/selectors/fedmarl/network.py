@@ -6,8 +6,6 @@ The network, the target network and the moments of Adam are numpy arrays outside
 They are float32, on the processor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

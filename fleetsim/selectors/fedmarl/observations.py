@@ -17,8 +17,6 @@ Source: Zhang, Lin, Zhang, AAAI 2022, state of an agent, by a secondary source (
 the normalisation is fleetsim's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

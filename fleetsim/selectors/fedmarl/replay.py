@@ -4,8 +4,6 @@ A round has as many agents as probed clients, so that transitions differ in leng
 the memory, rows of all transitions follow one another.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -27,8 +27,6 @@ Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection fram
 federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -5,8 +5,6 @@ Pure functions of arrays over the clients considered [n]. Their use and the sour
 `fleetsim.selectors.oort.profiles`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

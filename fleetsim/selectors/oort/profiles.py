@@ -18,8 +18,6 @@ Sources: SymbioticLab/Oort@05a3aa1, SymbioticLab/FedScale@7ec441c (their command
 `oort.py`); for `plato` the copy of TL-System/plato's server in zhiyuan-ning/GenerativeFL@785773b.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 _AUTHORS: dict[str, Any] = {

@@ -30,8 +30,6 @@ The server must know n_k and the losses: a probe costs each of the d candidates 
 its forward passes and the upload of one scalar.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal

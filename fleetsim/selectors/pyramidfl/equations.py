@@ -21,8 +21,6 @@ of Delta minus the last global parameters; here it is the norm of Delta, as the 
 dropout sets whole parameter tensors to zero, each with the probability dropout_k.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

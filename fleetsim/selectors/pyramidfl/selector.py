@@ -51,7 +51,7 @@ from fleetsim.contracts import (
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
-from fleetsim.selectors.oort import OortOptions, OortSelector
+from fleetsim.selectors.oort.selector import OortOptions, OortSelector
 from fleetsim.selectors.pyramidfl.equations import (
     dropout_fractions,
     durations_s,

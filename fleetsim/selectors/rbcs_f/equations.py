@@ -20,8 +20,6 @@ was not at hand; the equations and figures are those of a students' re-implement
 corrections: it adds the number c^T c to all of H, and the time of the round before to b.
 """
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

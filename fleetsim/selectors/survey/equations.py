@@ -16,8 +16,6 @@ Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in
 learning", course project CS 726, 2022, equations (1) and (2).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -20,8 +20,6 @@ clients.
 The server must know n_k and its cohort's losses (policies 1 and 2), or nothing (3). No probes.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np

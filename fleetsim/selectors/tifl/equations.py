@@ -27,8 +27,6 @@ number of clients, tiers differ in size by one; fltk takes blocks of ceil(N / m)
 tiers empty.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Delivered reports with small models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

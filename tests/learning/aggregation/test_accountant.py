@@ -1,7 +1,5 @@
 """Epsilon against closed forms and a published table."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Differential privacy: sums by hand, and their noise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

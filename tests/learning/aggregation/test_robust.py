@@ -1,7 +1,5 @@
 """Median, trimmed mean, Krum and geometric median: examples by hand, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Secure aggregation: bytes by hand and as published, and rounds that fail."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

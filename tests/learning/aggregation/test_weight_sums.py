@@ -1,7 +1,5 @@
 """Weights of selectors whose sum leaves float64, in every aggregator that sums them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

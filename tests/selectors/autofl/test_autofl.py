@@ -4,8 +4,6 @@ Clients of `resources_of` are idle, on 1 Mbit/s. With batches of 10, an epoch, c
 labels their state is 864 (batches of 8 to 31) + 2 (labels).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,8 @@ import pytest
 
 from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.autofl import NUM_STATES, AutoFLSettings
+from fleetsim.selectors.autofl.equations import NUM_STATES
+from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import fleet_of, met, outcome_of, report_of, resources_of, view_of
 

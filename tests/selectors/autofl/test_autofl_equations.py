@@ -1,13 +1,11 @@
 """States, rewards and updates of AutoFL, worked out by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fleetsim.selectors.autofl import (
+from fleetsim.selectors.autofl.equations import (
     NUM_STATES,
     category,
     chosen_levels,

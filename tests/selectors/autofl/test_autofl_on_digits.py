@@ -1,7 +1,5 @@
 """AutoFL with real training: what it is told of clients and model, and the same run every time."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.scenario import load

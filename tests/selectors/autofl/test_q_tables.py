@@ -1,7 +1,5 @@
 """Rows of Q-tables: learned in order, kept through a state, and no more than were rewarded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

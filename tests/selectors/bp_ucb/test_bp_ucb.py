@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -8,7 +6,7 @@ import pytest
 from fleetsim import cli
 from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.scenario import load, scenario_warnings
-from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.simulate import run
 from tests.selectors.rounds import met, outcome_of, probed, report_of
 

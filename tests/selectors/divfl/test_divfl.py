@@ -4,8 +4,6 @@ The medoid is the median, 4 (client 3): distances 4 2 1 0 6 7 9. Then 11 (client
 4 + 2 + 1 + 0 + 1 + 0 + 2 = 10; 10 would leave 11, 13 would leave 12, 2 would leave 25.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Cohort, Purpose, WorkKind
-from fleetsim.selectors.divfl import DivFlSettings
+from fleetsim.selectors.divfl.selector import DivFlSettings
 from tests.selectors.rounds import met, probed, report_of, view_of
 
 PLACES = (0.0, 2.0, 3.0, 4.0, 10.0, 11.0, 13.0)

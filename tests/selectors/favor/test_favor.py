@@ -1,7 +1,5 @@
 """Favor on four clients: set-up, state, choice, learning, and what outlasts a run."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import subprocess
@@ -13,8 +11,8 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.favor import FavorSettings, memory_byte
 from fleetsim.selectors.favor.compression import Compression
+from fleetsim.selectors.favor.selector import FavorSettings, memory_byte
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import MODEL, met, outcome_of, report_of, view_of
 

@@ -1,18 +1,16 @@
 """Equations of Favor by hand, and principal axes against a singular value decomposition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.selectors.favor import (
+from fleetsim.selectors.favor import equations
+from fleetsim.selectors.favor.equations import (
     choose,
     coordinates,
     double_q_target,
-    equations,
     exploration_rate,
     principal_axes,
     reward,

@@ -5,8 +5,6 @@ clients is that of the validation samples; those of the others point anywhere. A
 1 - distance.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -23,7 +21,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
-from fleetsim.selectors.favor import FavorSettings
+from fleetsim.selectors.favor.selector import FavorSettings
 
 NUM_CLIENTS, NUM_PARAMETERS, COHORT, ROUNDS = 8, 12, 3, 12
 NUM_SAMPLES = np.full(NUM_CLIENTS, 10)

@@ -1,7 +1,5 @@
 """Favor in runs that train on digits: charges, resumed runs, workers, and episodes in sequence."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import State

@@ -1,7 +1,5 @@
 """Q-network of Favor: values and a loss by hand, and steps against torch's own layers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Stored transitions against a plain list of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

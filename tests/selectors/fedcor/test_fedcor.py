@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from fleetsim.contracts import Outcome, Purpose, WorkKind
-from fleetsim.selectors.fedcor import FedCorSettings, covariance
+from fleetsim.selectors.fedcor.equations import covariance
+from fleetsim.selectors.fedcor.selector import FedCorSettings
 from tests.selectors.rounds import met, outcome_of, probed, report_of
 
 EVALUATE, TRAIN = WorkKind.EVALUATE, WorkKind.TRAIN

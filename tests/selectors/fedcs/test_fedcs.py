@@ -1,11 +1,9 @@
 """FedCS: a model of 1 Mbit, clients whose seconds follow from their rates."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.selectors.fedcs import FedCSSettings
+from fleetsim.selectors.fedcs.selector import FedCSSettings
 from tests.selectors.rounds import met, report_of, resources_of, view_of
 
 

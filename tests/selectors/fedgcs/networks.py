@@ -1,7 +1,5 @@
 """Small networks with fixed weights, and records whose clients matter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

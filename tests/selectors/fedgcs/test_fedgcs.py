@@ -1,7 +1,5 @@
 """FedGCS as a selector: what it records, when it fits, what it proposes, and what it remembers."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys
@@ -12,9 +10,10 @@ import pytest
 
 from fleetsim.contracts import Evaluation, Outcome
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.selectors.fedgcs import FedGCSSettings, Records
 from fleetsim.selectors.fedgcs.fitting import FitSettings, fit
 from fleetsim.selectors.fedgcs.network import Widths
+from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.selector import FedGCSSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.fedgcs.networks import additive_records
 from tests.selectors.references.fedgcs import FedGcs

@@ -1,13 +1,11 @@
 """Equations of FedGCS on numbers that can be computed by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs import min_max, scores, sequence_loss
+from fleetsim.selectors.fedgcs.equations import min_max, scores, sequence_loss
 
 TEN = {"budget_s": 10.0, "budget_j": 10.0}
 

@@ -1,7 +1,5 @@
 """Fits learn to rank selections and to generate them, and follow from their seed alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.selectors.fedgcs import Records, fitting
+from fleetsim.selectors.fedgcs import fitting
 from fleetsim.selectors.fedgcs.fitting import FitSettings, fit, network_of
 from fleetsim.selectors.fedgcs.network import Widths
 from fleetsim.selectors.fedgcs.proposals import SearchSettings, decode
-from fleetsim.selectors.fedgcs.records import NO_RECORDS
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
 from tests.selectors.fedgcs.networks import additive_records
 
 QUICK = FitSettings(widths=Widths(8, 16, 20), shuffles=5, epochs=4, learning_rate=0.01)

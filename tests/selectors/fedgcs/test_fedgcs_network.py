@@ -1,7 +1,5 @@
 """Networks, ascent and beam search against the same in plain Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,12 +1,10 @@
 """Records of selections: their scores, division, orders and state."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs import Records, Scoring, surrogate_records
-from fleetsim.selectors.fedgcs.records import NO_RECORDS
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 
 FOUR = Records.of(
     [[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2, 1]

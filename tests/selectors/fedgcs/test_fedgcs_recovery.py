@@ -1,14 +1,12 @@
 """FedGCS recovers the best set of a known score more often than random search does."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 
 from benchmarks.fedgcs_recovery import NEAR, Search, World
-from fleetsim.selectors.fedgcs import scores
+from fleetsim.selectors.fedgcs.equations import scores
 
 SEEDS = range(10)
 

@@ -1,13 +1,11 @@
 """Real runs with FedGCS: equal digests after an interruption, and for any number of workers."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim import simulate
 from fleetsim.errors import PluginError
 from fleetsim.scenario import load
-from fleetsim.selectors.fedgcs import FedGCSSelector, FedGCSSettings
+from fleetsim.selectors.fedgcs.selector import FedGCSSelector, FedGCSSettings
 
 RULES = FedGCSSettings(
     embedding=4,

@@ -1,14 +1,12 @@
 """The scale on which FedGCS scores a round, by hand on three records, and in a selector."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs import Records, Scoring
+from fleetsim.selectors.fedgcs.records import Records, Scoring
 from fleetsim.selectors.fedgcs.score_scale import ScoreScale
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.selectors.fedgra import FedGRASettings
+from fleetsim.selectors.fedgra.selector import FedGRASettings
 from tests.selectors.rounds import met, report_of, resources_of, view_of
 
 

@@ -5,8 +5,6 @@ nothing. Good clients are fast and have small losses, or they are slow and have 
 neither preference is right from the beginning.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,7 +22,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
-from fleetsim.selectors.fedmarl import FedMarlSelector, FedMarlSettings
+from fleetsim.selectors.fedmarl.selector import FedMarlSelector, FedMarlSettings
 
 SIZE, COHORT, ROUNDS = 20, 4, 25
 IS_GOOD = np.arange(SIZE) % 2 == 0

@@ -1,7 +1,5 @@
 """FedMarl's probes, choices, rewards and refusals, with agents of known values."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -15,9 +13,9 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
 from fleetsim.errors import FaultsError, ScenarioError
-from fleetsim.selectors.fedmarl import FedMarlSettings
 from fleetsim.selectors.fedmarl.agents import Agents, Lessons, first_network
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 from tests.selectors.references.fedmarl import FedMarl
 from tests.selectors.references.referee import Refereed

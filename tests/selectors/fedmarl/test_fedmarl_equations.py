@@ -1,7 +1,5 @@
 """Equations of FedMarl by hand, and the step of learning on a network of one hidden unit."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.selectors.fedmarl import (
+from fleetsim.selectors.fedmarl.equations import (
     action_values,
     advantages,
     best_team_value,

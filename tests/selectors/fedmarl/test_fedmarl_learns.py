@@ -4,13 +4,11 @@ The expected directions come from the construction of the fleet and from the wei
 Without any learning all of five seeds are above untrained agents with a chance of 1 / 32.
 """
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import pytest
 
-from fleetsim.selectors.fedmarl import FedMarlSettings
+from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from tests.selectors.fedmarl.constructed_fleet import COHORT, Kept, met, play, trained
 
 SEEDS = range(5)

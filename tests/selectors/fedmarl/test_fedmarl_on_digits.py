@@ -1,7 +1,5 @@
 """FedMarl on the bundled digits: what probes cost, who goes on, and runs of equal bytes."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import Purpose

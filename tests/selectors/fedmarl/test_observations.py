@@ -1,7 +1,5 @@
 """States of FedMarl's agents: by hand, and the same on fleets of another scale."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

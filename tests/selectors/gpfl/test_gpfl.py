@@ -1,7 +1,5 @@
 """GPFL on three clients whose vectors can be projected by hand; the model is zero, eta is 0.1."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -10,7 +8,7 @@ import pytest
 
 from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.gpfl import GPFLSettings
+from fleetsim.selectors.gpfl.selector import GPFLSettings
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 FIRST = {0: [3.0, 0.0, 0.0], 1: [0.0, 3.0, 0.0], 2: [3.0, 3.0, 0.0]}

@@ -1,13 +1,11 @@
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from fleetsim.selectors.oort import OortSettings
 from fleetsim.selectors.oort.profiles import PROFILES
+from fleetsim.selectors.oort.selector import OortSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "selectors.md"
 

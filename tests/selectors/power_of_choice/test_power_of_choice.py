@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings, best, draw
+from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
+from fleetsim.selectors.tie_breaking import best
 from tests.selectors.rounds import met, report_of, view_of
 
 

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
-from fleetsim.selectors.pyramidfl import PyramidFlSettings
+from fleetsim.selectors.pyramidfl.selector import PyramidFlSettings
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 BASE = np.zeros(3, dtype=np.float32)

@@ -1,7 +1,5 @@
 """RBCS-F: half of each processor is free, and a model takes a second on its way: c = (2, s, 1)."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.rbcs_f import RBCSFSettings
+from fleetsim.selectors.rbcs_f.selector import RBCSFSettings
 from tests.selectors.rounds import met, outcome_of, report_of, resources_of, view_of
 
 HALF_FREE = resources_of(load_fraction=0.5)

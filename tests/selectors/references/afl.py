@@ -1,7 +1,5 @@
 """Active federated learning, steps 1 to 3 with shares in whole percent."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

@@ -1,7 +1,5 @@
 """AutoFL: a dictionary of values for each client or kind of device, and bins as chains of ifs."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

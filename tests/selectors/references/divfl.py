@@ -1,7 +1,5 @@
 """DivFL: the greedy sum of least distances, exactly, in loops over clients."""
 
-from __future__ import annotations
-
 import math
 
 from tests.selectors.references.referee import clients_of

@@ -1,7 +1,5 @@
 """Favor: whole models kept, axes by singular values, the network unit by unit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

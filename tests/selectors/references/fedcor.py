@@ -1,7 +1,5 @@
 """FedCor: conditional covariances by matrix inverses, fits by automatic differentiation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FedCS, Algorithm 3 as printed: the largest inverse of the increase, to the last client."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

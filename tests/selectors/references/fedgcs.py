@@ -1,7 +1,5 @@
 """FedGCS: its networks, the ascent and the beam search in plain Python, number by number."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FedGRA: equations (1) to (17) and Algorithm 2 client by client, in lists and dictionaries."""
 
-from __future__ import annotations
-
 import math
 
 from tests.selectors.references.referee import clients_of

@@ -1,7 +1,5 @@
 """FedMarl with frozen agents: states, values and choices client by client, in plain Python."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

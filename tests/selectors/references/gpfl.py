@@ -1,7 +1,5 @@
 """GPFL: projections, rewards and bounds client by client, every reward kept in a list."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim.contracts import WorkKind

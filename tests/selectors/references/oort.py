@@ -1,7 +1,5 @@
 """Oort, its profiles, and what PyramidFL adds: dictionaries over clients, one formula a line."""
 
-from __future__ import annotations
-
 import math
 from statistics import fmean, median
 

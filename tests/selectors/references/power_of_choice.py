@@ -1,7 +1,5 @@
 """Power-of-choice: d in proportion to samples, then the largest losses."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

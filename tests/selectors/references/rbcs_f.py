@@ -1,7 +1,5 @@
 """RBCS-F: ridge regression written out, and every set of the wanted size tried."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparison of a selector with a plain reference, choice by choice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Random world: clients come, leave, answer and fail at random, in no time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The survey's policies, equations (1) and (2): sums in dictionaries, sorted lists."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

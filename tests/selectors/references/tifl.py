@@ -1,7 +1,5 @@
 """TiFL: profiles, tiers, draw of a tier by probability and credits, new probabilities."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim import rng

@@ -1,14 +1,13 @@
 """TiFL on six clients of 1 to 6 seconds: with three tiers they are {0, 1}, {2, 3}, {4, 5}."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.tifl import DROPPED, TiFLSettings
+from fleetsim.selectors.tifl.equations import DROPPED
+from fleetsim.selectors.tifl.selector import TiFLSettings
 from tests.selectors.rounds import met, outcome_of, probed, report_of, view_of
 
 

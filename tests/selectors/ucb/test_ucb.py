@@ -1,7 +1,5 @@
 """The bandits over sets, conventional and with a quick initialisation."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,9 +8,10 @@ import pytest
 
 from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings
-from fleetsim.selectors.ucb import UcbSettings, arms
+from fleetsim.selectors.bandits.equations import arms
+from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
+from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
+from fleetsim.selectors.ucb.selector import UcbSettings
 from tests.selectors.rounds import fleet_of, met, outcome_of, probed, report_of, view_of
 
 IN_ORDER = {"slot_rounds": 1, "ties": "lowest_id"}
