@@ -72,7 +72,7 @@ class AflSettings(Settings):
     alpha_3: _Fraction = 0.1
     """Share of the cohort that is drawn uniformly."""
     rounding: Rounding = "active"
-    """Part of the cohort that is rounded down: the active or the random one."""
+    """Part of the cohort that is rounded down: the active (5 clients: 4 + 1) or the random one."""
     cold_start: Literal["evaluate", "none"] = "evaluate"
     """Request to clients without a valuation: to evaluate the model, or none."""
     ties: TieRule = "random"

@@ -133,9 +133,11 @@ class AutoFLSettings(Settings):
     learning: bool = Field(default=True, examples=[False])
     """True if tables learn and explore in the run; false: they are used as they are."""
     tables: Literal["own", "category"] = "own"
-    """A table for each client, or for each category of devices of similar speed."""
+    """A table for each client (own), or for each category of devices, whose rates on the idle
+    device lie in the same doubling, such as 2^33 to 2^34 FLOP/s."""
     clock_levels: ClockLevels = Field(default=(1.0, 0.8, 0.6, 0.4, 0.2), examples=[(0.5, 1.0)])
-    """Shares of the full clock to choose among; of equal values the level named first is taken."""
+    """Shares of the full clock to choose among, in place of `task.local.clock_fraction`; of equal
+    values the level named first is taken."""
     exploration: Annotated[float, Field(ge=0.0, le=1.0)] = Field(default=0.1, examples=[0.5])
     """Share epsilon of random cohorts, and of random levels."""
     learning_rate: PositiveFraction = 0.9
@@ -147,13 +149,14 @@ class AutoFLSettings(Settings):
     gain_weight: Weight = Field(default=10.0, examples=[100.0])
     """Reward beta of each per cent gained; 100 in another version of the source."""
     unit_j: EnergyJ = 1.0
-    """Joules that cost as much as 1 in the reward."""
+    """Joules that cost as much as 1 in the reward: the larger, the less energy weighs."""
     cohort_energy: Literal["mean", "sum"] = "mean"
-    """Energy E of the cohort: that of its mean client, or of all together."""
+    """Energy E of the cohort: the joules of all that delivered over the number selected (mean), or
+    their sum."""
     previous: Literal["round", "best"] = "round"
     """Accuracy to compare with: that of the round before, or the best so far."""
     next_state: Literal["observed", "same"] = "observed"
-    """Next state of a client: as it answers next, or its old one."""
+    """Next state of a client: as it answers next, until which the reward waits, or its old one."""
     ties: TieRule = "random"
     """Order among equal values of clients."""
 

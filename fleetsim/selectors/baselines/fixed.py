@@ -42,7 +42,7 @@ class FixedSettings(Settings):
 
     kind: Literal["fixed"] = "fixed"
     clients: ClientIds = Field(examples=[(0, 1, 2)])
-    """Ids of the clients, most wanted first."""
+    """Ids of the clients, most wanted first, none twice."""
 
     def build(self) -> FixedSelector:
         """Selector with these settings."""

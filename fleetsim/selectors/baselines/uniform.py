@@ -69,9 +69,10 @@ class RandomSettings(Settings):
     from_sets: Annotated[tuple[ClientIds, ...], Field(min_length=1)] | None = Field(
         default=None, examples=[((0, 1), (2,))]
     )
-    """Sets of clients, one of which is drawn at each choice; null: clients are drawn."""
+    """Sets of clients, such as `[[1, 2, 11], [3, 4]]`, one of which is drawn at each choice; null:
+    clients are drawn."""
     slot_rounds: SlotRounds = 1
-    """Rounds that a draw holds for."""
+    """Rounds that a draw holds for; the next client in the draw replaces a missing one."""
 
     @model_validator(mode="after")
     def _sets_are_equally_likely(self) -> Self:

@@ -145,7 +145,7 @@ class BpUcbSettings(Settings):
     potentials: Potentials = "agreement"
     """Rule by which opinions and distances become beliefs."""
     distance_decay: Gain = 1e-3
-    """C of exp(-C d^beta), the similarity of two clients."""
+    """C of exp(-C d^beta), the similarity of two clients; the paper's -30 dB."""
     distance_exponent: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.7
     """beta."""
     distance_unit_m: LengthM = 100.0
@@ -163,7 +163,7 @@ class BpUcbSettings(Settings):
     side_m: LengthM = 1000.0
     """Side of the square of the clients' places, in a world without distances."""
     damping: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    """Share of the old message that is kept in each exchange."""
+    """Share of the old message that is kept in each exchange; 0.5 helps where loops oscillate."""
     tolerance: Annotated[float, Field(ge=1e-300, le=1.0)] = 1e-9
     """Largest change of a message that counts as none."""
     max_exchanges: Steps = 200

@@ -110,7 +110,7 @@ class FedCorSettings(Settings):
     dimensions: Annotated[int, Field(ge=1, le=1000)] = 15
     """Coordinates of the point of a client (D)."""
     noise: Gain = 0.01
-    """Standard deviation of independent changes of clients (sigma_n)."""
+    """Standard deviation of independent changes of clients (sigma_n), raised to a floor."""
     learning_rate: Gain = 0.01
     """Learning rate of Adam in a fit."""
     fit_steps: Steps = 100
@@ -122,7 +122,8 @@ class FedCorSettings(Settings):
     observed_fit_steps: Steps = 1000
     """Steps of Adam for the whole warm-up with `mean: observed`."""
     sum_over: SumOver = "remaining"
-    """Clients whose losses count in a score: candidates not yet chosen, or all."""
+    """Clients whose losses count in a score: candidates not yet chosen, or all. Both are the
+    same if all clients are available."""
     ties: TieRule = "random"
     """Order among equal scores."""
 

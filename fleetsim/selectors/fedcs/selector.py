@@ -80,7 +80,7 @@ class FedCSSettings(Settings):
     round_s: DurationS = 180.0
     """Deadline T_round that the cohort is packed for."""
     asked_fraction: PositiveFraction = 0.1
-    """Share of the fleet that is asked for its resources (C)."""
+    """Share of the whole fleet that is asked for its resources (C); at most the candidates."""
     max_clients: Clients | None = Field(default=None, examples=[2])
     """Largest number of chosen clients; null: as many as the server wants."""
     selection_s: DelayS = 0.0

@@ -101,7 +101,7 @@ class FedGCSKeys(Settings):
     learning_rate: NetworkRate = 0.001
     """Learning rate of Adam."""
     refit_epochs: Annotated[int, Field(ge=1, le=100_000)] = 10
-    """Most epochs of a fit during a run."""
+    """Most epochs of a fit during a run; a fit to records of other runs has 200."""
     patience: Annotated[int, Field(ge=1, le=100_000)] = 20
     """Epochs after which a fit ends if the loss of held-out records has not improved."""
     held_out_fraction: Annotated[float, Field(ge=0.0, le=0.9)] = 0.1
@@ -123,7 +123,8 @@ class FedGCSKeys(Settings):
     choice: Literal["representation", "generated"] = "representation"
     """Estimates that choose: of representations after the ascent, or of the generated sets."""
     repeats: Literal["allowed", "avoided"] = "allowed"
-    """Proposals of sets that have a record: allowed, or avoided, by a random choice if need be."""
+    """Proposals of sets that have a record: allowed, or avoided, by the next best proposal or by a
+    random choice."""
 
     def scoring(self) -> Scoring:
         """Return budgets and exponents of the score."""

@@ -101,9 +101,9 @@ class FedGRASettings(Settings):
     smoothing: _Fraction = 0.9
     """Weight theta of the newest answer in a client's processing power and memory."""
     fairness_increment: Gain = 1.0
-    """Increment of the fairness F of a client that is not selected (f)."""
+    """Increment of the fairness F of a client that is not selected (f); inferred."""
     fairness_bound: Annotated[float, Field(gt=1.0, le=1e12)] = 6.0
-    """Fairness from which a client must be selected (b)."""
+    """Fairness from which a client must be selected (b): "minimum participation rounds 6"."""
     weighting: Weighting = "ewm"
     """Weight of a metric: its entropy weight, or the inverse as (16) is printed."""
     mapping: Mapping = "sum"
@@ -113,8 +113,8 @@ class FedGRASettings(Settings):
     reset: Reset = "selection"
     """Event that resets a client's fairness: its selection, or already its marking."""
     divergence_at: Literal["server", "client"] = "server"
-    """Place where the divergence is computed: the server, from the client's model, or the client.
-    """
+    """Place where the divergence is computed: the server, from the client's model and 24 byte, or
+    the client, which sends 32 byte; the grades are the same."""
     ties: TieRule = "random"
     """Order among equal fairness and grades."""
 

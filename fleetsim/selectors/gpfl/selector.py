@@ -100,7 +100,8 @@ class GPFLSettings(Settings):
 
     kind: Literal["gpfl"] = "gpfl"
     exploration: Weight = 1.0
-    """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T."""
+    """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T. The paper tries 0.5,
+    1, 2 and 5."""
     vector: Literal["gradient", "delta", "last_gradient"] = "gradient"
     """A client's vector: the sum of its gradients, (w - w_i) / eta, its update, w - w_i, or the
     gradient at its own w_i, requested before the next choice from clients that delivered."""

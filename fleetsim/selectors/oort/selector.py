@@ -124,21 +124,24 @@ class OortOptions(Settings):
     exploration_window: Annotated[float, Field(ge=1.0, le=1e9)] | None = Field(
         default=None, examples=[2.0]
     )
-    """Size of the pool of explorers, in times of their number; null: all clients."""
+    """Size of the pool of explorers, those of the largest weights, in times of their number; null:
+    all clients."""
     cut_off_fraction: _Fraction = 0.95
     """Share of the cut-off utility that still admits a client to the pool (c)."""
     clip_fraction: PositiveFraction = 0.95
-    """Statistical utilities are clipped at this quantile."""
+    """Quantile at which statistical utilities are clipped: rank floor(0.95 n) from below, so that
+    none is among 20 or fewer."""
     scale_utilities: bool = Field(default=False, examples=[True])
     """True to scale statistical utilities to [0, 1] before the bonus is added."""
     penalty_exponent: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
-    """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
+    """Exponent of the penalty on clients slower than the preferred duration (alpha); 0: none."""
     preferred_duration_s: DurationS | None = None
     """Preferred duration T to begin with; null: median duration of the first delivering round."""
     preferred_percentile: Annotated[float, Field(ge=0.0, le=100.0)] | None = Field(
         default=None, examples=[30.0]
     )
-    """First percentile of all known durations that is T; null: T is a duration."""
+    """First percentile of all known durations that is T, which has no limit from 100 on; null: T is
+    a duration."""
     pacer_step_s: DurationS | None = None
     """Step Delta by which T grows; null: the first T."""
     pacer_step_percent: Annotated[float, Field(ge=1e-6, le=100.0)] = 5.0

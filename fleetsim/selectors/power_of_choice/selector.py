@@ -80,7 +80,7 @@ class PowerOfChoiceSettings(Settings):
     variant: Literal["pow-d", "cpow-d", "rpow-d"] = "pow-d"
     """Loss by a probe on all samples, by a probe on one mini-batch, or as last reported."""
     d: Clients | None = None
-    """Candidates drawn; null: twice as many as are wanted."""
+    """Candidates drawn; null: twice as many as are wanted. Raised to the wanted if less."""
     batch: Samples = 64
     """Samples of the mini-batch; cpow-d only."""
     loss: Epochs = "last_epoch"

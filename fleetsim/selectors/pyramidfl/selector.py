@@ -81,7 +81,8 @@ class PyramidFlSettings(OortOptions):
     highest_dropout: _Dropout = 0.6
     """Upper limit of that share, which no client reaches (hi)."""
     idle_share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
-    """Share of a client's waiting time that is filled with extra epochs or steps (beta)."""
+    """Share of a client's waiting time that is filled with extra epochs or steps (beta); 0.5 in the
+    authors' experiments."""
 
     @model_validator(mode="after")
     def _lowest_below_highest(self) -> Self:

@@ -84,7 +84,8 @@ class RBCSFSettings(Settings):
     guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
     """Least share of rounds in which each client shall be selected (beta); at most K / N."""
     penalty: Weight = 10.0
-    """Price V of a second of the slowest client, against the lengths of queues."""
+    """Price V of a second of the slowest client, against the rounds in queues; the source tries 5
+    to 50."""
     confidence: Weight = 0.1
     """Width alpha of the confidence interval of an exchange time."""
     ridge: Gain = 1.0

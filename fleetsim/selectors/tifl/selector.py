@@ -105,21 +105,22 @@ class TiFLSettings(Settings):
     num_tiers: Annotated[int, Field(ge=1, le=10_000)] = 5
     """Number of tiers (m)."""
     profile_rounds: Annotated[int, Field(ge=1, le=100)] = Field(default=1, examples=[3])
-    """Training tasks that a client runs before its first choice (R)."""
+    """Training tasks that a client runs before its first choice (R); inferred."""
     max_s: DurationS | None = Field(default=None, examples=[60.0])
     """T_max of a profiling task; null: the longest time that the server waited for one."""
     split: Split = "count"
     """Tiers of equal size, or of equal width in latency."""
     credits: Literal["planned", "unlimited"] = "planned"
-    """Rounds in which a tier may be drawn: its share of stop.rounds, or unlimited."""
+    """Rounds in which a tier may be drawn: its share ceil(stop.rounds / m), or unlimited."""
     interval_rounds: Rounds = Field(default=10, examples=[2])
-    """Rounds from one measurement of the tiers' accuracies to the next (I)."""
+    """Rounds from one measurement of the tiers' accuracies to the next (I); inferred."""
     trigger: Trigger = "stalled"
     """Measurements that change probabilities: a stall of the current tier, or each."""
     rule: ProbabilityRule | Literal["none"] = Field(
         default="rank", examples=["rank_to_zero", "error", "none"]
     )
-    """Rule by which accuracies become probabilities: rank, rank_to_zero, error, or none (never)."""
+    """Rule by which accuracies become probabilities: rank; rank_to_zero, (n - 1 - r) / (n (n - 1) /
+    2) and so 0 for the best; error, in proportion to 1 - accuracy; none, always 1 / m."""
     fill: Fill = "slower"
     """Replacement of clients that a tier lacks: by the next slower tiers, or none."""
 
