@@ -19,7 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from typing import get_args
+
 import fleetsim
+from fleetsim.selectors import SelectorSettings
 
 SHORT = ("stop.rounds=6", "evaluate.every_rounds=3")
 IMAGES = (
@@ -127,6 +130,25 @@ CASES: dict[str, tuple[str, tuple[str, ...], bool]] = {
         for kind in SELECTORS
     },
 }
+
+
+def other_selectors() -> dict[str, tuple[str, tuple[str, ...], bool]]:
+    """Return a case for each kind of selector that has none yet and needs no key."""
+    text = str(CASES)
+    found = {}
+    for settings in get_args(get_args(SelectorSettings)[0]):
+        kind = settings.model_fields["kind"].default
+        if f"kind: {kind}}}" not in text and not any(
+            field.is_required() for field in settings.model_fields.values()
+        ):
+            # Twenty clients, of which a bandit can list all sets.
+            small = ("fleet.size=20", "server.cohort=3", "evaluate.validation_fraction=0.1")
+            changes = (*small, f"server.selector={{kind: {kind}}}", *SHORT)
+            found[f"selector-{kind}"] = ("quickstart", changes, True)
+    return found
+
+
+CASES |= other_selectors()
 
 
 def digest(scenario: str, overrides: tuple[str, ...], *, train: bool) -> str:

@@ -13,7 +13,7 @@ from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.oort.selector import OortSettings
 from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
-from tests.selector_modes import UNION, modes
+from tests.selector_modes import modes
 
 BUFFERED = [
     *("evaluate.validation_fraction=0.1", "stop.rounds=2", "task.local.epochs=1"),
@@ -53,14 +53,6 @@ def test_who_asks_nothing_runs_with_a_buffered_server(settings, tmp_path):
     # A third round has those who were called back at the end.
     assert done.rounds["num_delivered"].tolist()[:2] == [8, 8]
     assert (done.tasks["purpose"] == "train").all()
-
-
-def test_every_kind_is_on_one_side():
-    kinds = {cls.model_fields["kind"].default for cls in UNION}
-    asks = {"fedcor", "divfl", "fedgra", "gpfl", "tifl", "fedcs", "rbcs-f", "autofl", "fedmarl"}
-    asks |= {"ucb", "quick-init-ucb", "bp-ucb", "favor"}
-
-    assert {mode.values[0].kind for mode in modes_of(needs_probes=False)} == kinds - asks
 
 
 def test_a_selector_of_ones_own_is_refused_before_there_is_a_folder(tmp_path):

@@ -114,6 +114,7 @@ class FedAsyncSettings(AggregatorKind):
     mixing: PositiveFraction = 0.6
     """Share alpha of a fresh update in the new model."""
     staleness: StalenessSettings = PolynomialStaleness()
+    """Weight of an update by the versions of the model since its client received one."""
 
     def build(self, *, buffers: BoolArray | None = None) -> FedAsync:
         """Return a new aggregator; `buffers` [P] are mixed like parameters."""
@@ -131,6 +132,7 @@ class FedBuffSettings(AggregatorKind):
     server_learning_rate: Gain = 1.0
     """Step size eta along the mean change."""
     staleness: StalenessSettings = PolynomialStaleness()
+    """Weight of an update by the versions of the model since its client received one."""
 
     def build(self, *, buffers: BoolArray | None = None) -> FedBuff:
         """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Tables of docs about the kinds of selectors and aggregators, written from their settings classes.
+
+    scripts/kinds_of_parts.py
+
+A table follows a line `<!-- NAME: written by scripts/docs -->`; a selector without a section in
+docs/selectors.md gets one. `tests/test_kinds_of_parts.py` compares the pages with the code.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.schema.effects import ActsIf, AllOf
+from fleetsim.selectors import KINDS, SelectorSettings
+from fleetsim.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ROOT / "docs/selectors.md", ROOT / "docs/models/aggregation.md")
+AFTER_SELECTORS = "## What the papers leave open\n"
+"""Heading before which the section of a new selector is put."""
+SELECTORS = get_args(get_args(SelectorSettings)[0])
+AGGREGATORS = get_args(get_args(AggregatorSettings)[0])
+MARK = re.compile(
+    r"^<!-- (.+): written by scripts/docs -->\n\n(\|.*\n)(\|[-:| ]+\|\n)((?:\|.*\n)*)", re.M
+)
+
+Row = tuple[str, ...]
+
+
+def kind_of(settings: type[Settings]) -> str:
+    """Return the kind of a settings class."""
+    return str(settings.model_fields["kind"].default)
+
+
+def selectors() -> Iterator[Row]:
+    """Kinds of selectors and what they choose."""
+    for kind, line in KINDS.items():
+        yield f"`{kind}`", line.removesuffix(".")
+
+
+def aggregators() -> Iterator[Row]:
+    """Kinds of aggregators with their keys."""
+    for settings in AGGREGATORS:
+        for name, *cells in keys_of(settings):
+            yield f"`{kind_of(settings)}`", name, *cells
+
+
+def keys_of(settings: type[Settings]) -> Iterator[Row]:
+    """Name, default and meaning of all keys but `kind`."""
+    for name, field in settings.model_fields.items():
+        if name != "kind":
+            text = " ".join(str(field.description).split()).removesuffix(".")
+            words = ", ".join(f"`{word}`" for word in options(field.annotation))
+            said = f"{text} ({words})" if words else text
+            yield f"`{name}`", default_text(field), said + limits(settings.conditions().get(name))
+
+
+TABLES: Mapping[str, Callable[[], Iterable[Row]]] = {
+    "kinds of selectors": selectors,
+    "keys of aggregators": aggregators,
+    **{f"keys of {kind_of(cls)}": lambda cls=cls: keys_of(cls) for cls in SELECTORS},
+}
+
+
+def default_text(field: Any) -> str:
+    """Return the default of a field as a scenario writes it."""
+    if field.is_required():
+        return "required"
+    if isinstance(field.default, Settings):
+        return f"`{{{', '.join(f'{key}: {value}' for key, value in field.default)}}}`"
+    return f"`{field.default if isinstance(field.default, str) else json.dumps(field.default)}`"
+
+
+def options(annotation: Any) -> list[str]:
+    """Return the values of the Literals in an annotation.
+
+    >>> options(Literal["mean", "sum"] | None)
+    ['mean', 'sum']
+    """
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    return [word for part in get_args(annotation) for word in options(part)]
+
+
+def limits(condition: ActsIf | AllOf | None) -> str:
+    """Return when a key has an effect, if not always, from the condition in `acts_if`."""
+    text = ""
+    for one in condition.conditions if isinstance(condition, AllOf) else filter(None, [condition]):
+        alone = re.fullmatch(r"it is of (.+) alone", one.because)
+        text += f"; with `{alone[1]}` alone" if alone else f"; without effect where {one.because}"
+    return text.replace("True", "true").replace("None", "null")
+
+
+def with_sections(page: str) -> str:
+    """Return docs/selectors.md with a section for each selector that has none."""
+    for kind, line in KINDS.items():
+        mark = f"<!-- keys of {kind}: written by scripts/docs -->\n"
+        if mark not in page:
+            table = "| key | default | meaning |\n|---|---|---|\n"
+            section = f"## `{kind}`\n\n{line}\n\n{mark}\n{table}\n"
+            page = page.replace(AFTER_SELECTORS, section + AFTER_SELECTORS)
+    return page
+
+
+def with_tables(page: str) -> str:
+    """Return the page with its tables of kinds and keys as the code has them now."""
+
+    def written(match: re.Match[str]) -> str:
+        rows = [f"| {' | '.join(row)} |\n" for row in TABLES[match[1]]()]
+        return match[0][: match.start(4) - match.start()] + "".join(rows)
+
+    return MARK.sub(written, with_sections(page) if AFTER_SELECTORS in page else page)
+
+
+def main() -> None:
+    """Write the pages."""
+    for path in PAGES:
+        path.write_text(with_tables(path.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
