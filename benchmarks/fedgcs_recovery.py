@@ -25,7 +25,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -124,9 +124,12 @@ class Search:
         from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
 
         rules = FedGCSSettings(length="fixed", exploration_fraction=0.0, **self._budgets)
-        fit_settings = replace(rules.fit_settings(), epochs=OFFLINE_EPOCHS)
         fitted = fitting.fit(
-            self._evaluated, num_clients=NUM_CLIENTS, settings=fit_settings, seed=self._seed
+            self._evaluated,
+            num_clients=NUM_CLIENTS,
+            settings=rules,
+            seed=self._seed,
+            epochs=OFFLINE_EPOCHS,
         )
 
         def share(choice: str) -> float:

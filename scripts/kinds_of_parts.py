@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -65,7 +66,7 @@ def keys_of(settings: type[Settings]) -> Iterator[Row]:
 TABLES: Mapping[str, Callable[[], Iterable[Row]]] = {
     "kinds of selectors": selectors,
     "keys of aggregators": aggregators,
-    **{f"keys of {kind_of(cls)}": lambda cls=cls: keys_of(cls) for cls in SELECTORS},
+    **{f"keys of {kind_of(cls)}": partial(keys_of, cls) for cls in SELECTORS},
 }
 
 

@@ -89,7 +89,7 @@ def train_from_records(
             fitted = fitting.fit(
                 found.records,
                 num_clients=num_clients,
-                settings=settings.fit_settings(),
+                settings=settings,
                 seed=seed,
                 has_control=True,
                 on_progress=partial(on_progress, number),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fleetsim.contracts import (
+    Evaluation,
     FloatArray,
     IntArray,
     Parameters,
@@ -80,6 +81,12 @@ def accuracies(reports: Iterable[Report], num_clients: int) -> FloatArray:
     """Return the accuracy that each client reported last, its opinion of the model [N]."""
     reported = ((report.client, report.accuracy) for report in _delivered(reports))
     return _column(reported, num_clients)
+
+
+def accuracy_of(evaluation: Evaluation | None) -> float:
+    """Return the accuracy of the global model; NaN where it is not known."""
+    known = None if evaluation is None else evaluation.accuracy
+    return known if known is not None and math.isfinite(known) else math.nan
 
 
 def average_model(reports: Iterable[Report]) -> Parameters | None:

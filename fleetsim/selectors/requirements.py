@@ -7,7 +7,8 @@ no samples kept for selectors, an open number of rounds.
 
 from __future__ import annotations
 
-from fleetsim.contracts import Selector
+from fleetsim.contracts import FleetView, Selector
+from fleetsim.errors import ScenarioError
 
 LOSSES = (
     "chooses by losses, which a run without training does not have; train, or choose another"
@@ -31,3 +32,21 @@ def unmet(selector: Selector, *, is_trained: bool = True, is_buffered: bool = Fa
     if selector.needs_losses and not is_trained:
         return LOSSES
     return PROBES if is_buffered and selector.needs_probes else None
+
+
+def require_validation(fleet: FleetView, needs: str, instead: str = "") -> None:
+    """Refuse a run without samples that the server keeps for selectors.
+
+    Args:
+        fleet: the fleet of the run.
+        needs: the selector and what it does with the accuracy: "gpfl needs".
+        instead: another way out, after the usual one.
+
+    Raises:
+        ScenarioError: the fleet has no evaluation of the model on such samples.
+    """
+    if fleet.validation is None:
+        raise ScenarioError(
+            f"server.selector: {needs} the model's accuracy on samples that the server keeps for"
+            f" selectors; set evaluate.validation_fraction, such as 0.1{instead}"
+        )

@@ -1,19 +1,23 @@
 """Requirements of selectors, checked before a run by one rule for all kinds."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from benchmarks.selector_prices import selector_of
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import build_selector, requirements
+from fleetsim.selectors import DEMANDS, build_selector, requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.oort.selector import OortSettings
 from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
 from tests.selector_modes import modes
+from tests.selectors.rounds import fleet_of
 
 BUFFERED = [
     *("evaluate.validation_fraction=0.1", "stop.rounds=2", "task.local.epochs=1"),
@@ -53,6 +57,38 @@ def test_who_asks_nothing_runs_with_a_buffered_server(settings, tmp_path):
     # A third round has those who were called back at the end.
     assert done.rounds["num_delivered"].tolist()[:2] == [8, 8]
     assert (done.tasks["purpose"] == "train").all()
+
+
+VARIANTS = [(kind, variant) for kind, variants in DEMANDS.items() for variant in variants]
+
+
+@pytest.mark.parametrize(("kind", "variant"), VARIANTS)
+def test_who_must_have_samples_to_validate_with_asks_for_them(kind, variant):
+    selector = selector_of(kind, variant, size=20, cohort=3)
+    fleet = fleet_of((10,) * 20, cohort=3, planned_rounds=9)
+    if "samples to validate with" not in DEMANDS[kind][variant].knows:
+        selector.setup(fleet)
+        return
+
+    key = r"set evaluate\.validation_fraction, such as 0\.1"
+    with pytest.raises(ScenarioError, match=rf"^server\.selector: {kind} .* accuracy .*; {key}"):
+        selector.setup(fleet)
+
+
+@pytest.mark.slow
+def test_no_selector_takes_torch_until_a_run_begins():
+    """Scenarios are checked by `setup`, and `validate` must not wait for torch."""
+    fleet = "fleet_of((10,) * 20, cohort=3, planned_rounds=9, validation=Evaluation(0.5, 1.0))"
+    code = f"""
+import sys
+from fleetsim.contracts import Evaluation
+from tests.selector_modes import modes
+from tests.selectors.rounds import fleet_of
+for mode in modes():
+    mode.values[0].build().setup({fleet})
+sys.exit("torch" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_selector_of_ones_own_is_refused_before_there_is_a_folder(tmp_path):

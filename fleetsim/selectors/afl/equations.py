@@ -25,6 +25,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product, floor_product
+from fleetsim.selectors.argument_checks import require_all, require_fractions
 from fleetsim.selectors.tie_breaking import best
 
 Rounding = Literal["active", "random"]
@@ -52,7 +53,7 @@ def num_left_out(num_candidates: int, alpha_1: float) -> int:
 
     Source: Goetz et al., arXiv 1909.12641, step 1 (alpha_1).
     """
-    _require_fraction("alpha_1", alpha_1)
+    require_fractions("alpha_1", alpha_1)
     return floor_product(alpha_1, num_candidates)
 
 
@@ -74,7 +75,7 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
     Source: Goetz et al., arXiv 1909.12641, step 2 (alpha_3); the roundings are those of
     Yoruko-Tang/FedCor@d941083 and of facebookresearch/FLSim.
     """
-    _require_fraction("alpha_3", alpha_3)
+    require_fractions("alpha_3", alpha_3)
     if rounding == "active":
         return wanted - ceil_product(alpha_3, wanted)
     return wanted - floor_product(alpha_3, wanted)
@@ -133,17 +134,10 @@ def choose(
 
 def _exponents(values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray) -> FloatArray:
     """Return alpha_2 v of each candidate [C], -infinity if it cannot be drawn actively."""
-    is_bad = np.isnan(values) | (values == np.inf)
-    if np.any(is_bad):
-        raise ValueError(f"valuations must be finite or -infinity, got {values[is_bad][0]}")
+    require_all("valuations must be finite or -infinity", values, values < np.inf)
     # `best` checks the lengths.
     kept = best(values, values.size - num_left_out(values.size, alpha_1), keys)
     exponents = np.full(values.shape, -np.inf)
     is_known = np.isfinite(values[kept])
     exponents[kept[is_known]] = alpha_2 * values[kept[is_known]]
     return exponents
-
-
-def _require_fraction(name: str, value: float) -> None:
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1], got {value}")

@@ -1,25 +1,14 @@
 """AFL, active federated learning: sampling of clients by the loss of their samples.
 
-The server keeps a valuation v_k of every client k, and draws clients by it
-(`fleetsim.selectors.afl.equations`). v_k is refreshed when k delivers an update, from the loss in
-the first epoch of its local training (each sample before the SGD step of its batch, so nearly under
-the model that it received), and is stale otherwise. Before that
+docs/selectors.md has the valuation, the draw, the cold start and costs;
+`fleetsim.selectors.afl.equations` draws. A client that failed to answer counts as -infinity, like
+one without a valuation: it is left out first and never drawn actively. A loss that is not finite
+teaches nothing. State: one number per client.
 
-* `cold_start: evaluate` (default): a candidate without a valuation is asked to evaluate the model:
-  all in round 1, later those that appear for the first time or did not answer before;
-* `cold_start: none`: no client is asked. A client without a valuation counts as -infinity: it is
-  left out first and never drawn actively, so that only the uniform draw reaches it.
-
-A client that failed to answer counts as -infinity too. A loss that is not finite teaches nothing.
-
-Source: Goetz, Malik, Bui, Moon, Liu, Kumar, "Active federated learning", arXiv 1909.12641;
-alpha = (0.75, 0.01, 0.1), all clients evaluated once and the active part rounded down as in
-Yoruko-Tang/FedCor@d941083 (`src/federated_main.py`, `src/options.py`); `rounding: random` and a
-loss seen in training as in facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in
-TL-System/plato@60d6779. Not agnostic federated learning, which shares the letters.
-
-The server must know n_k and the losses. The cold start costs every client one model download,
-forward passes over its samples, and 8 byte of upload. State: one number per client.
+Source: Goetz, Malik, Bui, Moon, Liu, Kumar, arXiv 1909.12641; alpha = (0.75, 0.01, 0.1), all
+clients evaluated once and the active part rounded down as in Yoruko-Tang/FedCor@d941083
+(`src/federated_main.py`, `src/options.py`); `rounding: random` and a loss seen in training as in
+facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in TL-System/plato@60d6779.
 """
 
 from __future__ import annotations

@@ -1,49 +1,18 @@
 """AutoFL: Q-tables of clients choose the cohort, and the clock at which each of it computes.
 
-1. Before a choice every candidate is asked for its resources: the share of its processor and of its
-   memory in use, the slower rate of its link, and its speed. They are told as bins, in 8 byte.
-2. With its labels, the model and the training they make its state s. Its table has a value for each
-   clock level a. The K clients of the largest max over a of Q(s, a) are chosen, or in a share
-   epsilon of the rounds random ones. Each computes at the level of its largest value, or, with
-   probability epsilon, at a random one.
-3. After the round each client that delivered has a reward: the accuracy and its gain against the
-   joules of the cohort and its own, or accuracy - 100 where accuracy fell. Its value moves towards
-   the reward, and a little towards the best value of its next state
-   (`fleetsim.selectors.autofl.equations`).
+docs/selectors.md has states, reward, choice and costs; `fleetsim.selectors.autofl.equations`
+computes them, `fleetsim.selectors.autofl.q_tables` keeps the values. Readings:
 
-Readings:
+* *Execution targets.* The source has five levels without units; here they are shares of the full
+  clock. A board's CPU and its GPU are profiles of their own, and a client has one of them.
+* *Energy.* The source has made-up units, and divides the energy of the cohort by K.
+* *Next state.* The source takes the old one, *accuracy before* the best so far, on the test set.
 
-* *Execution targets.* The source has five levels without units. Here they are shares of the full
-  clock, `clock_levels`; they replace `task.local.clock_fraction`. No device profile has a second
-  processor to choose: a board's CPU and its GPU are profiles of their own, and a client has one.
-* *Energy.* Joules are what clients report of their training tasks; those of probes are not in it.
-  The source has made-up units, and divides the energy of the cohort by K. `unit_j` is the number of
-  joules that weigh as much as alpha per cent of accuracy.
-* *Next state.* It is the state that the client reports when it is asked next. Until then its reward
-  waits. The source takes the old state (`next_state: same`).
-* *Accuracy before.* It is that of the round before; the source keeps the best (`previous: best`).
-  It is measured on samples kept for selectors, the source's on the test set.
-* *Memory in use* is what is not free, in worlds with a memory model; in others it counts as 0.
-* Labels of samples that have none of their own, such as next tokens, count as all present.
+With `tables: category` a new client knows what others have learned. With `learning: false` tables
+stay as they are, and nothing is explored.
 
-Values begin at 0. A client that did not answer cannot be chosen; if none answered, random
-candidates are, and nothing is learned from them. Nothing is learned from failures.
-
-With `tables: category` clients share tables: one for all clients whose devices, idle, have rates in
-the same doubling, such as 8.6 to 17.2 GFLOP/s (2^33 to 2^34 FLOP/s). A new client then knows what
-others have learned.
-
-Without `weights` the tables are empty at first, and learn in the run (`learning: true`). Trained
-tables hold for the clients on which they were trained, by number, and for the same levels. With
-`learning: false` they stay as they are, and nothing is explored.
-
-Secondary source: Kim, Wu, "AutoFL: enabling heterogeneity-aware energy efficient federated
-learning", MICRO 2021 (arXiv 2107.08147), by its re-implementation
-li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults; the paper's full text was
-not at hand.
-
-The server must know its model, the labels that each client has, and the joules of its cohorts, and
-must keep samples for selectors (`evaluate.validation_fraction`). No losses of clients.
+Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementation
+li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults.
 """
 
 from __future__ import annotations
@@ -59,7 +28,6 @@ from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
     Diagnostics,
-    Evaluation,
     FleetView,
     IntArray,
     ProbeRequest,
@@ -88,6 +56,7 @@ from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
+from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_MBIT
@@ -182,14 +151,12 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
-        if settings.learning and fleet.validation is None:
-            raise ScenarioError(
-                "server.selector: autofl learns from the model's accuracy on samples that the"
-                " server keeps for selectors; set evaluate.validation_fraction, such as 0.1, or"
-                " learning: false to use tables as they are"
+        if settings.learning:
+            require_validation(
+                fleet, "autofl learns from", ", or learning: false to use tables as they are"
             )
         self._tables = QTables(len(settings.clock_levels))
-        self._before = _accuracy(fleet.validation)
+        self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
         self._expected: dict[str, float | list[float]] = {}
@@ -240,7 +207,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Reward the clients that delivered and whose state is known."""
-        accuracy, before = _accuracy(outcome.validation), self._before
+        accuracy, before = probing.accuracy_of(outcome.validation), self._before
         self._diagnostics, self._expected = self._expected, {}
         if math.isnan(accuracy) or not self._settings.learning:
             return
@@ -358,12 +325,6 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             learning_rate=self._settings.learning_rate,
             discount=self._settings.discount,
         )
-
-
-def _accuracy(evaluation: Evaluation | None) -> float:
-    """Return an accuracy; NaN where it is not known."""
-    known = None if evaluation is None else evaluation.accuracy
-    return math.nan if known is None else known
 
 
 def _memory_fraction(reported: Resources) -> float:

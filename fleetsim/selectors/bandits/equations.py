@@ -30,6 +30,7 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_all, require_fractions
 
 Init = Literal["mean", "sum"]
 
@@ -123,9 +124,7 @@ def average_opinion(opinions: FloatArray) -> float:
     Source: Tong et al., "From learning to analytics", (3) and (8).
     """
     known = opinions[~np.isnan(opinions)]
-    is_bad = (known < 0.0) | (known > 1.0)
-    if np.any(is_bad):
-        raise ValueError(f"an opinion must be in [0, 1], got {known[is_bad][0]}")
+    require_fractions("an opinion", known)
     return float(known.mean()) if known.size else math.nan
 
 
@@ -148,8 +147,7 @@ def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArra
 
     Source: Tong et al., "From learning to analytics", (11).
     """
-    if slot < 1:
-        raise ValueError(f"slot must be at least 1, got {slot}")
+    require_all("slot must be at least 1", slot, slot >= 1)
     result = np.full(means.shape, np.inf)
     is_played = plays > 0
     result[is_played] = means[is_played] + mu * np.sqrt(math.log(slot) / plays[is_played])
@@ -176,9 +174,7 @@ def rewarded(
 
     Source: Tong et al., "From learning to analytics", (10).
     """
-    is_good = (rewards >= 0.0) & (rewards <= 1.0)
-    if not np.all(is_good):
-        raise ValueError(f"a reward must be in [0, 1], got {rewards[~is_good][0]}")
+    require_fractions("a reward", rewards)
     means, plays = means.copy(), plays.copy()
     before = plays[played]
     known = np.where(before > 0, means[played], 0.0)

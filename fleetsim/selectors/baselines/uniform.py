@@ -44,6 +44,7 @@ from fleetsim.contracts import (
     IntArray,
     RoundView,
 )
+from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
@@ -104,9 +105,8 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
     >>> draw(np.array([1.0, 4.0, 2.0]), 2, np.array([1.0, 1.0, 3.0])).tolist()
     [1, 0]
     """
-    if not np.all(np.isfinite(weights) & (weights >= 0.0)):
-        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
-        raise ValueError(f"weights must be finite and not negative, got {bad}")
+    is_good = np.isfinite(weights) & (weights >= 0.0)
+    require_all("weights must be finite and not negative", weights, is_good)
     arrivals = np.full(weights.shape, np.inf)
     np.divide(exponentials, weights, out=arrivals, where=weights > 0.0)
     return best(-arrivals, num, exponentials)

@@ -37,6 +37,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_all, require_fractions
 
 Potentials = Literal["agreement", "printed", "pue"]
 
@@ -76,9 +77,8 @@ def distance_factors(
 
     Source: Tong et al., "From learning to analytics", (7).
     """
-    is_bad = ~(np.isfinite(distance_m) & (distance_m >= 0.0))
-    if np.any(is_bad):
-        raise ValueError(f"distances must be finite and not negative, got {distance_m[is_bad][0]}")
+    is_good = np.isfinite(distance_m) & (distance_m >= 0.0)
+    require_all("distances must be finite and not negative", distance_m, is_good)
     return np.exp(-decay * (distance_m / unit_m) ** exponent)
 
 
@@ -93,9 +93,7 @@ def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> Fl
 
     Source: Tong et al., "From learning to analytics", (5).
     """
-    is_bad = ~((opinions >= 0.0) & (opinions <= 1.0))
-    if np.any(is_bad):
-        raise ValueError(f"an opinion must be in [0, 1], got {opinions[is_bad][0]}")
+    require_fractions("an opinion", opinions)
     power = opinions**2
     other = power if kind == "printed" else 1.0 - power
     return np.maximum(np.stack([other, power], axis=1), LEAST_POTENTIAL)
@@ -112,9 +110,7 @@ def compatibilities(factors: FloatArray, kind: Potentials = "agreement") -> Floa
 
     Source: Tong et al., "From learning to analytics", (7).
     """
-    is_bad = ~((factors >= 0.0) & (factors <= 1.0))
-    if np.any(is_bad):
-        raise ValueError(f"a distance factor must be in [0, 1], got {factors[is_bad][0]}")
+    require_fractions("a distance factor", factors)
     if kind == "agreement":
         equal, other = (1.0 + factors) / 2.0, (1.0 - factors) / 2.0
     elif kind == "pue":
@@ -158,8 +154,7 @@ def propagated(
         is_bad = ~(np.isfinite(values) & (values > 0.0))
         if np.any(is_bad):
             raise ValueError(f"potentials must be above 0, got {values[is_bad][0]} in {name}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping must be in [0, 1), got {damping}")
+    require_all("damping must be in [0, 1)", damping, 0.0 <= damping < 1.0)
     num_edges = edges.shape[0]
     source = np.concatenate([edges[:, 0], edges[:, 1]])
     target = np.concatenate([edges[:, 1], edges[:, 0]])

@@ -18,6 +18,7 @@ Pi_n = 1.
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_fractions
 from fleetsim.selectors.bandits import equations
 
 
@@ -58,7 +59,5 @@ def index(
 
     Source: Tong et al., "From learning to analytics", (17).
     """
-    is_bad = ~((beliefs >= 0.0) & (beliefs <= 1.0))
-    if np.any(is_bad):
-        raise ValueError(f"a belief must be in [0, 1], got {beliefs[is_bad][0]}")
+    require_fractions("a belief", beliefs)
     return equations.index(means, plays, slot, mu) + beliefs / max(beliefs.size, 1)

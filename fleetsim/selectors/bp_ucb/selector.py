@@ -1,54 +1,19 @@
 """BP-UCB: a bandit over clients, which find by belief propagation whether they should train.
 
-The chosen clients train for a slot of L rounds (`slot_rounds`). Then all clients evaluate the model
-on their own data and keep the accuracy, their opinion (FL&DA: the server does not learn it).
-Neighbours exchange messages until they agree on beliefs
-(`fleetsim.selectors.bp_ucb.belief_propagation`); each client n computes
+docs/selectors.md has the index, the graph, costs and failures; the parts are
+`fleetsim.selectors.bandits.slots`, `fleetsim.selectors.bp_ucb.belief_propagation` and
+`fleetsim.selectors.bp_ucb.neighbour_graph`. Not there:
 
-    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)
-
-and gossips about it (`fleetsim.selectors.bp_ucb.neighbour_graph`), until all clients know all
-indices. The K best train in the next slot t. r_n is the mean of n's own opinions over the Pi_n
-slots in which it was selected, and b_n(1) its belief that it should be.
-
-Beginning: random clients train in slot 1. The opinion that each client has of its model is its
-first r_n, with Pi_n = 1. A client that appears later begins likewise.
-
-The graph (`graph`, `fleetsim.selectors.bp_ucb.neighbour_graph`) connects the available clients, by
-default those that are mutually among their 4 nearest. Other clients have no neighbours in this
-slot. Clients are where they registered (`fleet.channel` with distances), else at random places in a
-square of `side_m`.
-
-Costs, before the first choice after a slot:
-
-1. Every candidate downloads the model, unless it has it, and evaluates it without an upload.
-2. Every client with an opinion is charged, in one probe, with all messages that it sends and
-   receives in the slot: for each of its neighbours 2 scalars for every exchange of beliefs, and all
-   indices once; 8 byte per scalar, over its link to the outside. So clients with most messages
-   take longest. The order of the messages, and that each one waits for others, is not simulated;
-   the paper ignores the time of all this.
-
-Failures:
-
-* A client without an opinion (lost, or not available) takes no part in the exchange. A client that
-  does not finish the exchange cannot know that it is among the best. Both are chosen last.
+* The opinion that each client has of the model of slot 1 is its first mean, with one play. A client
+  that appears later begins likewise.
+* All messages of a client in a slot are one probe, so clients with most messages take longest.
 * A slot counts for a selected client if it delivered at least once, to a model that was aggregated,
   and has an opinion of the result.
-* No client replaces a member that is missing later in the slot.
-
-With `model: reset` every slot begins with the initial model, see
-`fleetsim.selectors.bandits.slots`.
-
-In print the potentials do not depend on the states, so every belief is 1/2 (`potentials: printed`);
-the default is fleetsim's reading, see `belief_propagation`, as are the unit of distances and the
-graph.
+* Host: N^2 distances for a graph, O(edges) for an exchange. State: two numbers per client, and the
+  slot.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", sections III-B and V, Algorithm 2 (mu 0.01, C -30 dB, beta 3.7, L 15, a square of 1 km).
-
-The server must know nothing but the clients that train. Host: N^2 distances for a graph, which is
-kept while the same clients are available, O(edges) for an exchange. State: two numbers per client,
-and the slot.
 """
 
 from __future__ import annotations

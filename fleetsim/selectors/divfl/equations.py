@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.rounding import ROUNDING_SLACK
+from fleetsim.selectors.argument_checks import require_all, require_fractions
 from fleetsim.selectors.tie_breaking import best
 
 Metric = Literal["l2", "squared_l2"]
@@ -134,8 +135,7 @@ def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
 
     Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
     """
-    if not 0.0 <= fraction <= 1.0:
-        raise ValueError(f"fraction must be in [0, 1], got {fraction}")
+    require_fractions("fraction", fraction)
     return max(num, floor_product(fraction, num_candidates))
 
 
@@ -157,8 +157,7 @@ def stochastic_greedy(
 
     Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
     """
-    if size < 1:
-        raise ValueError(f"size must be at least 1, got {size}")
+    require_all("size must be at least 1", size, size >= 1)
     if uniforms.shape != (num, dissimilarity.shape[1]):
         raise ValueError(
             f"uniforms must be [{num}, {dissimilarity.shape[1]}], got {list(uniforms.shape)}"
@@ -191,8 +190,7 @@ def _greedy(
     uniforms: FloatArray | None,
     size: int,
 ) -> IntArray:
-    if num < 0:
-        raise ValueError(f"num must not be negative, got {num}")
+    require_all("num must not be negative", num, num >= 0)
     num_candidates = dissimilarity.shape[1]
     if keys.shape != (num_candidates,):
         raise ValueError(f"{num_candidates} candidates but {keys.shape} tie keys")

@@ -1,40 +1,12 @@
 """DivFL: clients whose gradients together represent those of all clients.
 
-With g_k the gradient of client k, the cohort is
+docs/selectors.md has the cost that is minimised, the requests for gradients, weights and costs;
+`fleetsim.selectors.divfl.equations` chooses. A choice takes N K P multiplications. Clients need the
+model for training anyway, so a request for a gradient adds no download.
 
-    S = argmin over sets of K candidates of the sum over clients i of min over k in S |g_i - g_k|_2
-
-found greedily, the medoid first (`fleetsim.selectors.divfl.equations`). All clients with a known
-gradient are represented, also those that are not available.
-
-Requests for gradients:
-
-* once: a candidate without a gradient is asked for that of all its samples (all in round 1);
-* `refresh: lazy` (default, the authors' code): the clients just chosen compute it anew, of the
-  model that they are about to train; it counts from the next choice on, all others stay stale;
-* `refresh: ideal`: every candidate is asked before every choice.
-
-With `vectors: update` the rows are updates of local training instead of gradients. The first one is
-requested by a whole local training (with `ideal`, one in every round). Later ones are the delivered
-updates, so that `lazy` costs nothing after the first round.
-
-Candidates that lower the cost equally are ordered by id, as in the authors' code (`ties`).
-Candidates without a gradient (no answer, or one that is not finite) are chosen last, at random, if
-the others are fewer than wanted. Chosen clients that leave while they compute their gradients are
-out; if all leave, a new choice is made among the available clients.
-
-Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
-learning via submodular maximization", ICLR 2022, as in melodi-lab/divfl@4a5b80d; updates and
-squared distances as in euphoria0-0/Active-Client-Selection-for-Communication-efficient-
-Federated-Learning@b7f98a2. By default the server's aggregator weighs the updates, by samples as in
-the authors' code. With `weights: gamma`, as in the paper, the weight of a chosen client is the
-number of clients that it represents, including itself, by the distances of the choice. A client
-chosen without a gradient represents itself alone (fleetsim's rule).
-
-The server must hold all gradients and their distances: 4 N P + 8 N^2 byte, in memory and in every
-checkpoint (100 clients of 1.7 million parameters: 0.7 GB), and computes N K P multiplications per
-round. Each gradient costs its client a forward and a backward pass over all samples and an upload
-of the model's size; the client needs the model for training anyway.
+Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, ICLR 2022, as in melodi-lab/divfl@4a5b80d;
+updates and squared distances as in
+euphoria0-0/Active-Client-Selection-for-Communication-efficient-Federated-Learning@b7f98a2.
 """
 
 from __future__ import annotations

@@ -1,44 +1,16 @@
 """Favor: clients that a deep Q-network values most, by the models of all clients.
 
-1. *Set-up*: each client trains one epoch from the global model before its first choice, and uploads
-   its model. Client by client the server keeps d coordinates of the latest model along principal
-   axes, fitted on these first models.
-2. *State*: the coordinates of the global model and of all clients, (N + 1) d numbers. After a round
-   those of the clients that delivered change, and of the global model.
-3. *Choice*: the K candidates of the largest Q(s, a), a network with one hidden layer and an output
-   for each client. Clients that are not available are masked.
-4. *Learning* (`learning: true`): a round's transitions (s, a, r, s'), with the reward
-   r = Xi^(A - Omega) - 1 of the validation accuracy A, are stored, and the network takes a step of
-   double Q-learning on a batch of them. An episode ends when A reaches the target accuracy Omega;
-   the rest of the run uses the policy. Exploration: each place goes to a random candidate with
-   probability epsilon, which falls with the rounds of learning.
+docs/selectors.md has state, values, reward, training, other runs, memory and costs. In a round
 
-In the paper an agent is trained in many runs, in which a round has one client, and then chooses the
-top K. Both forms are there: `action: client` trains one client a round whatever the cohort;
-`action: cohort` trains the top K and stores a transition of the same reward for each, as the later
-version of the fork does. The second is the default, since an agent that learns in a run of its own
-would otherwise give up the cohort. A failed client is an outcome of its choice: its transition is
-stored too.
+1. clients that were never asked train one epoch and upload their model;
+2. `fleetsim.selectors.favor.compression` keeps d coordinates of each client's latest model and of
+   the global one: the state. Without any answer there is none, and clients are chosen at random;
+3. the K candidates of the largest values are chosen, each place at random with probability epsilon;
+4. `fleetsim.selectors.favor.agent` stores the transitions of the round and learns.
 
-Without `weights` the agent begins with random ones and learns in the run. With them it goes on
-learning, or only chooses with `learning: false`.
-
-gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units and the copy into
-the target network every 10 episodes are the fork's; its learning rate is torch's default, 0.01. In
-a single run the target network stays the first one, unless `sync_in: rounds`. Batch size and the
-numbers of exploration are own.
-
-A client without an answer has the coordinates of the initial model. Without any answer there is no
-state, and clients are chosen at random.
-
-Source: Wang, Kaplan, Niu, Li, "Optimizing federated learning on non-IID data with reinforcement
-learning", INFOCOM 2020, by secondary sources: notes in translation and a fork of iQua/flsim with a
-deep Q-network; the full text was not at hand. Equations: `fleetsim.selectors.favor.equations`.
-
-The server sees single models of all clients, and must have samples for the reward while it learns
-(`evaluate.validation_fraction`). Set-up costs each client a model download, an epoch and the upload
-of its model. With d = 100 and 512 hidden units the network takes 205 kB per client, four times that
-while it learns.
+Source: Wang, Kaplan, Niu, Li, INFOCOM 2020, by notes in translation and a fork of iQua/flsim with a
+deep Q-network. gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units
+and the copy into the target network every 10 episodes are the fork's.
 """
 
 from __future__ import annotations
@@ -51,7 +23,6 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import (
     Diagnostics,
-    Evaluation,
     FleetView,
     FloatArray,
     IntArray,
@@ -73,6 +44,8 @@ from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
+from fleetsim.selectors.probing import accuracy_of
+from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
 
@@ -101,12 +74,8 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
-        if settings.learning and fleet.validation is None:
-            raise ScenarioError(
-                "server.selector: favor learns from the model's accuracy on samples that the"
-                " server keeps for selectors; set evaluate.validation_fraction, such as 0.1, or"
-                " learning: false with weights"
-            )
+        if settings.learning:
+            require_validation(fleet, "favor learns from", ", or learning: false with weights")
         if settings.learning and settings.replay_capacity < settings.batch_size:
             raise ScenarioError(
                 f"server.selector.replay_capacity: {settings.replay_capacity} transitions are"
@@ -183,7 +152,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return
         was_stored = self._is_stored
         self._take_in(outcome.reports, outcome)
-        accuracy = _accuracy(outcome.validation)
+        accuracy = accuracy_of(outcome.validation)
         if not (self._is_learning and was_stored) or math.isnan(accuracy):
             return
         settings = self._settings
@@ -315,10 +284,3 @@ def memory_byte(settings: FavorSettings, num_clients: int, cohort: int, num_para
     transitions = num_states * (num_clients + 1) + rows
     batch = 2 * settings.batch_size * num_inputs
     return NUMBER_BYTE * (4 * network + transitions + batch + axes + num_inputs)
-
-
-def _accuracy(evaluation: Evaluation | None) -> float:
-    """Return the accuracy; NaN where it is not known or not finite."""
-    if evaluation is None or evaluation.accuracy is None:
-        return math.nan
-    return evaluation.accuracy if math.isfinite(evaluation.accuracy) else math.nan

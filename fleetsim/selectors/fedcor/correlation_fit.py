@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.fedcor.equations import noise_variance
 
 _FIRST_MOMENT, _SECOND_MOMENT, _ADAM_EPSILON = 0.9, 0.999, 1e-8
@@ -174,8 +175,7 @@ def _patterns(
 def _log_likelihood(
     points: FloatArray, patterns: list[_Pattern], noise: float
 ) -> tuple[float, FloatArray]:
-    if not noise > 0.0:
-        raise ValueError(f"noise must be above 0, got {noise}")
+    require_all("noise must be above 0", noise, noise > 0.0)
     value, gradient = 0.0, np.zeros(points.shape)
     variance = noise_variance(points, noise)
     for clients, residuals, weights in patterns:

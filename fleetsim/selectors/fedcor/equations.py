@@ -28,6 +28,7 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.tie_breaking import best
 
 SumOver = Literal["remaining", "all"]
@@ -57,8 +58,7 @@ def covariance(points: FloatArray, noise: float = 0.01) -> FloatArray:
 
     Source: FedCor (Tang et al., CVPR 2022), the linear kernel.
     """
-    if not noise > 0.0:
-        raise ValueError(f"noise must be above 0, got {noise}")
+    require_all("noise must be above 0", noise, noise > 0.0)
     return points.T @ points + noise_variance(points, noise) * np.eye(points.shape[1])
 
 
@@ -71,8 +71,7 @@ def conditioned(covariance: FloatArray, client: int) -> FloatArray:
     Source: FedCor (Tang et al., CVPR 2022), the posterior covariance.
     """
     variance = covariance[client, client]
-    if not variance > 0.0:
-        raise ValueError(f"the variance of client {client} must be above 0, got {variance}")
+    require_all(f"the variance of client {client} must be above 0", variance, variance > 0.0)
     column = covariance[:, client]
     result: FloatArray = covariance - np.outer(column, column / variance)
     # A known change has variance 0, exactly 0 also after rounding.
@@ -127,8 +126,7 @@ def choose(
 
     Source: FedCor (Tang et al., CVPR 2022), as in Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """
-    if wanted < 0:
-        raise ValueError(f"wanted must not be negative, got {wanted}")
+    require_all("wanted must not be negative", wanted, wanted >= 0)
     is_left = np.zeros(weights.size, dtype=np.bool_)
     is_left[candidates] = True
     all_clients = np.ones(weights.size, dtype=np.bool_)

@@ -1,45 +1,16 @@
 """FedCor: clients whose training is expected to lower the loss of all most, by correlation.
 
-The changes of the losses of all N clients in a round are modelled as a draw of a Gaussian process
-with covariance Sigma = X^T X + sigma_n^2 I. Clients are chosen in sequence by the largest
+docs/selectors.md has the score, the requests of warm-up and shadow rounds, and costs.
+`fleetsim.selectors.fedcor.correlation_fit` fits the points X, `fleetsim.selectors.fedcor.equations`
+chooses. Not there:
 
-    s_k = alpha_k / sqrt(Sigma_kk) * sum over i of p_i Sigma_ik,
+* No client is asked twice for the same model: the loss after one round is the loss before the next.
+  Losses that are not finite are no answers.
+* The fit of the warm-up makes at once all fits that the authors' code makes after each of its
+  rounds: `warm_up_fit_steps` steps on the first observation, as many on the first two, and so on.
+* State: D + 3 numbers per client and one for each observation.
 
-Sigma being conditioned on those chosen before (`fleetsim.selectors.fedcor.equations`). The points X
-are fitted to observed changes of the losses (`fleetsim.selectors.fedcor.correlation_fit`). alpha_k
-begins at 1, falls by `annealing` whenever k is chosen, and is 1 again after a fit.
-
-Requests for losses. With R - 1 rounds finished, before the choice of round R
-
-* R - 1 <= W (`warm_up_rounds`): all candidates evaluate the model. The change of the loss since the
-  round before is an observation, unless that round was not aggregated. Rounds 1 to W choose
-  uniformly; the first fit follows round W.
-* R - 1 > W and R - 1 a multiple of `interval_rounds`: all candidates evaluate the model. K random
-  ones of those that answered train it (a *shadow* round). All candidates evaluate the average of
-  their models by samples, which is then discarded. The difference is an observation, and a fit
-  follows.
-* otherwise none.
-
-A client that did not answer both times is not part of the observation; losses that are not finite
-are no answers. No client is asked twice for the same model: the loss after one round is the loss
-before the next.
-
-A fit runs Adam on the log marginal likelihood of the observations of the last `history_rounds`
-rounds, discounted by `discount` for each round of age. The fit of the warm-up makes at once all
-fits that the authors' code makes after each of its rounds: `warm_up_fit_steps` steps on the first
-observation, as many on the first two, and so on. With `mean: observed` mu is the discounted mean of
-the changes and not 0, and the fit of the warm-up has `observed_fit_steps` steps.
-
-Source: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: correlation-based active client selection
-strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/FedCor@d941083; the
-defaults are its README's for Fashion-MNIST (for CIFAR-10: warm-up 20, interval 50, history 500,
-discount 0.99, annealing 0.9). That code counts rounds from 0 and so chooses uniformly in W + 1.
-It averages a shadow round's models without weights.
-
-The server must know n_k (p_k is its share of all samples) and the losses. Costs: in the warm-up N
-evaluations a round; then every `interval_rounds` K trainings with their uploads and 2 N
-evaluations, N of them with a model to download. O(K N^2) for a choice. State: D + 3 numbers per
-client and one for each observation.
+Source: Tang et al., CVPR 2022, as in Yoruko-Tang/FedCor@d941083.
 """
 
 from __future__ import annotations

@@ -1,36 +1,16 @@
 """FedCS: as many clients as fit into a round, by the resources that they report.
 
-1. *Resource request*: ceil(C N) random candidates are asked for their speed and the rates of their
-   link; no model is sent.
-2. Of each that answered, with M the model on the wire,
+docs/selectors.md has the rules and costs; `fleetsim.selectors.fedcs.equations` packs. Of each
+client that answered, with M the model on the wire,
 
-       t_d = M / rate down,   t_u = epochs * n_k / samples a second,   t_v = M / rate up;
+    d = M / rate down,   u = trained samples / samples a second,   v = M / rate up
 
-   where a training of a number of steps uses as many samples as its batches hold. The rate is that
-   of whole epochs; a cut epoch, whose batches are all full, may take slightly less.
+Two rules are fleetsim's, so that a run continues: if no client fits, the one with the shortest
+round is chosen; if no client answered, random candidates are. T_round is the selector's plan; the
+server closes a round at `server.deadline_s`. No state.
 
-3. Greedily, the client that prolongs the round least is taken next, as long as the round would end
-   before the deadline T_round: the model goes out to all at the rate of the slowest, all update in
-   parallel, and they upload in sequence (`fleetsim.selectors.fedcs.equations`).
-
-So the size of the cohort varies: at most as many as are wanted, or `max_clients`, and fewer where
-time is short. Two rules are fleetsim's, so that a run continues:
-
-* if no client fits, the one with the shortest round is chosen;
-* if no client answered, random candidates are chosen.
-
-A client that reports no link or no speed at this moment counts as one that did not answer.
-
-The packing assumes sequential uploads, as the paper does. In the simulated world clients upload at
-the same time, unless `fleet.shared_links` says otherwise. T_round is the selector's plan; the
-server closes a round at `server.deadline_s`.
-
-Source: Nishio, Yonetani, "Client selection for federated learning with heterogeneous resources in
-mobile edge", ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3. Its full text was not at
-hand; T_round = 180 s and C = 0.1 are figures from memory of its experiments with 1000 clients.
-
-The server must know n_k and the size of the model. The request costs each asked client the upload
-of three scalars. No losses, no state.
+Source: Nishio, Yonetani, ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3; T_round = 180 s
+and C = 0.1 are from memory of its experiments with 1000 clients.
 """
 
 from __future__ import annotations

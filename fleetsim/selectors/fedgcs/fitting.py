@@ -16,8 +16,7 @@ Source: FedGCS (arXiv 2405.06312), sections 4.3 and 5.1; zhiyuan-ning/Generative
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,42 +28,17 @@ from fleetsim.contracts import FloatArray, IntArray, State
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.equations import min_max
 from fleetsim.selectors.fedgcs.network import Network, Widths
-from fleetsim.selectors.fedgcs.records import Records, Scoring
+from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.learned_weights import require_finite
 
 OnProgress = Callable[[int, int], None]
 """Receiver of the finished and the planned epochs."""
 _MOST_LOGITS = 1 << 23
 """Numbers in the largest array of an SGD step; longer batches are computed in parts."""
+_MAX_NORM = 5.0
+"""Norm to which longer gradients are shortened."""
 _NETWORK = "network/"
-
-
-@dataclass(frozen=True, slots=True)
-class FitSettings:
-    """Sizes of the networks, and rules of their training."""
-
-    widths: Widths = field(default_factory=Widths)
-    start: networks.Start = "last"
-    """First input of the decoder."""
-    alpha: float = 0.8
-    """Weight of the loss of sequences in (8)."""
-    sequence_loss: networks.Over = "sum"
-    """Sum over the tokens of a sequence, or their mean."""
-    shuffles: int = 25
-    """Orders of each selection in an epoch; 0: the recorded one alone (FedGCS^-a)."""
-    batch_size: int = 1024
-    learning_rate: float = 0.001
-    max_norm: float = 5.0
-    """Norm to which longer gradients are shortened."""
-    epochs: int = 200
-    """Most epochs."""
-    patience: int = 20
-    """Epochs without an improvement after which the fit ends."""
-    held_out_fraction: float = 0.1
-    """Share of the records that are not trained on."""
-    target: Literal["min_max", "raw"] = "min_max"
-    """Scores that the evaluator learns: scaled to [0, 1] over the records, or as they are."""
-    scoring: Scoring = field(default_factory=Scoring)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +55,9 @@ def fit(
     records: Records,
     *,
     num_clients: int,
-    settings: FitSettings,
+    settings: FedGCSKeys,
     seed: int,
+    epochs: int = 200,
     index: int = 0,
     before: State | None = None,
     has_control: bool = False,
@@ -95,6 +70,7 @@ def fit(
         num_clients: clients of the fleet.
         settings: sizes and rules.
         seed: root seed of all draws.
+        epochs: most epochs.
         index: number of this fit, a part of the address of its draws.
         before: weights of an earlier fit, with which this one begins; their sizes are kept. Clients
             that they do not know get new weights.
@@ -112,13 +88,13 @@ def fit(
             f"a fit needs two records or more, of clients 0 to {num_clients - 1}; got"
             f" {len(records)}, of clients {clients[:1].tolist()} to {clients[-1:].tolist()}"
         )
-    planned = settings.epochs * (2 if has_control else 1)
-    targets = records.scores(settings.scoring)
+    planned = epochs * (2 if has_control else 1)
+    targets = records.scores(settings)
     if settings.target == "min_max":
         targets = min_max(targets)
 
     def trained(scores: FloatArray, num_done: int) -> _Training:
-        training = _Training(records, scores, settings, seed, index, before)
+        training = _Training(records, scores, settings, epochs, seed, index, before)
         for epoch in training.epochs():
             if on_progress is not None:
                 on_progress(num_done + epoch, planned)
@@ -129,7 +105,7 @@ def fit(
         facts = real.facts()
         if has_control:
             order = rng.stream(seed, "fedgcs/control", index).permutation(len(records))
-            chance = trained(targets[order], settings.epochs).facts()
+            chance = trained(targets[order], epochs).facts()
             facts |= {f"control_{name}": chance[name] for name in ("kendall", "spearman")}
     if on_progress is not None:
         on_progress(planned, planned)
@@ -159,18 +135,20 @@ class _Training:
         self,
         records: Records,
         targets: FloatArray,
-        settings: FitSettings,
+        settings: FedGCSKeys,
+        most_epochs: int,
         seed: int,
         index: int,
         before: State | None,
     ) -> None:
         self._records, self._targets, self._settings = records, targets, settings
-        self._seed, self._index = seed, index
+        self._most_epochs, self._seed, self._index = most_epochs, seed, index
         self._clients = records.clients
         self._in_training, self._held_out = records.split(settings.held_out_fraction, seed, index)
         self._epoch = self._best_epoch = 0
         self._best_loss = math.inf
-        widths, start = settings.widths, settings.start
+        widths = Widths(settings.embedding, settings.hidden, settings.evaluator)
+        start = settings.start
         if before is not None:
             old = networks.network_of(_own(before))
             widths, start = old.widths, old.start_from
@@ -187,7 +165,7 @@ class _Training:
         optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         held_out = self._sequences(self._held_out, 0) if self._held_out.size else None
         best = self.network.arrays()
-        while self._epoch < settings.epochs:
+        while self._epoch < self._most_epochs:
             self._epoch += 1
             tokens, targets = self._sequences(self._in_training, self._epoch)
             for rows in self._batches(targets.numel()):
@@ -248,7 +226,7 @@ class _Training:
         for part in self._parts(tokens, targets):
             total = self._joint(*part).sum() / targets.numel()
             total.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.max_norm)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), _MAX_NORM)
         optimizer.step()
 
     @torch.no_grad()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray, State
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 if TYPE_CHECKING:
-    from fleetsim.selectors.fedgcs.fitting import FitSettings
     from fleetsim.selectors.fedgcs.network import Network
-    from fleetsim.selectors.fedgcs.proposals import Proposals, SearchSettings
+    from fleetsim.selectors.fedgcs.proposals import Proposals
 
 
 class Policy:
@@ -47,7 +47,7 @@ class Policy:
         return {frozenset(selection.tolist()) for selection in self.records.selections}
 
     def fitted(
-        self, records: Records, num_clients: int, settings: FitSettings, seed: int, index: int
+        self, records: Records, num_clients: int, settings: FedGCSKeys, seed: int, index: int
     ) -> Policy:
         """Return the policy after a fit to records that goes on from these networks.
 
@@ -61,6 +61,7 @@ class Policy:
             num_clients=num_clients,
             settings=settings,
             seed=seed,
+            epochs=settings.refit_epochs,
             index=index,
             before=self._weights or None,
         )
@@ -70,8 +71,7 @@ class Policy:
         self,
         is_candidate: BoolArray,
         wanted: int,
-        scoring: Scoring,
-        rules: SearchSettings,
+        rules: FedGCSKeys,
         generator: np.random.Generator,
     ) -> tuple[list[IntArray], Proposals] | None:
         """Return proposed sets of clients, best first; None if no candidate is known.
@@ -79,8 +79,7 @@ class Policy:
         Args:
             is_candidate: mask over the fleet [N].
             wanted: most clients of a set.
-            scoring: score that ranks the records.
-            rules: rules of ascent and beam search.
+            rules: rules of the score that ranks the records, of ascent and beam search.
             generator: source of the orders of clients.
         """
         from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
@@ -95,7 +94,7 @@ class Policy:
         readable = self.records.within(is_known)
         if not is_allowed.any() or not len(readable):
             return None
-        order = np.argsort(-readable.scores(scoring), kind="stable")
+        order = np.argsort(-readable.scores(rules), kind="stable")
         starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
         found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
         return [known[tokens] for tokens in found.sets], found

@@ -22,44 +22,16 @@ Source: FedGCS (arXiv 2405.06312), sections 4.4 and 4.5, (9).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Encoded, Network
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 _NUM_ORDERS = 10
 """Orders over which the estimate of a generated set is averaged."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """Rules of the ascent and of the beam search."""
-
-    starts: int = 25
-    """Records with the best scores with which the ascent begins (K)."""
-    step_size: float = 30.0
-    """eta of (9)."""
-    steps: int = 10
-    growth: Literal["constant", "growing"] = "constant"
-    """Steps of the same size, or of 1, 2, 3, ... times `step_size`."""
-    beam_width: int = 5
-    """Sequences that the search keeps; 1: greedy."""
-    length: Literal["adaptive", "fixed"] = "adaptive"
-    """A set ends with the end token, or with as many clients as are wanted."""
-    choice: Literal["representation", "generated"] = "representation"
-    """Estimates that rank proposals: of representations after the ascent, or of generated sets."""
-
-    def step_sizes(self) -> list[float]:
-        """Return eta of each step.
-
-        >>> SearchSettings(step_size=2.0, steps=3, growth="growing").step_sizes()
-        [2.0, 4.0, 6.0]
-        """
-        is_growing = self.growth == "growing"
-        return [self.step_size * (1 + step * is_growing) for step in range(self.steps)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +46,22 @@ class Proposals:
     """Estimates of the representations before the first step and after each [steps + 1, K]."""
 
 
+def step_sizes(settings: FedGCSKeys) -> list[float]:
+    """Return eta of each step.
+
+    >>> step_sizes(FedGCSKeys(step_size=2.0, steps=3, growth="growing"))
+    [2.0, 4.0, 6.0]
+    """
+    is_growing = settings.growth == "growing"
+    return [settings.step_size * (1 + step * is_growing) for step in range(settings.steps)]
+
+
 def propose(
     network: Network,
     starts: Sequence[IntArray],
     is_allowed: BoolArray,
     wanted: int,
-    settings: SearchSettings,
+    settings: FedGCSKeys,
     generator: np.random.Generator,
 ) -> Proposals:
     """Return sets of allowed tokens that the ascent from some selections leads to.
@@ -97,7 +79,7 @@ def propose(
     """
     with networks.one_thread():
         encoded = network.encode(network.tokens([generator.permutation(s) for s in starts]))
-        path, curve = ascend(network, encoded, settings.step_sizes())
+        path, curve = ascend(network, encoded, step_sizes(settings))
         if settings.choice == "representation":
             path = path[-1:]
         generated = [
@@ -140,7 +122,7 @@ def decode(
     encoded: Encoded,
     is_allowed: BoolArray,
     wanted: int,
-    settings: SearchSettings,
+    settings: FedGCSKeys,
 ) -> list[IntArray]:
     """Return the most likely sequence of distinct allowed tokens that beam search finds, of each.
 

@@ -17,22 +17,7 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.fedgcs.equations import min_max, scores
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """Budgets and exponents of the score (1)."""
-
-    budget_s: float | None = None
-    """L; None: the median of the records."""
-    budget_j: float | None = None
-    """E; None: the median of the records."""
-    latency_exponent: float = 2.0
-    """a."""
-    energy_exponent: float = 2.0
-    """b."""
-    performance: str = "raw"
-    """p_perf as it is, or `min_max`: scaled to [0, 1] over the records."""
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +112,7 @@ class Records:
             self.energy_j[rows],
         )
 
-    def scores(self, scoring: Scoring) -> FloatArray:
+    def scores(self, rules: FedGCSKeys) -> FloatArray:
         """Return (1) of each record [R].
 
         A budget that is not given is the median of the records, and at least the smallest positive
@@ -136,25 +121,25 @@ class Records:
         if not self.selections:
             return np.empty(0)
         performance = self.performance
-        budget_s, budget_j = self.budgets(scoring)
+        budget_s, budget_j = self.budgets(rules)
         return scores(
-            min_max(performance) if scoring.performance == "min_max" else performance,
+            min_max(performance) if rules.performance_scale == "min_max" else performance,
             self.latency_s,
             self.energy_j,
             budget_s=budget_s,
             budget_j=budget_j,
-            latency_exponent=scoring.latency_exponent,
-            energy_exponent=scoring.energy_exponent,
+            latency_exponent=rules.latency_exponent,
+            energy_exponent=rules.energy_exponent,
         )
 
-    def budgets(self, scoring: Scoring) -> tuple[float, float]:
+    def budgets(self, rules: FedGCSKeys) -> tuple[float, float]:
         """Return the budgets of seconds and joules of `scores`, where there is a record."""
 
         def budget(given: float | None, costs: FloatArray) -> float:
             tiny = float(np.finfo(np.float64).tiny)
             return max(float(np.median(costs)), tiny) if given is None else given
 
-        return budget(scoring.budget_s, self.latency_s), budget(scoring.budget_j, self.energy_j)
+        return budget(rules.budget_s, self.latency_s), budget(rules.budget_j, self.energy_j)
 
     def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
         """Return rows to train with and rows held out, drawn at random, both ascending.

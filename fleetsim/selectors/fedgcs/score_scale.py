@@ -6,12 +6,13 @@ fit, on which a later round must be scored to be compared with their estimates.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim.selectors.fedgcs.equations import scaled, scores
-from fleetsim.selectors.fedgcs.records import Records, Scoring
+from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 
 class ScoreScale(NamedTuple):
@@ -25,18 +26,18 @@ class ScoreScale(NamedTuple):
     best_score: float
 
     @classmethod
-    def of(cls, records: Records, scoring: Scoring) -> ScoreScale:
+    def of(cls, records: Records, rules: FedGCSKeys) -> ScoreScale:
         """Return the scale of a fit to these records, at least one."""
-        performance, found = records.performance, records.scores(scoring)
+        performance, found = records.performance, records.scores(rules)
         return cls(
-            *records.budgets(scoring),
+            *records.budgets(rules),
             worst_performance=float(performance.min()),
             best_performance=float(performance.max()),
             worst_score=float(found.min()),
             best_score=float(found.max()),
         )
 
-    def score(self, record: Records, scoring: Scoring, target: Literal["min_max", "raw"]) -> float:
+    def score(self, record: Records, rules: FedGCSKeys) -> float:
         """Return the score of one record as the evaluator would have learned it.
 
         Scaled numbers leave [0, 1] where the record is better or worse than all of the fit. But a
@@ -44,11 +45,10 @@ class ScoreScale(NamedTuple):
 
         Args:
             record: a single record.
-            scoring: rules of the score; its budgets are those of this scale.
-            target: scores of the evaluator, scaled or as they are.
+            rules: rules of the score, but for the budgets, which are those of this scale.
         """
         performance = record.performance
-        if scoring.performance == "min_max":
+        if rules.performance_scale == "min_max":
             performance = scaled(performance, self.worst_performance, self.best_performance)
         found = scores(
             np.maximum(performance, 0.0),
@@ -56,9 +56,9 @@ class ScoreScale(NamedTuple):
             record.energy_j,
             budget_s=self.budget_s,
             budget_j=self.budget_j,
-            latency_exponent=scoring.latency_exponent,
-            energy_exponent=scoring.energy_exponent,
+            latency_exponent=rules.latency_exponent,
+            energy_exponent=rules.energy_exponent,
         )
-        if target == "min_max":
+        if rules.target == "min_max":
             found = scaled(found, self.worst_score, self.best_score)
         return float(found[0])

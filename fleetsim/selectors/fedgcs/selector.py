@@ -1,49 +1,22 @@
 """FedGCS: sets of clients that a network proposes after learning from records of selections.
 
-Four steps of the paper:
-
-1. *Records*: selections with the performance after them, their seconds and joules, from rounds of
-   other selectors. `fleetsim.selectors.fedgcs.fitting.fit` learns from those of a study and its
-   result is the file `weights`. A selector that learns goes on collecting its own rounds: the set,
-   the validation accuracy after it, the seconds of the round and the joules that the clients
-   report. Without a file its first rounds choose at random, as the paper's variant FedGCS^-c does.
-2. *Networks*: encoder, evaluator and decoder, trained on the joint loss; fitted anew, from the
-   weights before, after every `refit_rounds` rounds.
-3. *Ascent* from the records with the best scores (1), with the budgets of seconds and joules.
-4. *Generation* by beam search: distinct candidates, as many as the decoder ends with, at most the
-   wanted.
-
-Fleetsim's choices where the paper is silent:
+docs/selectors.md has the score, networks, ascent, generation and what to expect. `policy` holds the
+networks with their records. Fleetsim's choices where the paper is silent:
 
 * budgets L and E are the medians of the records;
-* the LSTM reads the starting records in an order that is drawn for each round. With fixed networks
-  this is the only cause for different sets in rounds with the same candidates;
 * in `exploration_fraction` of the rounds a selector that learns chooses at random;
 * a round is recorded whether it was aggregated or not, unless no accuracy is known;
 * at most `max_records` records are kept, the latest;
 * if no client that the networks know is a candidate, the choice is random;
 * proposals may repeat sets that have a record, unless `repeats` is `avoided`.
 
-The accuracy after a round says more about the number of rounds before it than about its set. That
-is how the paper's text has it; with `performance: rise` a record's performance is 1 plus the rise
-of the accuracy in its round.
-
-With `records: surrogate` nothing is collected: before each fit random sets are scored by the
-utilities, durations and joules that clients told last (`fleetsim.selectors.fedgcs.surrogate`).
-
-Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, "FedGCS: a generative framework for efficient
-client selection in federated learning via gradient-based optimization", IJCAI 2024, arXiv
-2405.06312; zhiyuan-ning/GenerativeFL@785773b, whose collectors are empty, so that the text is
-followed. What both leave open is listed in docs/selectors.md.
-
-The server must keep samples for selectors (`evaluate.validation_fraction`) if it learns from its
-own rounds. No client is asked.
+Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, IJCAI 2024 (arXiv 2405.06312);
+zhiyuan-ning/GenerativeFL@785773b, whose collectors are empty, so that the text is followed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +24,6 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import (
     Diagnostics,
-    Evaluation,
     FleetView,
     FloatArray,
     IntArray,
@@ -70,6 +42,8 @@ from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.learned_weights import weights_for
+from fleetsim.selectors.probing import accuracy_of
+from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best
 
 if TYPE_CHECKING:
@@ -117,13 +91,10 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
                 "server.selector.learning: fedgcs has nothing to choose by; set"
                 " server.selector.weights, or learning: true"
             )
-        if settings.learning and settings.records == "rounds" and fleet.validation is None:
-            raise ScenarioError(
-                "server.selector: fedgcs records the model's accuracy on samples that the server"
-                " keeps for selectors; set evaluate.validation_fraction, such as 0.1"
-            )
+        if settings.learning and settings.records == "rounds":
+            require_validation(fleet, "fedgcs records")
         self._num_fits = self._num_since_fit = self._wanted = 0
-        self._accuracy = _accuracy(fleet.validation)
+        self._accuracy = accuracy_of(fleet.validation)
         self._utility = np.full(self._size, np.nan)
         self._duration_s = np.full(self._size, np.nan)
         self._energy_j = np.full(self._size, np.nan)
@@ -210,8 +181,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         found = self._policy.proposed(
             self._mask(view.candidates),
             view.wanted,
-            settings.scoring(),
-            settings.search_settings(),
+            settings,
             generator,
         )
         if found is None:
@@ -227,7 +197,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
 
     def _record_of(self, outcome: RoundOutcome) -> Records:
         """Return the record of the round; none if the accuracy after it is not known."""
-        before, self._accuracy = self._accuracy, _accuracy(outcome.validation)
+        before, self._accuracy = self._accuracy, accuracy_of(outcome.validation)
         is_rise = self._settings.performance == "rise"
         performance = 1.0 + self._accuracy - before if is_rise else self._accuracy
         joules = [report.energy_j for report in outcome.reports if report.energy_j is not None]
@@ -245,13 +215,13 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         if self._scale.size == 0 or not len(record):
             return None
         settings = self._settings
-        return ScoreScale(*self._scale.tolist()).score(record, settings.scoring(), settings.target)
+        return ScoreScale(*self._scale.tolist()).score(record, settings)
 
     def _keep_scale(self) -> None:
         """Keep the scale of the records to which the networks have just been fitted."""
         settings = self._settings
         if settings.records == "rounds" and len(self._policy.records):
-            self._scale = np.array(ScoreScale.of(self._policy.records, settings.scoring()))
+            self._scale = np.array(ScoreScale.of(self._policy.records, settings))
 
     def _take_in(self, outcome: RoundOutcome) -> None:
         """Keep the utility, seconds and joules of clients that delivered."""
@@ -278,8 +248,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
             )
         if len(records) < 2:
             return
-        rules = replace(settings.fit_settings(), epochs=settings.refit_epochs)
-        self._policy = self._policy.fitted(records, self._size, rules, seed, self._num_fits)
+        self._policy = self._policy.fitted(records, self._size, settings, seed, self._num_fits)
         self._keep_scale()
         self._num_fits += 1
         self._num_since_fit = 0
@@ -297,10 +266,3 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
                 f"server.selector.weights: the networks know a client {last}, but fleet.size is"
                 f" {self._size}; train with `fleetsim selector train fedgcs` on this fleet"
             )
-
-
-def _accuracy(evaluation: Evaluation | None) -> float:
-    """Return the accuracy; NaN where it is not known."""
-    if evaluation is None or evaluation.accuracy is None:
-        return math.nan
-    return evaluation.accuracy

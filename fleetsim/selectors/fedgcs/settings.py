@@ -3,21 +3,14 @@
 The selector (`fleetsim.selectors.fedgcs.selector`) names the source and says what the keys decide.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedgcs.records import Scoring
 from fleetsim.settings import Settings
-
-if TYPE_CHECKING:
-    from fleetsim.selectors.fedgcs.fitting import FitSettings
-    from fleetsim.selectors.fedgcs.proposals import SearchSettings
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
@@ -125,46 +118,3 @@ class FedGCSKeys(Settings):
     repeats: Literal["allowed", "avoided"] = "allowed"
     """Proposals of sets that have a record: allowed, or avoided, by the next best proposal or by a
     random choice."""
-
-    def scoring(self) -> Scoring:
-        """Return budgets and exponents of the score."""
-        return Scoring(
-            budget_s=self.budget_s,
-            budget_j=self.budget_j,
-            latency_exponent=self.latency_exponent,
-            energy_exponent=self.energy_exponent,
-            performance=self.performance_scale,
-        )
-
-    def fit_settings(self) -> FitSettings:
-        """Return the rules of a fit, of 200 epochs at most; this imports torch."""
-        from fleetsim.selectors.fedgcs.fitting import FitSettings  # noqa: PLC0415
-        from fleetsim.selectors.fedgcs.network import Widths  # noqa: PLC0415
-
-        return FitSettings(
-            widths=Widths(self.embedding, self.hidden, self.evaluator),
-            start=self.start,
-            alpha=self.alpha,
-            sequence_loss=self.sequence_loss,
-            shuffles=self.shuffles,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-            held_out_fraction=self.held_out_fraction,
-            target=self.target,
-            scoring=self.scoring(),
-        )
-
-    def search_settings(self) -> SearchSettings:
-        """Return the rules of proposals; this imports torch."""
-        from fleetsim.selectors.fedgcs.proposals import SearchSettings  # noqa: PLC0415
-
-        return SearchSettings(
-            starts=self.starts,
-            step_size=self.step_size,
-            steps=self.steps,
-            growth=self.growth,
-            beam_width=self.beam_width,
-            length=self.length,
-            choice=self.choice,
-        )

@@ -56,8 +56,7 @@ def is_selection_round(round_: int, every: int = 5) -> bool:
 
     Source: FedGRA (arXiv 2310.08147v3), Algorithm 2, t_select.
     """
-    if every < 1:
-        raise ValueError(f"every must be at least 1, got {every}")
+    require_all("every must be at least 1", every, every >= 1)
     return (round_ - 1) % every == 0
 
 

@@ -1,36 +1,13 @@
 """FedGRA: clients with the best grey relational grades of four metrics, chosen every five rounds.
 
-In rounds 1, 1 + t_select, 1 + 2 t_select, ... a *selection* is held:
+docs/selectors.md has the metrics, the grade, fairness and costs;
+`fleetsim.selectors.fedgra.equations` has (6) to (17). A selection counts once for F, however many
+rounds it holds; F grows for all others, whether they answered or not. A client without a complete
+answer (late, lost, without a finite loss or divergence) is out. If no answer is complete, all
+candidates have the same grade.
 
-1. Every candidate is asked to download the model, to train it for one epoch, and to report its
-   metrics: the loss h of that epoch (lower is better), the divergence d = ||w_global - w_local||_2
-   of its weights, its free processing power m = FLOP/s * (1 - load) and its free memory r (higher
-   is better); m and r are smoothed from selection to selection.
-2. The grey relational grade g of each is computed from the metrics of all that answered, equations
-   (6) to (16) of `fleetsim.selectors.fedgra.equations`.
-3. Of those that answered and are still available, clients whose fairness F has reached b (17) come
-   first, by F and then by grade; then the others by grade. F is 1 for the selected and grows by f
-   for all others, whether they answered or not. It counts selections, not rounds.
-
-In the rounds between, the available members of the same set train. If none is available, a
-selection is held earlier. The models trained for a selection are charged and discarded, because the
-paper counts rounds only.
-
-A client without a complete answer (late, lost, without a finite loss or divergence) is out of the
-selection. If no answer is complete, all candidates have the same grade: forced ones come first,
-then random ones.
-
-What the paper leaves open or contradicts is listed in docs/selectors.md. Where the world knows free
-memory (`fleet.memory`) r is that, and all memory otherwise.
-
-Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, "Optimization of federated
-learning's client selection for non-IID data based on grey relational analysis", arXiv
-2310.08147v3, equations (1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5,
-theta 0.9, t_select 5.
-
-The server must know nothing in advance. A selection costs each of the N clients one model
-download, one epoch, and the upload of three scalars and its model; or of four scalars where it
-computes d itself (`divergence_at: client`), which gives the same grades.
+Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, arXiv 2310.08147v3, equations
+(1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5, theta 0.9, t_select 5.
 """
 
 from __future__ import annotations

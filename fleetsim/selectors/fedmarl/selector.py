@@ -1,44 +1,19 @@
 """FedMarl: probed clients whose agents say continue; the others stop after an epoch.
 
-In every round
+docs/selectors.md has the states, the rules of the choice, the reward and the learning. In a round
 
-1. some candidates, drawn at random, are asked to download the model, to train it for one epoch, and
-   to report the loss of that epoch (the probing loss);
-2. the agent of each client that answered sees its state, the six numbers of
-   `fleetsim.selectors.fedmarl.observations`, and says continue or stop. All agents share one
-   two-layer perceptron;
-3. clients that continue train the epochs that are left, from where their probe ended, and upload
-   their model. The others stop; their download and their epoch are charged.
-
-If more clients continue than are wanted, those of the largest Q(continue) - Q(stop) do. If all
-agents say stop, the client of the largest one continues. A client whose probe was not delivered, or
-whose loss is not finite, cannot continue. If no probe has a finite loss, the first clients of the
-draw train, as if nothing had been asked.
-
-**Learning.** After a round all agents receive the reward
-
-    r = w_1 (U(accuracy) - U(accuracy before)) - (w_2 H + w_3 B) / rounds
-
-H is the seconds of the probes and of the training, in units of the longest probe times the epochs.
-B is the uploaded bytes, in units of one model from each client of the cohort. So both sum to about
-1 over a run in which all continue. The sum of the agents' values learns the return by Q-learning
-(VDN), with a replay memory and a target network. An agent that explores says continue or stop by a
-coin; its word counts before those of the others.
+1. candidates drawn at random train one epoch and report its loss;
+2. the agent of each sees the six numbers of `fleetsim.selectors.fedmarl.observations`, and says
+   continue or stop (`fleetsim.selectors.fedmarl.equations`);
+3. clients that continue train the epochs that are left, and upload their model;
+4. all agents receive the reward of `fleetsim.selectors.fedmarl.round_reward` and learn
+   (`fleetsim.selectors.fedmarl.agents`).
 
 The paper trains agents by episodes and deploys them frozen: `fleetsim selector train fedmarl`, then
-`weights` with `learning: false`. Without `weights` agents learn in the run itself, and begin as
-random selection among the candidates. With `learning: false` and no `weights` they remain that, a
-control.
+`weights` with `learning: false`. Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl
+beside 10 for the others; it is read as 20 candidates for 10 wanted.
 
-Source: Zhang, Lin, Zhang, "A multi-agent reinforcement learning approach for efficient client
-selection in federated learning", AAAI 2022, arXiv 2201.02932. Secondary source: third-party notes;
-the full text was not at hand. The notes do not give the sizes of network and memory, the discount,
-the exploration and the weights of the reward. These are fleetsim's, and w = (1, 0.2, 0.1) is from
-memory. Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it
-is read as 20 candidates for 10 wanted.
-
-The server must know nothing in advance. While it learns it needs samples for selectors
-(`evaluate.validation_fraction`).
+Source: Zhang, Lin, Zhang, AAAI 2022 (arXiv 2201.02932), by third-party notes.
 """
 
 from __future__ import annotations
@@ -55,7 +30,6 @@ from fleetsim.contracts import (
     BoolArray,
     Cohort,
     Diagnostics,
-    Evaluation,
     FleetView,
     FloatArray,
     IntArray,
@@ -88,6 +62,8 @@ from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.round_reward import Choice, RewardWeights, round_reward
 from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.probing import accuracy_of
+from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -197,12 +173,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
                 "server.selector: fedmarl's probe is the first epoch of the training, which counts"
                 " in steps; set task.local.epochs instead of task.local.steps"
             )
-        if settings.learning and fleet.validation is None:
-            raise ScenarioError(
-                "server.selector: fedmarl learns from the model's accuracy on samples that the"
-                " server keeps for selectors; set evaluate.validation_fraction, such as 0.1, or"
-                " learning: false with weights"
-            )
+        if settings.learning:
+            require_validation(fleet, "fedmarl learns from", ", or learning: false with weights")
         if settings.weights is None:
             network = first_network(fleet.seed, settings.hidden)
         else:
@@ -226,7 +198,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         )
         self._upload_s: FloatArray = np.full(self._size, np.nan)
         self._num_uploads: IntArray = np.zeros(self._size, dtype=np.int64)
-        self._accuracy = _accuracy(fleet.validation)
+        self._accuracy = accuracy_of(fleet.validation)
         self._asked: IntArray = np.empty(0, dtype=np.int64)
         self._choice: Choice | None = None
         self._last_states: Floats32 = NO_STATES
@@ -281,7 +253,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             if report.is_delivered:
                 self._upload_s[report.client] = report.upload_s
                 self._num_uploads[report.client] += 1
-        before, after = self._accuracy, _accuracy(outcome.validation)
+        before, after = self._accuracy, accuracy_of(outcome.validation)
         if math.isfinite(after):
             self._accuracy = after
         choice, self._choice = self._choice, None
@@ -385,13 +357,6 @@ def _among(clients: IntArray, candidates: IntArray) -> IntArray:
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
     found: IntArray = clients[candidates[place] == clients]
     return found
-
-
-def _accuracy(evaluation: Evaluation | None) -> float:
-    """Return the accuracy, NaN where it is not known."""
-    if evaluation is None or evaluation.accuracy is None:
-        return math.nan
-    return evaluation.accuracy
 
 
 def _is_finite(loss: float | None) -> bool:

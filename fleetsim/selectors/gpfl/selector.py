@@ -1,39 +1,17 @@
 """GPFL: clients whose updates point along the global direction, balanced by a confidence bound.
 
-Before its first choice every client is asked once for the mean gradient at the present model. Then
+docs/selectors.md has the scores, the gradient at the client's own model (`last_gradient`) and
+costs; `fleetsim.selectors.gpfl.equations` has (1) to (8). After round t, in this order:
 
-1. G = mean of these vectors; c_i = <g_i, G> / |G|, a length (3). Round 1 takes the largest c_i.
-2. After round t: c_i of the clients that delivered, against the old G; c~ = softmax of c over all
-   clients with a c_i (5); mu_i = c~_i, times the factor of (8) for those that delivered; then, if
-   the round was aggregated, G = mean of its delivered vectors.
-3. Round t + 1 takes the largest u_i = mean of mu_i + alpha sqrt(2 ln n / n_i) (6), with
-   alpha = rho t / T (7).
+1. c_i of the clients that delivered, against the old G;
+2. rewards mu_i, with the factor of (8) for those that delivered;
+3. if the round was aggregated, G = mean of its delivered vectors.
 
-The factor of (8) follows the accuracy A and the loss F of the global model on samples that the
-server keeps for selectors, never those of the test set.
+A later client's first reward is its share c~ when it answers. With `last_gradient` the three steps
+wait for the answers to the probes of the next choice. With `delta` the first gradient is multiplied
+by eta. Models come uncompressed or as the uplink leaves them.
 
-A client is asked at the first choice for which it is available, and never again. A client whose
-answer was lost has the score +infinity until an update of it is delivered. A later client's first
-reward is its share c~ when it answers. A selected client that does not deliver keeps c_i and n_i.
-
-The points that the paper leaves open, contradicts or misprints are listed in docs/selectors.md and
-in `fleetsim.selectors.gpfl.equations`. With `vector: gradient` vectors are so long that the softmax
-distinguishes clients; with `delta` the first gradient is multiplied by eta.
-
-Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection framework for efficient
-federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found.
-
-The server must know the number of rounds (`stop.rounds`), keep samples for selectors
-(`evaluate.validation_fraction`), and receive models uncompressed or as the uplink leaves them. It
-asks each client once: a model download, a forward and backward pass, and the upload of a gradient.
-
-`vector: last_gradient` reads (3) literally: g_i is the gradient at the client's own model w_i at
-the end of round t. Before its next choice the server asks the clients that delivered for it, in a
-probe on the model that they have: no download, a forward and backward pass, and the upload of a
-gradient, in every round. Steps 2 and 3 then wait for the answers; a client whose answer is lost, or
-that has left, counts as one that did not deliver. It is the plain gradient: momentum, which (1)
-adds, ends with a client's training. With compressed updates w_i is the model that the server
-decompressed, which the client can compute.
+Source: Na, Liang, Yiu, arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found.
 """
 
 from __future__ import annotations
@@ -81,6 +59,7 @@ from fleetsim.selectors.gpfl.equations import (
     rewards,
     with_rewards,
 )
+from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -176,11 +155,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
                 "server.selector: gpfl weighs exploration by the share of finished rounds; set"
                 " stop.rounds"
             )
-        if fleet.validation is None:
-            raise ScenarioError(
-                "server.selector: gpfl needs the model's accuracy on samples that the server"
-                " keeps for selectors; set evaluate.validation_fraction, such as 0.1"
-            )
+        require_validation(fleet, "gpfl needs")
         self._planned_rounds = fleet.planned_rounds
         self._learning_rate = fleet.learning_rate
         self._num_rounds = 0

@@ -1,61 +1,21 @@
 """Oort: clients of high statistical utility that are fast enough, and a share of new ones.
 
-Of a client i that delivered an update, the server keeps
+docs/selectors.md has utility, pools, pacer, stragglers and profiles;
+`fleetsim.selectors.oort.equations` computes them, `fleetsim.selectors.oort.profiles` has figures
+and rules of published implementations. Not there:
 
-    U(i)    = |B_i| sqrt( (1 / |B_i|) sum of Loss(k)^2 over its samples k )    statistical utility
-    t(i)    its duration from dispatch to answer;  L(i) the last round in which it was selected
+* Of (1 - epsilon) K the floor is exploited. The cold-start utility n_i of exploration is that of
+  the samples of one local pass, min(n, steps * batch).
+* `pacer_every: round`, the literal reading of Algorithm 1, counts one decline up to W times.
+* A straggler's duration is a lower bound. In a round without a finite loss no further client counts
+  as explored, so that runs without losses always explore.
+* With `preferred_percentile`, a gathered in rounds (R-2W, R-W] and b in (R-W, R], the percentile
+  grows by `pacer_step_percent` if b is within 10 % of a, and shrinks by it if they differ by 5 a or
+  more. From 100 on T is infinite.
 
-In round R the *explored* clients (those with a U) that are available score
-
-    Util(i) = ( min(U(i), clip) + sqrt(0.1 ln R / L(i)) ) * (T / t(i))^(alpha [T < t(i)])
-
-with clip the 95th percentile of their U, and T the preferred duration. Of the K wanted,
-
-* exploitation: (1 - epsilon) K (rounded down) are drawn without replacement, in proportion to
-  Util, from the pool of all with Util >= c * (the (1 - epsilon) K-th largest Util);
-* exploration: the others are drawn among the clients never explored, in proportion to their
-  cold-start utility n_i (the samples of one local pass, min(n, steps * batch)) or uniformly.
-  The penalty above applies if the duration is already known.
-
-epsilon(R) = max(0.9 * 0.98^(R-1), 0.2). Each part fills places that the other cannot fill, so the
-first round explores only.
-
-Pacer: the preferred duration T grows by Delta when the statistical utility gathered shrinks, that
-is when sum U over the rounds (R-2W, R-W] > sum U over (R-W, R].
-
-* It compares once per window, in rounds W, 2W, ..., as the authors' code does. `pacer_every: round`
-  compares in every round, the literal reading of Algorithm 1, which counts one decline up to W
-  times.
-* T begins as `preferred_duration_s`; by default as the median duration of the first round with a
-  delivery. Delta is `pacer_step_s`; by default the first T (Algorithm 1 begins with T = Delta).
-  Before T is known there is no penalty.
-
-Stragglers: a client that was selected but did not deliver (late, lost, or cancelled by
-over-commitment) is registered with the mean U of those that delivered in that round, and counts as
-explored. Its duration is the greater of the known one and the time after which it was given up, a
-lower bound. In a round without a finite loss utilities stay, and no further client counts as
-explored. In runs without losses Oort therefore always explores.
-
-`profile` takes the figures of a published implementation instead of the paper's for all settings
-that are not given (`fleetsim.selectors.oort.profiles`), and with them its rules:
-
-* `scale_utilities`: utilities are clipped and scaled to [0, 1] before the bonus is added;
-* `preferred_percentile`: T is this percentile of all known durations, infinite from 100 on. Its
-  pacer compares the mean U of the exploited clients that delivered: with a gathered in rounds
-  (R-2W, R-W] and b in (R-W, R], the percentile grows by `pacer_step_percent` if b is within 10 %
-  of a, and shrinks by it if they differ by 5 a or more;
-* `exploration_window`: explorers are drawn among so many times as many, those of the largest
-  cold-start utility.
-
-Source: Lai, Zhu, Madhyastha, Chowdhury, "Oort: efficient federated learning via guided participant
-selection", OSDI 2021, Algorithm 1; stragglers, clip by rank, cold start, and the rhythm of the
-pacer from SymbioticLab/Oort@05a3aa1. That code has more differences from the paper; `profile:
-paper` follows the paper. With utilities in the hundreds the bonus decides only between near-equals.
-Not in the profiles: the smoothing of clients' losses over batches, and two rules of `plato`
-(`fleetsim.selectors.oort.profiles`).
-
-The server must know n_i, and of its cohort losses and durations. No probes. Over-commitment (the
-paper's 1.3) is the server's setting, not Oort's.
+Source: Lai, Zhu, Madhyastha, Chowdhury, OSDI 2021, Algorithm 1; stragglers, clip by rank, cold
+start and the rhythm of the pacer from SymbioticLab/Oort@05a3aa1. Over-commitment (the paper's 1.3)
+is the server's setting, not Oort's.
 """
 
 from __future__ import annotations

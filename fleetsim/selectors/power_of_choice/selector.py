@@ -1,33 +1,12 @@
 """Power-of-choice: the largest losses among d random candidates.
 
-1. Draw d candidates without replacement among the available clients, with probability
-   proportional to their samples n_k (the sequential draw of
-   `fleetsim.selectors.baselines.uniform`).
-2. Obtain each candidate's local loss F_k(w) of the present model w.
-3. Take the m wanted ones with the largest losses.
-
-d = m is size-proportional random selection, d = N is greedy; d is raised to m where it is less.
-The variants differ in step 2:
-
-* `pow-d`: a probe: the candidate downloads w and evaluates it on all its training samples;
-* `cpow-d`: a cheaper probe: on a random mini-batch of `batch` samples;
-* `rpow-d`: no probe: the mean loss that the client reported when it last took part, over its last
-  local epoch (default), its first or all of them (`fleetsim.selectors.training_loss`); a
-  client that never did counts as +infinity and so goes first.
-
-All variants of a run draw the same candidates in the same round. Candidates that did not answer the
-probe, or that have left since, are out; if fewer than m answered, only those are chosen. If none
-answered, the choice falls back to the first m candidates still available, in the order of the draw.
-An answer without a loss, or with a NaN, ranks below all losses.
+docs/selectors.md has the variants, what happens to candidates that do not answer, and costs. The
+draw is the sequential one of `fleetsim.selectors.baselines.uniform`; `rpow-d` takes the losses of
+`fleetsim.selectors.training_loss`.
 
 Source: Cho, Wang, Joshi, "Towards understanding biased client selection in federated learning",
-AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`; the
-papers that compare with it rarely state d, so d = 2 m, which is the d = 10 for 5 clients of
-Yoruko-Tang/FedCor@d941083. The paper's full text was not at hand: that its rpow-d averages the loss
-over all local iterations is from memory; Flower's clients report the last epoch.
-
-The server must know n_k and the losses: a probe costs each of the d candidates one model download,
-its forward passes and the upload of one scalar.
+AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`, d = 2
+m as the d = 10 for 5 clients of Yoruko-Tang/FedCor@d941083.
 """
 
 import math

@@ -25,6 +25,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.rounding import ROUNDING_SLACK
+from fleetsim.selectors.argument_checks import require_all
 
 MOST_EXTRA = 10.0
 """Largest extra work of a client, in times of its usual work."""
@@ -131,10 +132,8 @@ def step_ratios(
 
     Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be at least 1, got {num_steps}")
-    if np.any(compute_s <= 0.0):
-        raise ValueError(f"compute_s must be above 0, got {compute_s.min()}")
+    require_all("num_steps must be at least 1", num_steps, num_steps >= 1)
+    require_all("compute_s must be above 0", compute_s, ~(compute_s <= 0.0))
     if duration_s.size == 0:
         return np.empty(0)
     end_s = float(duration_s.max()) if round_s is None else round_s

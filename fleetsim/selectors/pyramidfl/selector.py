@@ -1,35 +1,11 @@
 """PyramidFL: Oort's cohort, with smaller uploads of less important clients and more work for fast.
 
-Clients are chosen exactly as by `fleetsim.selectors.oort`, with the same settings and the same
-draws. Among the K' chosen ones, rank 0 is the one with the largest gradient utility
+docs/selectors.md has ranks, shares of uploads and extra work, and the differences from the authors'
+code; `fleetsim.selectors.pyramidfl.equations` computes them. The choice, its settings and draws are
+those of `fleetsim.selectors.oort`. State: Oort's and six numbers per client.
 
-    G_k = |Delta_k|_2 min(n_k, samples trained) / 100,
-
-Delta_k being the last update that arrived; before the first one G_k = n_k. Then
-(`fleetsim.selectors.pyramidfl.equations`)
-
-    dropout_k = lo + rank_k (hi - lo) / K'                  share of the update that is not uploaded
-    T_k       = down_k + E c_k + (1 - dropout_k) up_k       its round with the usual E local epochs
-    epochs_k  = E + floor(min(10 E, beta floor((max T - T_k) / c_k)))
-
-with the seconds c_k of an epoch, down_k of the model's download and up_k of the whole update's
-upload as the client last measured them. A client that has not delivered yet trains the usual E
-epochs and does not count for max T. Where the scenario counts local steps (`task.local.steps`), E,
-c_k and the work of a client are in steps, as in the authors' code.
-
-Source: Li, Zeng, Zhang, Cao, "PyramidFL: a fine-grained client selection framework for efficient
-federated learning", MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.1, hi 0.6, beta 1; 0.5 in
-its experiments). Differences of that code:
-
-* it always counts local steps;
-* it ranks the K clients that it expects to finish first, here all chosen ones are ranked;
-* it takes durations from profiles, here they are measured;
-* it also shrinks the download;
-* it drops whole tensors at random, here single entries
-  (`fleetsim.contracts.Cohort.upload_fraction`).
-
-The server must know the same as for Oort, and of its cohort the updates and the times of the
-phases. No probes. State: Oort's and six numbers per client.
+Source: Li, Zeng, Zhang, Cao, MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.1, hi 0.6, beta 1;
+0.5 in its experiments).
 """
 
 from __future__ import annotations

@@ -1,35 +1,17 @@
 """Quick-Init UCB: the bandit over sets, with a first estimate of every arm after N / K slots.
 
-As `fleetsim.selectors.ucb`, but the first slots play groups: the clients in random order, cut into
-ceil(N / K) groups of K. Every client keeps the reward of its first group. Every arm begins with the
-mean of these over its members, as if it had been played once. From then on the arm with the largest
-index is played, so the early slots of the bandit play arms whose members did well in the cold
-start.
-
-Open in the paper, decided here:
+docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`,
+`fleetsim.selectors.bandits.rehearsals`); the rest is `fleetsim.selectors.ucb`. Open in the paper,
+decided here:
 
 * "adds the reward of client i to the arms containing client i": the mean over the members
   (`init: mean`) is a reward like any other; their sum (`init: sum`) is the literal reading.
-* A last group that is not full is filled up with random clients.
 * The order of the groups is random; `ties: lowest_id` takes the order of the ids, which favours
   experiments that number the good clients first.
-* The model continues from group to group, so later groups start from a better one
-  (`cold_start: persist`). With `cold_start: reset` every group trains from the initial model, in
-  probes before the first slot whose models are discarded (`fleetsim.selectors.bandits.rehearsals`):
-  L trainings of the K members and N evaluations per group, in sequence. The first slot is then the
-  bandit's already; clients that appear later are rehearsed when they appear.
-* Absences: a group takes the first candidates in the order that have no reward yet. Clients that
-  appear later are played in a group then, before the bandit continues. So the bandit knows all arms
-  of available clients. A group without any answer is played again.
-
-With mu = 1 the bonus that an arm loses by a second play is larger than the differences of
-accuracies. So the bandit plays the arms in the order of their first estimates
-(`fleetsim.selectors.bandits.equations`).
+* With `cold_start: persist` later groups start from a better model.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section IV, Algorithm 1.
-
-Knowledge of the server and costs: as `fleetsim.selectors.ucb`.
 """
 
 from __future__ import annotations

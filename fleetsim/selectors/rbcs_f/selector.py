@@ -1,29 +1,12 @@
 """RBCS-F: short exchange times, learned per client, with a guaranteed share of rounds for all.
 
-Each client has a virtual queue z, which grows by beta a round and shrinks by 1 when the client is
-selected, and a linear model of its *exchange time* (from dispatch to answer) in three figures: 1/mu
-with mu its free share of the processor, s whether it was selected in the round before, and M/B, the
-model over its upload rate. In every round
+docs/selectors.md has queues, estimates, the choice and costs; `fleetsim.selectors.rbcs_f.equations`
+computes them. Queues of absent clients are updated, too. beta N must not exceed the cohort, or no
+server could keep the guarantee. A client that reports no link or no free processor cannot be
+chosen. If no client answered, the longest queues among the candidates are (a rule of fleetsim's).
 
-1. the candidates are asked for mu and B;
-2. each one's exchange time is estimated optimistically, tau = max(0, c H^-1 b - alpha sqrt(c H^-1
-   c)), ridge regression with a confidence bound;
-3. of all sets of the wanted size the one with the least V max tau - sum of z is taken;
-4. each client that delivers adds its exchange time to its own model (the time of the same round,
-   with the figures of the choice), and all queues are updated, also of absent clients.
-
-V weighs speed against fairness. beta N must not exceed the cohort, or no server could keep the
-guarantee. A client that did not answer, or that reports no link or no free processor, cannot be
-chosen. If no client answered, the longest queues among the candidates are chosen (a rule of
-fleetsim's).
-
-Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
-federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a
-students' re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50. The paper's
-full text was not at hand. The equations are in `fleetsim.selectors.rbcs_f.equations`.
-
-The server must know the size of the model, and of its cohort the durations. The request costs every
-candidate the upload of two scalars. No losses.
+Source: Huang, Lin, Wu, He, Li, Zomaya, IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a students'
+re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50.
 """
 
 from __future__ import annotations

@@ -1,32 +1,17 @@
 """TiFL: one tier of clients of similar latency per round, with more rounds for low accuracy.
 
-1. *Profiling*: candidates run the training task R times, stage by stage, before the first choice
-   for which they are available. A client's latency is the sum of its times, each limited to T_max;
-   a client that never answers within T_max is dropped for the run. T_max is `max_s`, or else the
-   longest time that the server waited for a profiling task.
-2. *Tiers*: the profiled clients are divided into m tiers by latency, and divided anew when further
-   clients have been profiled.
-3. *Choice*: of the tiers that have credits and candidates, one is drawn with probability P. It pays
-   a credit, and the wanted clients are drawn uniformly among its members; if they are too few, the
-   next slower tiers fill up.
-4. *Adaptation*: before the choices of rounds I, 2I, ... all candidates evaluate the model. If the
-   accuracy of the tier last drawn has not risen since the last time, new probabilities are computed
-   from the tiers' accuracies. A tier without an answer keeps its accuracy.
+docs/selectors.md has profiling, tiers, choice and adaptation; `fleetsim.selectors.tifl.equations`
+computes them. Not there:
 
-If every client of the fleet was profiled and none answered in time, the run ends with an error. If
-no credits are left, tiers are drawn as if all had some.
+* Profiling goes on stage by stage. T_max is `max_s`, or else the longest time that the server
+  waited for a profiling task.
+* A tier without an answer keeps its accuracy.
+* Profiling costs each client R whole training tasks, whose models are discarded; a measurement
+  costs each candidate a model download, its forward passes and the upload of a scalar.
 
-The points on which the sources disagree are listed in docs/selectors.md. One profiling round and
-I = 10 are inferred.
-
-Source: Chai et al., "TiFL: a tier-based federated learning system", HPDC 2020 (arXiv 2001.09249),
-by bacox/fltk@ba90a78 and later re-implementations; the full text was not at hand. fltk measures
-the selected tier only, and on the global test set; here clients measure, on their own samples.
-Equations: `fleetsim.selectors.tifl.equations`.
-
-The server must know the number of rounds (`stop.rounds`) for `credits: planned`. Profiling costs
-each client R whole training tasks, whose models are discarded; a measurement costs each candidate a
-model download, its forward passes and the upload of a scalar.
+Source: Chai et al., HPDC 2020 (arXiv 2001.09249), by bacox/fltk@ba90a78 and later
+re-implementations. One profiling round and I = 10 are inferred; here clients measure accuracies on
+their own samples.
 """
 
 from __future__ import annotations

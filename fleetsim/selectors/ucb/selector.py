@@ -1,41 +1,14 @@
 """UCB over sets: a bandit whose arms are all sets of K clients.
 
-The clients of an arm train for a slot of L rounds (`slot_rounds`); then all clients evaluate the
-model on their own data. The reward of the arm is the average opinion, the mean accuracy. The next
-slot plays the arm with the largest
+docs/selectors.md has the index, the members and the evaluation of a slot, and costs. The parts are
+`fleetsim.selectors.bandits.equations` and `fleetsim.selectors.bandits.slots`. Not there:
 
-    Psi_a = r_a + mu sqrt(ln t / Pi_a)
-
-with r_a the mean reward, Pi_a the number of plays and t the number of the slot
-(`fleetsim.selectors.bandits.equations`). An arm that was never played goes first. With 15,504 arms
-(20 clients, cohort 5) this stays random selection for longer than any run trains; the cold start of
-`fleetsim.selectors.quick_init_ucb` avoids that.
-
-Evaluation of a slot:
-
-* Before the first choice after a slot all candidates are asked to evaluate the model (FL&FA: the
-  server receives the accuracies); the mean is taken over those that answered.
-* A slot in which all clients failed is evaluated with the unchanged model.
-* A slot without any answer brings no reward: means and plays stay, but its number t is used up.
-* No client is asked after the last slot.
-* With `model: reset` every slot begins with the initial model (`fleetsim.selectors.bandits.slots`).
-
-Members of a slot:
-
-* K is the cohort (`server.cohort`), or all clients where the fleet is smaller. Over-commitment does
-  not make the set larger.
-* Only arms whose members are all available are played. No client replaces a member that is missing
-  later in the slot.
-* With fewer than K candidates all of them train for one round, which is no slot and is not
-  evaluated.
+* K is the cohort, or all clients where the fleet is smaller.
+* The mean opinion is taken over those that answered. No client is asked after the last slot.
+* State: two numbers per arm; and K numbers per arm in memory.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV (mu = 1, L = 15). The limit of a million sets (`max_sets`) is fleetsim's; the
-paper could not run the 75 million sets of 100 clients and cohort 5 either.
-
-The server must know the opinions. Costs: after every slot each client downloads the model, makes a
-forward pass over its own samples (`task.holdout_fraction`) and uploads 8 byte. State: two numbers
-per arm, and K numbers per arm in memory.
+selection", section IV (mu = 1, L = 15). The limit of a million sets (`max_sets`) is fleetsim's.
 """
 
 from __future__ import annotations

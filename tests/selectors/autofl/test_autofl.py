@@ -258,11 +258,6 @@ def test_tables_that_do_not_fit_are_refused(change, says):
         selector.take_up(trained() | change)
 
 
-def test_learning_needs_samples_that_the_server_keeps():
-    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction, such as 0\.1"):
-        AutoFLSettings().build().setup(fleet_of((10,) * 4, validation=None))
-
-
 # --- learning works -------------------------------------------------------------------------------
 
 SIZE, COHORT, ROUNDS = 12, 3, 500

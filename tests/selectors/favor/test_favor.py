@@ -2,8 +2,6 @@
 
 import dataclasses
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -373,13 +371,6 @@ def test_a_run_with_permuted_parameters_has_the_same_state_in_the_coordinates_of
 # --- what does not suit it ------------------------------------------------------------------------
 
 
-def test_samples_are_needed_to_learn_and_not_to_choose():
-    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction"):
-        ready(is_validated=False)
-
-    ready(is_validated=False, learning=False)
-
-
 def test_a_network_that_takes_too_much_memory_is_refused_with_the_number():
     """10,001 x 100 inputs and 512 units are 2.05 GB for one network, of which learning needs 4."""
     with pytest.raises(ScenarioError, match=r"needs 7\.9 GiB for 10,000 clients with 100 comp"):
@@ -392,15 +383,6 @@ def test_a_network_that_takes_too_much_memory_is_refused_with_the_number():
 def test_fewer_stored_transitions_than_a_batch_are_refused():
     with pytest.raises(ScenarioError, match="5 transitions are fewer than batch_size = 6"):
         ready(replay_capacity=5, batch_size=6)
-
-
-@pytest.mark.slow
-def test_the_check_of_a_scenario_loads_no_torch():
-    code = (
-        "import sys; from tests.selectors.favor.test_favor import ready; "
-        "ready(); ready(learning=False); sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("learning", [True, False])

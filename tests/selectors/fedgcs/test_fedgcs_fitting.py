@@ -1,25 +1,32 @@
 """Fits learn to rank selections and to generate them, and follow from their seed alone."""
 
 import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from fleetsim.selectors.fedgcs import fitting
-from fleetsim.selectors.fedgcs.fitting import FitSettings, fit, network_of
-from fleetsim.selectors.fedgcs.network import Widths
-from fleetsim.selectors.fedgcs.proposals import SearchSettings, decode
+from fleetsim.selectors.fedgcs.fitting import fit, network_of
+from fleetsim.selectors.fedgcs.proposals import decode
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.networks import additive_records
 
-QUICK = FitSettings(widths=Widths(8, 16, 20), shuffles=5, epochs=4, learning_rate=0.01)
+QUICK: dict[str, Any] = {
+    "embedding": 8,
+    "hidden": 16,
+    "evaluator": 20,
+    "shuffles": 5,
+    "learning_rate": 0.01,
+}
 SOME = additive_records(30, 9, 3)
 
 
-def fitted(records=SOME, settings=QUICK, **more):
-    return fit(records, **{"num_clients": 9, "settings": settings, "seed": 3} | more)
+def fitted(records=SOME, keys=None, **more):
+    options: dict[str, Any] = {"num_clients": 9, "seed": 3, "epochs": 4} | more
+    return fit(records, settings=FedGCSKeys(**QUICK | (keys or {})), **options)
 
 
 def assert_same(one, other):
@@ -31,12 +38,13 @@ def assert_same(one, other):
 @pytest.fixture(scope="module")
 def trained():
     """A fit to 200 records of 5 of 12 clients, and to the same with exchanged scores."""
-    settings = FitSettings(
-        widths=Widths(8, 32, 40),
+    settings = FedGCSKeys(
+        embedding=8,
+        hidden=32,
+        evaluator=40,
         shuffles=8,
         batch_size=256,
         learning_rate=0.005,
-        epochs=25,
         held_out_fraction=0.2,
     )
     records = additive_records(200, 12, 5)
@@ -46,6 +54,7 @@ def trained():
         num_clients=12,
         settings=settings,
         seed=1,
+        epochs=25,
         has_control=True,
         on_progress=lambda done, planned: told.append((done, planned)),
     )
@@ -75,7 +84,7 @@ def test_the_decoder_generates_the_encoded_sets(trained):
     network, known = network_of(result.weights)
     tokens = [np.searchsorted(known, selection) for selection in records.selections[:20]]
     encoded = network.encode(network.tokens(tokens))
-    found = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, SearchSettings())
+    found = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSKeys())
     right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(found, tokens, strict=True)]
 
     assert sum(right) >= 15
@@ -129,15 +138,14 @@ def test_long_batches_are_computed_in_parts(monkeypatch):
 
 
 def test_a_fit_ends_when_held_out_records_do_not_improve():
-    stuck = replace(QUICK, learning_rate=1.0, epochs=50, patience=3)
-    facts = fitted(settings=stuck).facts
+    facts = fitted(keys={"learning_rate": 1.0, "patience": 3}, epochs=50).facts
 
     assert facts["epochs"] < 50
     assert facts["epochs"] == facts["best_epoch"] + 3
 
 
 def test_without_held_out_records_all_epochs_are_taken():
-    facts = fitted(settings=replace(QUICK, held_out_fraction=0.0)).facts
+    facts = fitted(keys={"held_out_fraction": 0.0}).facts
 
     assert facts["epochs"] == 4
     assert math.isnan(facts["held_out_loss"])
@@ -145,11 +153,10 @@ def test_without_held_out_records_all_epochs_are_taken():
 
 
 def test_a_fit_may_go_on_from_an_earlier_one():
-    first = fitted(settings=replace(QUICK, epochs=12))
+    first = fitted(epochs=12)
     more = additive_records(10, 11, 3, seed=5)
-    later = fitted(
-        SOME + more, replace(QUICK, widths=Widths(3, 3, 3)), num_clients=11, before=first.weights
-    )
+    others = {"embedding": 3, "hidden": 3, "evaluator": 3}
+    later = fitted(SOME + more, others, num_clients=11, before=first.weights)
     anew = fitted(SOME + more, num_clients=11)
 
     assert later.weights["known"].tolist() == list(range(11))

@@ -6,12 +6,13 @@ import torch
 
 from fleetsim.selectors.fedgcs.network import network_of, take_over
 from fleetsim.selectors.fedgcs.proposals import (
-    SearchSettings,
     ascend,
     decode,
     estimates_of,
     propose,
+    step_sizes,
 )
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.networks import tiny
 from tests.selectors.references.fedgcs import Net
 
@@ -111,9 +112,9 @@ def test_small_steps_lower_no_estimate():
 
 
 def test_steps_may_grow():
-    assert SearchSettings(step_size=0.5, steps=4).step_sizes() == [0.5] * 4
-    growing = SearchSettings(step_size=0.5, steps=4, growth="growing")
-    assert growing.step_sizes() == [0.5, 1.0, 1.5, 2.0]
+    assert step_sizes(FedGCSKeys(step_size=0.5, steps=4)) == [0.5] * 4
+    growing = FedGCSKeys(step_size=0.5, steps=4, growth="growing")
+    assert step_sizes(growing) == [0.5, 1.0, 1.5, 2.0]
 
 
 @both_starts
@@ -122,7 +123,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
     """Sequences of 1 to 4 of 6 clients: 6 + 30 + 120 + 360 = 516."""
     network = tiny(start=start, seed=seed)
     plain = Net(network.arrays())
-    wide = SearchSettings(beam_width=1000)
+    wide = FedGCSKeys(beam_width=1000)
     for row, found in enumerate(decode(network, encoded(network), ALL, 4, wide)):
         everything = plain.exhaustive(plain.encode(SEQUENCES[row]), range(6), 1, 4)
 
@@ -135,7 +136,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("length", ["adaptive", "fixed"])
 def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length):
-    settings = SearchSettings(beam_width=width, length=length)
+    settings = FedGCSKeys(beam_width=width, length=length)
     least = 4 if length == "fixed" else 1
     for seed in range(6):
         network = tiny(start=start, seed=seed)
@@ -151,7 +152,7 @@ def test_a_greedy_search_may_miss_what_a_beam_finds():
     for seed in range(20):
         network = tiny(seed=seed)
         one, five = (
-            decode(network, encoded(network), ALL, 4, SearchSettings(beam_width=width))
+            decode(network, encoded(network), ALL, 4, FedGCSKeys(beam_width=width))
             for width in (1, 5)
         )
         differences += sum(a.tolist() != b.tolist() for a, b in zip(one, five, strict=True))
@@ -164,7 +165,7 @@ def test_only_allowed_clients_are_generated_none_twice(length):
     allowed = np.array([False, True, False, True, True, False])
     for seed in range(10):
         network = tiny(seed=seed)
-        for found in decode(network, encoded(network), allowed, 5, SearchSettings(length=length)):
+        for found in decode(network, encoded(network), allowed, 5, FedGCSKeys(length=length)):
             assert set(found.tolist()) <= {1, 3, 4}
             assert 1 <= np.unique(found).size == found.size
             assert length == "adaptive" or found.size == 3
@@ -173,15 +174,15 @@ def test_only_allowed_clients_are_generated_none_twice(length):
 def test_without_an_allowed_client_there_is_no_set():
     network = tiny()
     with pytest.raises(ValueError, match="allowed and wanted, got 0"):
-        decode(network, encoded(network), ~ALL, 4, SearchSettings())
+        decode(network, encoded(network), ~ALL, 4, FedGCSKeys())
     with pytest.raises(ValueError, match="allowed and wanted, got 0"):
-        decode(network, encoded(network), ALL, 0, SearchSettings())
+        decode(network, encoded(network), ALL, 0, FedGCSKeys())
 
 
 def test_the_paper_decodes_the_representation_of_the_largest_estimate():
     network = tiny()
     plain = Net(network.arrays())
-    settings = SearchSettings(step_size=0.5, steps=3)
+    settings = FedGCSKeys(step_size=0.5, steps=3)
     found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
     orders = dice()
     finals = [plain.encode(orders.permutation(np.array(s)).tolist()) for s in SEQUENCES]
@@ -196,7 +197,7 @@ def test_the_paper_decodes_the_representation_of_the_largest_estimate():
 
 def test_generated_sets_are_ranked_by_their_own_estimates():
     network = tiny()
-    settings = SearchSettings(step_size=1.0, steps=4, choice="generated")
+    settings = FedGCSKeys(step_size=1.0, steps=4, choice="generated")
     found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
 
     assert len({frozenset(tokens.tolist()) for tokens in found.sets}) == len(found.sets) > 1

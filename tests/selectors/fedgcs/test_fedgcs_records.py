@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, Scoring
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 
 FOUR = Records.of(
@@ -15,13 +16,13 @@ def test_budgets_are_medians_of_the_records_or_as_given():
     """The medians are 15 s and 1 J: 20 s cost (15 / 20)^2, 40 s (15 / 40)^2, 2 J (1 / 2)^2."""
     expected = [0.5, 0.6 * 0.5625, 0.7 * 0.25, 0.9 * 0.140625]
 
-    assert FOUR.scores(Scoring()).tolist() == pytest.approx(expected)
-    lavish = Scoring(budget_s=40.0, budget_j=2.0)
+    assert FOUR.scores(FedGCSKeys()).tolist() == pytest.approx(expected)
+    lavish = FedGCSKeys(budget_s=40.0, budget_j=2.0)
     assert FOUR.scores(lavish).tolist() == [0.5, 0.6, 0.7, 0.9]
 
 
 def test_performance_may_be_scaled_over_the_records():
-    scaled = Scoring(budget_s=40.0, budget_j=2.0, performance="min_max")
+    scaled = FedGCSKeys(budget_s=40.0, budget_j=2.0, performance_scale="min_max")
 
     assert FOUR.scores(scaled).tolist() == pytest.approx([0.0, 0.25, 0.5, 1.0])
 
@@ -29,8 +30,8 @@ def test_performance_may_be_scaled_over_the_records():
 def test_records_without_costs_are_scored_by_performance():
     free = Records.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
 
-    assert free.scores(Scoring()).tolist() == [0.25, 0.5]
-    assert NO_RECORDS.scores(Scoring()).size == 0
+    assert free.scores(FedGCSKeys()).tolist() == [0.25, 0.5]
+    assert NO_RECORDS.scores(FedGCSKeys()).size == 0
 
 
 def test_records_can_be_joined_and_chosen():

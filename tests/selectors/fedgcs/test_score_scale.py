@@ -6,8 +6,9 @@ import statistics
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.records import Records, Scoring
+from fleetsim.selectors.fedgcs.records import Records
 from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
 
@@ -20,7 +21,7 @@ def one(performance, seconds, joules):
 
 
 def test_the_scale_of_three_records():
-    scale = ScoreScale.of(THREE, Scoring())
+    scale = ScoreScale.of(THREE, FedGCSKeys())
 
     assert scale == pytest.approx((20.0, 10.0, 0.2, 0.6, 0.1, 0.6))
 
@@ -35,27 +36,27 @@ def test_the_scale_of_three_records():
     ],
 )
 def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(record, raw, scaled):
-    scale = ScoreScale.of(THREE, Scoring())
+    scale = ScoreScale.of(THREE, FedGCSKeys())
 
-    assert scale.score(record, Scoring(), "raw") == pytest.approx(raw)
-    assert scale.score(record, Scoring(), "min_max") == pytest.approx(scaled)
+    assert scale.score(record, FedGCSKeys(target="raw")) == pytest.approx(raw)
+    assert scale.score(record, FedGCSKeys()) == pytest.approx(scaled)
 
 
 @pytest.mark.parametrize(("performance", "score"), [(0.7, 1.25), (0.4, 0.5), (0.1, 0.0)])
 def test_performance_may_be_scaled_too_and_is_not_below_the_worst(performance, score):
     # Scores of the records are then 0, 1 and 0.5 / 4, of which the range is 0 to 1.
-    scoring = Scoring(performance="min_max")
+    scoring = FedGCSKeys(performance_scale="min_max")
     scale = ScoreScale.of(THREE, scoring)
 
-    assert scale.score(one(performance, 10.0, 5.0), scoring, "min_max") == pytest.approx(score)
+    assert scale.score(one(performance, 10.0, 5.0), scoring) == pytest.approx(score)
 
 
 def test_a_record_of_the_fit_has_the_score_that_was_learned():
-    scale = ScoreScale.of(THREE, Scoring(budget_s=15.0, latency_exponent=1.0))
-    scores = THREE.scores(Scoring(budget_s=15.0, latency_exponent=1.0))
+    scale = ScoreScale.of(THREE, FedGCSKeys(budget_s=15.0, latency_exponent=1.0))
+    scores = THREE.scores(FedGCSKeys(budget_s=15.0, latency_exponent=1.0))
     for row in range(3):
         record = THREE.chosen(np.array([row]))
-        found = scale.score(record, Scoring(latency_exponent=1.0), "raw")
+        found = scale.score(record, FedGCSKeys(latency_exponent=1.0, target="raw"))
 
         assert found == pytest.approx(scores[row])
 

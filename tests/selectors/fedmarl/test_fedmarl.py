@@ -1,8 +1,6 @@
 """FedMarl's probes, choices, rewards and refusals, with agents of known values."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -316,12 +314,6 @@ def test_a_memory_forgets_the_oldest_and_comes_back_from_its_state():
 # --- what it refuses, and weights -----------------------------------------------------------------
 
 
-def test_who_learns_needs_samples_and_frozen_agents_do_not(frozen):
-    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction.*learning: false"):
-        met(FedMarlSettings(), (10, 10))
-    met(frozen(), (10, 10))
-
-
 def test_a_training_that_counts_in_steps_is_refused(frozen):
     with pytest.raises(ScenarioError, match=r"set task\.local\.epochs instead of task\.local\.ste"):
         met(frozen(), (10, 10), epochs=0, steps=4)
@@ -372,15 +364,6 @@ def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, change
 
         assert referee.num_choices == 60
         assert referee.mismatches == []
-
-
-@pytest.mark.slow
-def test_the_check_of_a_scenario_needs_no_torch():
-    code = (
-        "import sys; from fleetsim.scenario import load; load('quickstart', ['server.selector="
-        "{kind: fedmarl}', 'evaluate.validation_fraction=0.1']); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_value_of_the_chosen_actions_is_told(frozen):

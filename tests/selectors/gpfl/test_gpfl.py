@@ -105,11 +105,9 @@ def test_without_an_answer_the_first_updates_are_the_direction():
     assert selector.state()["projection"][0] == pytest.approx(4.0, rel=1e-6)
 
 
-def test_what_it_must_know_is_asked_for_by_name():
+def test_the_number_of_rounds_is_asked_for_by_name():
     with pytest.raises(ScenarioError, match=r"set stop\.rounds"):
         ready(planned=None)
-    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction"):
-        ready(is_validated=False)
 
 
 # --- the gradient at the client's own model -------------------------------------------------------
