@@ -6,17 +6,16 @@ skipped, count.
 
 from __future__ import annotations
 
-import math
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.table_rows import OWN, Layout, TableRows
 from fleetsim.quoting import quoted
@@ -25,32 +24,6 @@ from fleetsim.quoting import quoted
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 _BATCH_ROWS = 4096
 _MOST_SHARED_TEXTS = 1 << 16
-
-
-class SkippedLines:
-    """Blank lines among the rows of a file, and the row of the file of each row of data."""
-
-    def __init__(self, first_row: int = 2) -> None:
-        """Begin with the row of the file that is the first one of data."""
-        self._first_row = first_row
-        self._at: list[int] = []
-        self._total: list[int] = []
-
-    def add(self, index: int) -> None:
-        """Count a blank line before the row of data with this index, which never falls."""
-        if self._at and self._at[-1] == index:
-            self._total[-1] += 1
-            return
-        self._total.append(self.num_before(index) + 1)
-        self._at.append(index)
-
-    def num_before(self, index: int) -> int:
-        """Return the number of blank lines above the row of data with this index."""
-        return self._total[at - 1] if (at := bisect_right(self._at, index)) else 0
-
-    def row_of(self, index: int) -> int:
-        """Return the row of the file, 1 for its first, of a row of data."""
-        return self._first_row + index + self.num_before(index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,15 +38,29 @@ class CsvTable:
     layout: Layout = OWN
     notes: list[str] = field(default_factory=list)
     """Notes on what was seen in the table and not given by its owner; conversions add to them."""
-    skipped: SkippedLines = field(default_factory=SkippedLines)
+    first_row: int = 2
+    """Row of the file that is the first below the header."""
+    blank: Mapping[int, int] = field(default_factory=dict)
+    """Number of blank lines right above a row of data, by its index."""
 
     def place(self, index: int) -> str:
         """Return file and row of the data row with this index (0 is the first below the header)."""
-        return f"{self.path}, row {self.skipped.row_of(index)}"
+        num_blank = sum(num for at, num in self.blank.items() if at <= index)
+        return f"{self.path}, row {self.first_row + index + num_blank}"
 
-    def fault(self, index: int, says: str) -> DataError:
+    def fault(self, index: int, message: str) -> DataError:
         """Return an error about one data row."""
-        return DataError(f"{self.place(index)}: {says}")
+        return DataError(f"{self.place(index)}: {message}")
+
+    def refuse(self, is_wrong: BoolArray, message: Callable[[int], str]) -> None:
+        """Raise an error about the first row that is wrong [num_rows], if there is one.
+
+        Raises:
+            DataError: there is one; `message` explains it by its index.
+        """
+        if is_wrong.any():
+            index = int(is_wrong.argmax())
+            raise self.fault(index, message(index))
 
     def whole_numbers(self, column: str) -> IntArray:
         """Return a column of whole numbers [num_rows].
@@ -82,17 +69,14 @@ class CsvTable:
             DataError: a value is no number, not finite, not whole or beyond 15 digits.
         """
         texts = self.columns[column]
-        is_whole = _WHOLE_NUMBER.fullmatch
         for index, text in enumerate(texts):
-            if is_whole(text) is None:
-                number = self._number(column, index)
-                if math.isfinite(number) and number.is_integer():
-                    says = "is no plain whole number; write at most 15 digits and nothing else"
-                    raise self.fault(index, f"{column} = {quoted(text)} {says}")
-                raise self.fault(
-                    index, f"{column} = {quoted(text)} is not a whole number; round it"
-                )
-        return np.array([int(text) for text in texts], dtype=np.int64)
+            if _WHOLE_NUMBER.fullmatch(text) is None:
+                is_whole = self._number(column, index).is_integer()
+                message = "is not a whole number; round it"
+                if is_whole:
+                    message = "is no plain whole number; write at most 15 digits and nothing else"
+                raise self.fault(index, f"{column} = {quoted(text)} {message}")
+        return np.array(list(map(int, texts)), dtype=np.int64)
 
     def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
         """Return a column of numbers, of these rows or of all; NaN and infinity are accepted.
@@ -103,7 +87,7 @@ class CsvTable:
         indices = range(self.num_rows) if rows is None else rows.tolist()
         return np.array([self._number(column, index) for index in indices], dtype=np.float64)
 
-    def codes(self, column: str, codes: Mapping[str, int]) -> IntArray:
+    def codes(self, column: str, codes: Mapping[str, float]) -> FloatArray:
         """Return the code of each word of a column [num_rows].
 
         Raises:
@@ -111,7 +95,7 @@ class CsvTable:
         """
         texts = self.columns[column]
         try:
-            return np.array([codes[text] for text in texts], dtype=np.int64)
+            return np.array([codes[text] for text in texts], dtype=np.float64)
         except KeyError:
             index = next(i for i, text in enumerate(texts) if text not in codes)
         allowed = ", ".join(word or "(empty)" for word in codes)
@@ -140,8 +124,10 @@ def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
     raise _empty(path)
 
 
-def read_csv_table(path: Path, layout: Layout = OWN) -> CsvTable:
-    """Read a .csv or .csv.gz file.
+def read_csv_table(
+    path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
+) -> CsvTable:
+    """Read a .csv or .csv.gz file, all its columns or `only` these of them.
 
     Raises:
         DataError: the file cannot be read, is cut off, unpacks to more than
@@ -155,57 +141,36 @@ def read_csv_table(path: Path, layout: Layout = OWN) -> CsvTable:
         raise _empty(path)
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        says = f"a column is named twice, {quoted(twice)}; rename or drop one"
-        raise DataError(f"{path}, row {source.row}: {says}")
-    columns = [_Column() for _ in header]
-    skipped, num_rows = SkippedLines(source.row + 1), 0
-    for batch in _batches(rows):
+        message = f"a column is named twice, {quoted(twice)}; rename or drop one"
+        raise DataError(f"{path}, row {source.row}: {message}")
+    places = [at for at, name in enumerate(header) if only is None or name in only]
+    columns: list[list[str]] = [[] for _ in places]
+    first_row, num_rows, seen = source.row + 1, 0, dict[str, str]()
+    blank: Counter[int] = Counter()
+    while batch := list(islice(rows, _BATCH_ROWS)):
         kept = []
-        for row in batch:
+        for number, row in enumerate(batch, start=first_row + num_rows + blank.total()):
             if len(row) == len(header):
                 kept.append(row)
             elif not row or (len(row) == 1 and not row[0].strip()):
-                skipped.add(num_rows + len(kept))
+                blank[num_rows + len(kept)] += 1
             else:
                 raise DataError(
-                    f"{path}, row {skipped.row_of(num_rows + len(kept))}: {len(row)} fields under a"
-                    f" header of {len(header)}; complete or drop the row{source.hint}"
+                    f"{path}, row {number}: {len(row)} fields under a header of {len(header)};"
+                    f" complete or drop the row{source.hint}"
                 )
         num_rows += len(kept)
-        for column, texts in zip(columns, zip(*kept, strict=True), strict=False):
-            column.extend(texts)
-    values = [column.taken() for column in columns]
+        # Equal texts are kept once, while there are few different ones.
+        if len(seen) > _MOST_SHARED_TEXTS:
+            seen.clear()
+        for at, column in zip(places, columns, strict=True):
+            column += [seen.setdefault(row[at], row[at]) for row in kept]
+    names = [header[at] for at in places]
     notes = [source.note] if source.note else []
-    if num := skipped.num_before(num_rows - 1):
+    if num := blank.total() - blank[num_rows]:
         notes.append(f"{num} blank lines between rows skipped")
-    return CsvTable(path, dict(zip(header, values, strict=True)), num_rows, layout, notes, skipped)
-
-
-class _Column:
-    """Values of one column; equal texts are kept once while there are few different ones."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._seen: dict[str, str] | None = {}
-
-    def extend(self, texts: tuple[str, ...]) -> None:
-        if self._seen is None:
-            self._texts += texts
-            return
-        self._texts += map(self._seen.setdefault, texts, texts)
-        if len(self._seen) > _MOST_SHARED_TEXTS:
-            self._seen = None
-
-    def taken(self) -> tuple[str, ...]:
-        """Return all values and forget them."""
-        texts = tuple(self._texts)
-        self._texts.clear()
-        return texts
-
-
-def _batches(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
-    while batch := list(islice(rows, _BATCH_ROWS)):
-        yield batch
+    values = dict(zip(names, map(tuple, columns), strict=True))
+    return CsvTable(path, values, num_rows, layout, notes, first_row, blank)
 
 
 def _empty(path: Path) -> DataError:

@@ -1,16 +1,36 @@
-"""Import of published traces, of usage or of a network, by their format."""
+"""Import of traces, of usage or of a network: the readers of all forms, and their options."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.traces.network.files import NetFormat, import_net_trace, is_net_format
+from fleetsim.fleet.traces.folder import check_new
+from fleetsim.fleet.traces.network.files import NetFormat, import_net_trace
 from fleetsim.fleet.traces.table_import import NO_COLUMNS, TABLE, TableOptions, import_table
-from fleetsim.fleet.traces.usage.importing import AS_IS, ImportOptions, TraceFormat, import_trace
+from fleetsim.fleet.traces.usage.importing import (
+    AS_IS,
+    ImportOptions,
+    TraceFormat,
+    read_source,
+    write_imported,
+)
+from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import nearest
+
+_USAGE: Final = get_args(TraceFormat)
+_KNOWN: Final = (TABLE, *_USAGE, *get_args(NetFormat))
+_FORMATS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "--unknown": ("extrasensory", "flash", TABLE),
+    "--online": ("flash",),
+    "--utc-offset-h": (TABLE, *_USAGE),
+    "--whole-days": (TABLE, *_USAGE),
+    "--app": ("irish-5g",),
+}
+"""Formats to which each option means something; those of columns are for tables."""
 
 
 def import_any(
@@ -39,31 +59,28 @@ def import_any(
         ScenarioError: there is no such format, or it has no such option.
         DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
     """
-    if format_ == TABLE:
-        if app is not None or options.online is not None:
-            named = "--app" if app is not None else "--online"
-            raise ScenarioError(f"trace import: {named} means nothing to {TABLE}; drop it")
-        return import_table(source, dest, columns, options)
-    if columns != NO_COLUMNS:
-        raise ScenarioError(
-            f"trace import: {columns.first_option} is for the form {TABLE} alone, not"
-            f" for {format_}; drop it, or write: fleetsim trace import {TABLE}"
-        )
-    if is_net_format(format_):
-        if options != AS_IS:
-            raise ScenarioError(
-                "trace import: --unknown, --online, --utc-offset-h and --whole-days belong to"
-                f" traces of usage, not to {format_}; drop them"
-            )
-        return import_net_trace(format_, source, dest, app=app)
-    if format_ not in get_args(TraceFormat):
-        known = (TABLE, *get_args(TraceFormat), *get_args(NetFormat))
-        close = nearest(format_, known)
+    if format_ not in _KNOWN:
+        close = nearest(format_, _KNOWN)
         hint = f"; did you mean {quoted(close)}?" if close else ""
         raise ScenarioError(
             f"trace import: format {quoted(format_)} is not known;"
-            f" must be one of {', '.join(known)}{hint}"
+            f" must be one of {', '.join(_KNOWN)}{hint}"
         )
-    if app is not None:
-        raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
-    return import_trace(format_, source, dest, options)
+    for option in (*options.given, *columns.given, *(["--app"] if app is not None else [])):
+        formats = _FORMATS_OF.get(option, (TABLE,))
+        if format_ not in formats:
+            raise ScenarioError(
+                f"trace import: {option} means nothing to {format_}; drop it, or import as"
+                f" {' or '.join(formats)}"
+            )
+    offset_h = options.utc_offset_h
+    if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:
+        raise ScenarioError(
+            f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
+        )
+    if format_ == TABLE:
+        return import_table(source, dest, columns, options)
+    check_new(dest)
+    if format_ in _USAGE:
+        return write_imported(read_source(format_, source, options), dest, options)
+    return import_net_trace(format_, source, dest, app=app)

@@ -6,7 +6,7 @@ Samples that repeat, overlap or are out of order are joined by stated rules (`ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,14 +18,18 @@ from fleetsim.fleet.traces.network import table as rate_table
 from fleetsim.fleet.traces.network.table import RateColumns, read_rate_table
 from fleetsim.fleet.traces.table_rows import layout_of
 from fleetsim.fleet.traces.usage import table as usage_table
-from fleetsim.fleet.traces.usage.importing import AS_IS, ImportOptions, check_offset, write_imported
+from fleetsim.fleet.traces.usage.importing import (
+    AS_IS,
+    ImportOptions,
+    given_options,
+    write_imported,
+)
 from fleetsim.fleet.traces.usage.state_columns import state_column
 from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
 
 TABLE: Final = "table"
 """Name of the form."""
-
-_OPTION_OF: Final = {"by_second": "--by-second", "split_gap_s": "--split-gap-s"}
+_OF_NETWORKS: Final = ("--up-rate", "--by-second", "--split-gap-s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,9 @@ class TableOptions:
     missing: tuple[str, ...] = ()
 
     @property
-    def first_option(self) -> str:
-        """First option that is given."""
-        name = next(f.name for f in fields(self) if getattr(self, f.name) != f.default)
-        return _OPTION_OF.get(name, f"--{name.replace('_', '-')}")
+    def given(self) -> list[str]:
+        """Options that are given, as the command spells them."""
+        return given_options(self)
 
 
 NO_COLUMNS: Final = TableOptions()
@@ -88,8 +91,12 @@ def import_table(
     )
     check_new(dest)
     if options.rate is None:
-        _refuse_network_options(options)
-        check_offset(usage.utc_offset_h)
+        for option in options.given:
+            if option in _OF_NETWORKS:
+                raise ScenarioError(
+                    f"trace import table: {option} belongs to a network, which has --rate; give"
+                    " --rate too, or drop it"
+                )
         states = dict(map(state_column, options.state))
         if len(states) < len(options.state):
             raise ScenarioError("trace import table: --state names a state twice; drop one")
@@ -130,16 +137,6 @@ def import_table(
     rules = _rules(rate_table.__doc__)
     network_files.write_imported(read.trace, dest, TABLE, read.notes, rules)
     return read.notes
-
-
-def _refuse_network_options(options: TableOptions) -> None:
-    for name in ("up_rate", "by_second", "split_gap_s"):
-        if getattr(options, name) not in (None, False):
-            option = _OPTION_OF.get(name, f"--{name.replace('_', '-')}")
-            raise ScenarioError(
-                f"trace import table: {option} belongs to a network, which has --rate; give --rate"
-                " too, or drop it"
-            )
 
 
 def _rules(docstring: str | None) -> str:

@@ -26,7 +26,7 @@ from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETE
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
-from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.records import Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings

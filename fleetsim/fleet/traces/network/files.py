@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeGuard, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -35,11 +35,6 @@ _LONE_SAMPLE_MS = 1000
 _MAX_T_S = 1e9
 # Times are decimal fractions that floats hold to a few nanoseconds.
 _MS_TOLERANCE = 1e-3
-
-
-def is_net_format(name: str) -> TypeGuard[NetFormat]:
-    """Return True for a name of a form of network traces."""
-    return name in get_args(NetFormat)
 
 
 def load_net_trace(name: str) -> NetTrace:
@@ -204,13 +199,8 @@ def _shortest(rate_bit_per_s: float) -> str:
     return f"{rate_bit_per_s:.0f}" if rate_bit_per_s.is_integer() else repr(rate_bit_per_s)
 
 
-def import_net_trace(
-    format_: NetFormat, source: Path, dest: Path, *, app: str | None
-) -> tuple[str, ...]:
-    """Convert a network trace; see `fleetsim.fleet.traces.formats.import_any`."""
-    if app is not None and format_ != "irish-5g":
-        raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
-    check_new(dest)
+def import_net_trace(format_: str, source: Path, dest: Path, *, app: str | None) -> tuple[str, ...]:
+    """Convert a trace of one of `NetFormat`; see `fleetsim.fleet.traces.formats.import_any`."""
     notes: tuple[str, ...] = ()
     match format_:
         case "irish-5g":
@@ -218,9 +208,8 @@ def import_net_trace(
         case "norway-3g":
             trace = read_norway_3g(source)
         case "lumos5g":
-            read = read_lumos5g(source)
-            trace, notes = read.trace, read.notes
-        case "rates":
+            trace, notes = read_lumos5g(source)
+        case _:
             trace = read_net_trace(source)
     write_imported(trace, dest, format_, notes)
     return notes

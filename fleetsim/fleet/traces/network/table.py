@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from fleetsim.fleet.traces.column_choice import (
 from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
+from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 
@@ -61,8 +63,7 @@ class RateColumns:
     """Form in which the fields of the table are written."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadRates:
+class ReadRates(NamedTuple):
     """Records of a table, and notes on what was joined or left out."""
 
     trace: NetTrace
@@ -146,37 +147,26 @@ def _joined(record: IntArray, at_s: FloatArray, rates: FloatArray, *, by_second:
     time_ms = np.rint(at_s * MS_PER_S).astype(np.int64)
     if by_second:
         time_ms = time_ms // MS_PER_S * MS_PER_S
-    as_read = np.argsort(record, kind="stable")
-    same = np.diff(record[as_read]) == 0
-    num_unordered = int(np.count_nonzero(same & (np.diff(time_ms[as_read]) < 0)))
+    unordered = num_unordered(record, time_ms)
     order = np.lexsort((time_ms, record))
     record, time_ms, rates = record[order], time_ms[order], rates[:, order]
-    is_new = np.append(True, (np.diff(record) != 0) | (np.diff(time_ms) != 0))
-    first = np.flatnonzero(is_new)
+    first = np.flatnonzero(begins(record, time_ms))
     num_rows = np.diff(np.append(first, record.size))
     has = ~np.isnan(rates)
     total = np.add.reduceat(np.where(has, rates, 0.0), first, axis=1)
     count = np.add.reduceat(has.astype(np.int64), first, axis=1)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    record, time_ms = record[first], time_ms[first]
-    num_held = int(np.isnan(mean).sum())
+    record, time_ms, is_joined = record[first], time_ms[first], num_rows > 1
     return _Joined(
         record=record,
         time_ms=time_ms,
-        rates=np.array([_held(row, record) for row in mean]),
-        num_unordered=num_unordered,
-        num_repeated=int(num_rows[num_rows > 1].sum()),
-        num_joined=int(np.count_nonzero(num_rows > 1)),
-        num_records_with_repeats=int(np.unique(record[num_rows > 1]).size),
-        num_held=num_held,
+        rates=np.array([held(row, record) for row in mean]),
+        num_unordered=unordered,
+        num_repeated=int(num_rows[is_joined].sum()),
+        num_joined=int(np.count_nonzero(is_joined)),
+        num_records_with_repeats=int(np.unique(record[is_joined]).size),
+        num_held=int(np.isnan(mean).sum()),
     )
-
-
-def _held(rates: FloatArray, record: IntArray) -> FloatArray:
-    """Replace NaN by the rate before it in the same record, or 0 at first [S]."""
-    at = np.maximum.accumulate(np.where(np.isnan(rates), -1, np.arange(rates.size)))
-    is_known = (at >= 0) & (record[np.maximum(at, 0)] == record)
-    return np.where(is_known, rates[np.maximum(at, 0)], 0.0)
 
 
 def _trace(

@@ -5,29 +5,25 @@ docs/models/usage.md has every column.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.column_choice import counted
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
     Records,
-    held,
-    trace_of_changes,
+    Unknown,
     trace_of_intervals,
+    trace_of_samples,
 )
-from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.traces.usage.trace import FLAGS, Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
-
-Unknown = Literal["hold", "offline"]
-"""State at times without any sample: the last known state holds, or the user is offline."""
 
 STATES_HEADER = ("user", "t_s", "online", "charging", "unmetered", "load")
 RAM_STATES_HEADER = (*STATES_HEADER, "ram_byte")
@@ -39,17 +35,20 @@ SAMPLES_HEADER = ("user", "os", "t", "battery", "battery_state", "plugged", "net
 """The first columns; others may follow."""
 
 _SAMPLE_S = 60
-_UNKNOWN_AFTER_S = 600
 # The users lived in San Diego; most records are from the months of UTC-7, the others are 1 h off.
 _EXTRASENSORY_UTC_OFFSET_S = -7 * HOUR_S
 _FLAG = {"0": 0, "1": 1}
-_NOT_STATED = -1
-_CHARGING = {"charging": 1, "full": 1, "discharging": 0, "unplugged": 0, "not_charging": 0} | {
-    "unknown": _NOT_STATED,
-    "": _NOT_STATED,
+_CHARGING = {
+    "charging": 1,
+    "full": 1,
+    "discharging": 0,
+    "unplugged": 0,
+    "not_charging": 0,
+    "unknown": np.nan,
+    "": np.nan,
 }
 _PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
-_UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _NOT_STATED}
+_UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": np.nan}
 
 
 def read_states(main: Path) -> Records:
@@ -63,26 +62,24 @@ def read_states(main: Path) -> Records:
     table = _read_rows(main)
     user = _user_of_rows(table, index, users.path)
     times_s = table.whole_numbers("t_s")
-    for row in np.flatnonzero(times_s < 0)[:1]:
-        raise table.fault(
-            int(row), f"t_s = {times_s[row]} is outside the user's span; drop the row"
-        )
-    flags = [table.codes(name, _FLAG) for name in ("online", "charging", "unmetered")]
+    table.refuse(
+        times_s < 0, lambda row: f"t_s = {times_s[row]} is outside the user's span; drop the row"
+    )
+    flags = [table.codes(name, _FLAG) for name in FLAGS]
     load = table.numbers("load")
     ram_byte = np.zeros_like(times_s)
     if "ram_byte" in table.columns:
         ram_byte = table.whole_numbers("ram_byte")
     order = np.argsort(user, kind="stable")
     num_rows = np.bincount(user, minlength=users.num_rows)
-    for idle in np.flatnonzero(num_rows == 0)[:1]:
-        raise users.fault(
-            int(idle),
-            f"user {quoted(users.columns['user'][idle])} has no row in {main.name}; drop it",
-        )
+    ids = users.columns["user"]
+    users.refuse(
+        num_rows == 0, lambda idle: f"user {quoted(ids[idle])} has no row in {main.name}; drop it"
+    )
     online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
     trace = Trace(
         name=str(main),
-        user_ids=users.columns["user"],
+        user_ids=ids,
         span_s=span_s,
         offsets=np.concatenate([[0], np.cumsum(num_rows)]),
         times_s=times_s[order],
@@ -110,9 +107,10 @@ def read_intervals(main: Path) -> Records:
     users, index = _read_users(main, INTERVALS_USERS_HEADER, USERS_HEADER, ZONED_USERS_HEADER)
     if tuple(users.columns) == INTERVALS_USERS_HEADER:
         begin_s, end_s = users.whole_numbers("trace_start_s"), users.whole_numbers("trace_end_s")
-        for row in np.flatnonzero(end_s <= begin_s)[:1]:
-            says = f"ends at {end_s[row]}, not after {begin_s[row]}; correct it"
-            raise users.fault(int(row), says)
+        users.refuse(
+            end_s <= begin_s,
+            lambda row: f"ends at {end_s[row]}, not after {begin_s[row]}; correct it",
+        )
         utc_offset_s = np.zeros_like(begin_s)
     else:
         end_s, utc_offset_s = _spans(users)
@@ -120,30 +118,29 @@ def read_intervals(main: Path) -> Records:
     table = _read_rows(main)
     user = _user_of_rows(table, index, users.path)
     start_s, stop_s = table.whole_numbers("start_s"), table.whole_numbers("end_s")
-    for row in np.flatnonzero(stop_s < start_s)[:1]:
-        raise table.fault(int(row), f"ends at {stop_s[row]} before {start_s[row]}; correct it")
-    for row in np.flatnonzero((start_s < begin_s[user]) | (stop_s > end_s[user]))[:1]:
-        raise table.fault(
-            int(row),
+    table.refuse(
+        stop_s < start_s,
+        lambda row: f"ends at {stop_s[row]} before {start_s[row]}; correct it",
+    )
+    table.refuse(
+        (start_s < begin_s[user]) | (stop_s > end_s[user]),
+        lambda row: (
             f"[{start_s[row]}, {stop_s[row]}) is outside the user's span"
-            f" [{begin_s[user[row]]}, {end_s[user[row]]}); cut it or correct {users.path.name}",
-        )
+            f" [{begin_s[user[row]]}, {end_s[user[row]]}); cut it or correct {users.path.name}"
+        ),
+    )
     kept = np.flatnonzero(stop_s > start_s)
     kept = kept[np.argsort(user[kept], kind="stable")]
     user, start_s, stop_s = user[kept], start_s[kept], stop_s[kept]
-    same = user[1:] == user[:-1]
-    for i in np.flatnonzero(same & (start_s[1:] < start_s[:-1]))[:1]:
-        raise table.fault(
-            int(kept[i + 1]),
-            f"starts at {start_s[i + 1]}, after {start_s[i]}; sort the user's rows",
-        )
-    for i in np.flatnonzero(same & (start_s[1:] < stop_s[:-1]))[:1]:
-        raise table.fault(
-            int(kept[i + 1]),
-            f"starts at {start_s[i + 1]} but the user's interval before ends at {stop_s[i]}: they"
-            " overlap; merge them, or import the file with `fleetsim trace import table`, which"
-            " joins them",
-        )
+    for i in np.flatnonzero((user[1:] == user[:-1]) & (start_s[1:] < stop_s[:-1]))[:1]:
+        message = f"starts at {start_s[i + 1]}, after {start_s[i]}; sort the user's rows"
+        if start_s[i + 1] >= start_s[i]:
+            message = (
+                f"starts at {start_s[i + 1]} but the user's interval before ends at {stop_s[i]}:"
+                " they overlap; merge them, or import the file with `fleetsim trace import table`,"
+                " which joins them"
+            )
+        raise table.fault(int(kept[i + 1]), message)
     trace = trace_of_intervals(
         str(main),
         users.columns["user"],
@@ -170,78 +167,36 @@ def read_samples(main: Path, unknown: Unknown) -> Records:
     index = {user: number for number, user in enumerate(ids)}
     user = np.array([index[name] for name in table.columns["user"]], dtype=np.int64)
     unix_s = table.whole_numbers("t")
-    charging = table.codes("battery_state", _CHARGING)
-    charging = np.where(table.codes("plugged", _PLUGGED) == 1, 1, charging)
-    unmetered = table.codes("net", _UNMETERED)
-    row = np.argsort(user, kind="stable")
-    user, unix_s = user[row], unix_s[row]
-    same = user[1:] == user[:-1]
-    for i in np.flatnonzero(same & (unix_s[1:] <= unix_s[:-1]))[:1]:
-        way_out = "drop one" if unix_s[i + 1] == unix_s[i] else "sort the user's rows"
+    is_plugged = table.codes("plugged", _PLUGGED) == 1
+    states = {
+        "charging": np.where(is_plugged, 1.0, table.codes("battery_state", _CHARGING)),
+        "unmetered": table.codes("net", _UNMETERED),
+    }
+    rows = np.argsort(user, kind="stable")
+    for i in np.flatnonzero((np.diff(user[rows]) == 0) & (np.diff(unix_s[rows]) <= 0))[:1]:
+        before_s, t_s = unix_s[rows[i : i + 2]]
+        hint = "drop one" if t_s == before_s else "sort the user's rows"
         raise table.fault(
-            int(row[i + 1]),
-            f"t = {unix_s[i + 1]} after {unix_s[i]}; {way_out}, or import the file with"
+            int(rows[i + 1]),
+            f"t = {t_s} after {before_s}; {hint}, or import the file with"
             " `fleetsim trace import table`, which joins such rows",
         )
-    return records_of_samples(str(main), ids, user, unix_s, charging[row], unmetered[row], unknown)
+    return records_of_people(str(main), ids, user, unix_s, states, unknown)
 
 
-def records_of_samples(
+def records_of_people(
     name: str,
     ids: tuple[str, ...],
     user: IntArray,
     unix_s: IntArray,
-    charging: IntArray,
-    unmetered: IntArray,
+    states: Mapping[str, FloatArray],
     unknown: Unknown,
 ) -> Records:
-    """Return the records of samples of ExtraSensory's users; see `read_samples`.
-
-    Samples are sorted by time, and of several of one second the last one counts; both are counted
-    in the notes.
-
-    Args:
-        name: name for messages.
-        ids: name of every user [U]; each has a sample.
-        user: user of each sample, ascending [R].
-        unix_s: time of each sample [R].
-        charging: 1, 0, or -1 where it is not stated [R].
-        unmetered: as `charging` [R].
-        unknown: state at times without any sample.
-    """
-    num_unordered = int(np.count_nonzero((np.diff(user) == 0) & (np.diff(unix_s) < 0)))
-    order = np.lexsort((unix_s, user))
-    user, unix_s = user[order], unix_s[order]
-    first_row = np.searchsorted(user, np.arange(len(ids)))
-    is_charging = held(charging[order], first_row[user]) == 1
-    is_unmetered = held(unmetered[order], first_row[user]) == 1
-    is_last = np.append((np.diff(user) != 0) | (np.diff(unix_s) != 0), True)
-    num_repeated = int(np.count_nonzero(~is_last))
-    user, unix_s = user[is_last], unix_s[is_last]
-    is_charging, is_unmetered = is_charging[is_last], is_unmetered[is_last]
-    same = user[1:] == user[:-1]
-    first = np.flatnonzero(np.concatenate([[True], ~same]))
-    last = np.append(first[1:], user.size) - 1
-    silent = np.flatnonzero(same & (np.diff(unix_s) > _UNKNOWN_AFTER_S))
-    if unknown == "hold":
-        silent = silent[:0]
-    source = np.concatenate([np.arange(user.size), silent])
-    at_s = np.concatenate([unix_s, unix_s[silent] + _UNKNOWN_AFTER_S])
-    online = np.repeat([True, False], [user.size, silent.size])
-    begin_s = unix_s[first]
-    trace = trace_of_changes(
-        name,
-        ids,
-        unix_s[last] - begin_s + _SAMPLE_S,
-        user[source],
-        at_s - begin_s[user[source]],
-        (online, is_charging[source], is_unmetered[source]),
-    )
-    notes = (
-        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
-        *counted(num_repeated, "of the same second as a later one of their user, which counts"),
-    )
-    return Records(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S), notes)
+    """Return the records of samples of ExtraSensory's users; see `trace_of_samples`."""
+    samples = trace_of_samples(name, ids, user, unix_s, states, unknown, last_s=_SAMPLE_S)
+    begin_s = unix_s[samples.first]
+    offset_s = np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S)
+    return Records(samples.trace, begin_s, offset_s, samples.notes)
 
 
 def _read_rows(main: Path) -> CsvTable:
@@ -284,26 +239,29 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
 def _spans(users: CsvTable) -> tuple[IntArray, IntArray]:
     """Return the length of every user's record and the offset of the user's clock, in seconds."""
     span_s = users.whole_numbers("span_s")
-    for user in np.flatnonzero(span_s <= 0)[:1]:
-        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1; correct it")
+    users.refuse(
+        span_s <= 0, lambda user: f"span_s = {span_s[user]}: must be at least 1; correct it"
+    )
     if "utc_offset_h" not in users.columns:
         return span_s, np.zeros_like(span_s)
     offset_h = users.numbers("utc_offset_h")
-    for user in np.flatnonzero(~(np.abs(offset_h) <= MOST_UTC_OFFSET_H))[:1]:
-        raise users.fault(
-            int(user),
+    users.refuse(
+        ~(np.abs(offset_h) <= MOST_UTC_OFFSET_H),
+        lambda user: (
             f"utc_offset_h = {offset_h[user]:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC;"
-            " give hours",
-        )
+            " give hours"
+        ),
+    )
     return span_s, np.round(offset_h * HOUR_S).astype(np.int64)
 
 
 def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArray:
     names = table.columns["user"]
     user = np.array([index.get(name, -1) for name in names], dtype=np.int64)
-    for row in np.flatnonzero(user < 0)[:1]:
-        raise table.fault(
-            int(row),
-            f"user {quoted(names[row])} has no span; list it in {users.name} or drop its rows",
-        )
+    table.refuse(
+        user < 0,
+        lambda row: (
+            f"user {quoted(names[row])} has no span; list it in {users.name} or drop its rows"
+        ),
+    )
     return user

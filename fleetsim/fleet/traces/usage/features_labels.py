@@ -7,21 +7,18 @@ which the state holds. `timestamp` is in Unix seconds. The same files are the da
 
 from __future__ import annotations
 
-import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.csv_forms import (
-    Unknown,
-    records_of_samples,
-)
-from fleetsim.fleet.traces.usage.records import Records
+from fleetsim.fleet.traces.csv_table import read_csv_header, read_csv_table
+from fleetsim.fleet.traces.usage.csv_forms import records_of_people
+from fleetsim.fleet.traces.usage.records import Records, Unknown
 from fleetsim.host import paths
-from fleetsim.host.unpacking import gunzip
 
 SUFFIXES: Final = (".features_labels.csv.gz", ".features_labels.csv")
 _TIME: Final = "timestamp"
@@ -82,65 +79,44 @@ def read_features_labels(source: Path, unknown: Unknown) -> Records:
             f"{source}: no *{SUFFIXES[0]} in it; unpack"
             " ExtraSensory.per_uuid_features_labels.zip there, or name one person's file"
         )
-    columns = [_person(path) for path in people]
-    size = [at_s.size for at_s, _, _ in columns]
-    unix_s, charging, unmetered = map(np.concatenate, zip(*columns, strict=True))
-    user = np.repeat(np.arange(len(people)), size)
-    records = records_of_samples(
+    times_s, states = zip(*map(_person, people), strict=True)
+    unix_s = np.concatenate(times_s)
+    records = records_of_people(
         str(source),
         tuple(map(person_of, people)),
-        user,
+        np.repeat(np.arange(len(people)), [at_s.size for at_s in times_s]),
         unix_s,
-        charging,
-        unmetered,
+        {name: np.concatenate([each[name] for each in states]) for name in states[0]},
         unknown,
     )
-    notes = (f"{unix_s.size} rows of {len(people)} people read", *records.notes)
-    return Records(records.trace, records.begin_s, records.utc_offset_s, notes)
-
-
-def _person(path: Path) -> tuple[IntArray, IntArray, IntArray]:
-    """Return times in Unix seconds, charging and unmetered (1, 0; -1: not stated) of one file."""
-    content = gunzip(paths.read(path), str(path))
-    header, _, body = content.partition(b"\n")
-    names = header.decode("utf-8", "replace").strip().split(",")
-    missing = [name for name in _COLUMNS if names.count(name) != 1]
-    if missing:
-        raise DataError(
-            f"{path}, row 1: the columns {', '.join(missing[:3])} are not there once each"
-            f" ({len(missing)} of {len(_COLUMNS)} in all); this is no file of ExtraSensory's"
-        )
-    if not body.strip():
-        raise DataError(f"{path}, row 2: there are no rows below the header; get it anew")
-    try:
-        table: FloatArray = np.loadtxt(
-            io.BytesIO(body),
-            delimiter=",",
-            comments=None,
-            usecols=[names.index(name) for name in _COLUMNS],
-            ndmin=2,
-            encoding="utf-8",
-        )
-    except (ValueError, UnicodeDecodeError) as fault:
-        says = " ".join(str(fault).split())[:200]
-        raise DataError(f"{path}, below the header: {says}; get it anew") from fault
-    at_s = table[:, 0]
-    wrong = np.flatnonzero(~((at_s >= 0.0) & (at_s < 1e11)))
-    if wrong.size:
-        raise DataError(
-            f"{path}, row {wrong[0] + 2}: {_TIME} = {at_s[wrong[0]]:g} is no Unix time in seconds;"
-            " get it anew"
-        )
-
-    def holds(columns: tuple[str, ...]) -> BoolArray:
-        found: BoolArray = (table[:, [_COLUMNS.index(name) for name in columns]] == 1.0).any(axis=1)
-        return found
-
-    def stated(yes: tuple[str, ...], no: tuple[str, ...]) -> IntArray:
-        return np.where(holds(yes), 1, np.where(holds(no), 0, -1))
-
-    return (
-        np.floor(at_s).astype(np.int64),
-        stated(_CHARGING, _NOT_CHARGING),
-        stated(_WIFI, _NOT_WIFI),
+    return replace(
+        records, notes=(f"{unix_s.size} rows of {len(people)} people read", *records.notes)
     )
+
+
+def _person(path: Path) -> tuple[IntArray, dict[str, FloatArray]]:
+    """Return times in Unix seconds, and states (NaN: not stated), of one file."""
+    missing = set(_COLUMNS).difference(read_csv_header(path))
+    if missing:
+        shown = ", ".join(sorted(missing)[:3])
+        raise DataError(
+            f"{path}, row 1: the columns {shown} are not there ({len(missing)} of {len(_COLUMNS)}"
+            " in all); this is no file of ExtraSensory's"
+        )
+    table = read_csv_table(path, only=_COLUMNS)
+    if table.num_rows == 0:
+        raise DataError(f"{path}, row 2: there are no rows below the header; get it anew")
+    at_s = table.numbers(_TIME)
+    table.refuse(
+        ~((at_s >= 0.0) & (at_s < 1e11)),
+        lambda row: f"{_TIME} = {at_s[row]:g} is no Unix time in seconds; get it anew",
+    )
+
+    def stated(yes: tuple[str, ...], no: tuple[str, ...]) -> FloatArray:
+        holds = [
+            np.any([table.numbers(name) == 1.0 for name in names], axis=0) for names in (yes, no)
+        ]
+        return np.select(holds, [1.0, 0.0], np.nan)
+
+    states = {"charging": stated(_CHARGING, _NOT_CHARGING), "unmetered": stated(_WIFI, _NOT_WIFI)}
+    return np.floor(at_s).astype(np.int64), states

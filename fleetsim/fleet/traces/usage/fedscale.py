@@ -9,7 +9,6 @@ active[i] to inactive[i], and repeats after finish_time; duration is the sum of 
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,12 @@ import numpy as np
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.plain_pickle import read_plain_pickle
-from fleetsim.fleet.traces.usage.records import Records, trace_of_intervals
+from fleetsim.fleet.traces.usage.records import (
+    Records,
+    UnusableError,
+    trace_of_intervals,
+    usable,
+)
 from fleetsim.quoting import quoted
 
 _MOST_BYTE = 1 << 30
@@ -34,10 +38,6 @@ class _Availability(NamedTuple):
     finish_s: int
 
 
-class _InvalidClientError(ValueError):
-    """Reason why a client is left out."""
-
-
 def read_fedscale(path: Path) -> Records:
     """Read a behaviour file without executing any of it.
 
@@ -51,31 +51,20 @@ def read_fedscale(path: Path) -> Records:
     clients = read_plain_pickle(path, most_byte=_MOST_BYTE)
     if not isinstance(clients, dict) or not clients:
         raise DataError(f"{path}: must hold a dict of clients, each with active and inactive")
-    by_client: dict[str, _Availability] = {}
-    left_out: Counter[str] = Counter()
+    names: set[str] = set()
     num_intervals = 0
     for client, fields in clients.items():
         if not isinstance(fields, dict):
             raise DataError(f"{path}: client {quoted(client)} is no dict; drop it")
-        if str(client) in by_client:
+        if str(client) in names:
             raise DataError(f"{path}: client {quoted(str(client))} is there twice; drop one")
-        try:
-            each = _availability(fields)
-        except _InvalidClientError as fault:
-            left_out[str(fault)] += 1
-            continue
-        num_intervals += len(each.active_s)
+        names.add(str(client))
+        active = fields.get("active")
+        num_intervals += len(active) if isinstance(active, list) else 0
         if num_intervals > _MOST_INTERVALS:
             raise DataError(f"{path}: more than {_MOST_INTERVALS} intervals; split it")
-        by_client[str(client)] = each
-    reasons = ", ".join(f"{count} with {reason}" for reason, count in sorted(left_out.items()))
-    if not by_client:
-        raise DataError(
-            f"{path}: none of {len(clients)} clients can be read ({reasons}); fetch it again"
-        )
-    notes = [f"{len(by_client)} of {len(clients)} clients"]
-    notes += [f"left out: {reasons}"] if left_out else []
-    return _records(str(path), by_client, tuple(notes))
+    by_client, notes = usable(path, clients, _availability, what="clients")
+    return _records(str(path), by_client, notes)
 
 
 def _records(name: str, by_client: dict[str, _Availability], notes: tuple[str, ...]) -> Records:
@@ -95,29 +84,29 @@ def _records(name: str, by_client: dict[str, _Availability], notes: tuple[str, .
     return Records(trace, np.zeros_like(span_s), np.zeros_like(span_s), notes)
 
 
-def _availability(fields: dict[Any, Any]) -> _Availability:
+def _availability(_: object, fields: dict[Any, Any]) -> _Availability:
     """Return the times of one client.
 
     Raises:
-        _InvalidClientError: times are missing, not whole, or contradictory.
+        UnusableError: times are missing, not whole, or contradictory.
     """
     active_s, inactive_s = fields.get("active"), fields.get("inactive")
     finish_s, duration_s = fields.get("finish_time"), fields.get("duration")
     if not isinstance(active_s, list) or not isinstance(inactive_s, list):
-        raise _InvalidClientError("no lists active and inactive")
+        raise UnusableError("with no lists active and inactive")
     # A bool is an int too.
     if type(finish_s) is not int or not all(
         type(time_s) is int for time_s in (*active_s, *inactive_s, duration_s)
     ):
-        raise _InvalidClientError("a time that is not whole seconds")
+        raise UnusableError("with a time that is not whole seconds")
     if len(active_s) != len(inactive_s):
-        raise _InvalidClientError("lists of different lengths")
+        raise UnusableError("with lists of different lengths")
     # Alternating active and inactive, ascending, between 0 and the end.
     edges_s = [0, *chain.from_iterable(zip(active_s, inactive_s, strict=True)), finish_s]
     if any(later < sooner for sooner, later in pairwise(edges_s)):
-        raise _InvalidClientError("times that fall or leave the record")
+        raise UnusableError("with times that fall or leave the record")
     if not 0 < finish_s < 10**15:
-        raise _InvalidClientError("a record that lasts no second")
+        raise UnusableError("with a record that lasts no second")
     if sum(inactive_s) - sum(active_s) != duration_s:
-        raise _InvalidClientError("a duration that is not the sum of its intervals")
+        raise UnusableError("with a duration that is not the sum of its intervals")
     return _Availability(active_s, inactive_s, finish_s)

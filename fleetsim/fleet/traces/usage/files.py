@@ -24,8 +24,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_header
 from fleetsim.fleet.traces.folder import csv_gz, is_unfit, write_files
 from fleetsim.fleet.traces.usage import csv_forms as forms
-from fleetsim.fleet.traces.usage.csv_forms import Unknown
-from fleetsim.fleet.traces.usage.records import Records, local_days
+from fleetsim.fleet.traces.usage.records import Records, Unknown, local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted

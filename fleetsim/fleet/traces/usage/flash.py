@@ -7,8 +7,8 @@ is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effec
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
@@ -17,11 +17,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.json_object import read_json_object
-from fleetsim.fleet.traces.usage.csv_forms import Unknown
-from fleetsim.fleet.traces.usage.records import DAY_S, Records, held, trace_of_changes
+from fleetsim.fleet.traces.ordered_rows import begins, held
+from fleetsim.fleet.traces.usage.records import (
+    DAY_S,
+    Records,
+    Unknown,
+    UnusableError,
+    trace_of_changes,
+    usable,
+)
 from fleetsim.quoting import quoted
 
 OnlineRule = Literal["locked", "always"]
@@ -30,16 +37,15 @@ OnlineRule = Literal["locked", "always"]
 _EPOCH = datetime(1970, 1, 1)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
-_NOT_STATED = -1
 _CELLULAR, _WIFI, _UNKNOWN = 0, 1, 2
 
 
 class _Event(NamedTuple):
-    """State of a phone that an event reports; -1: not reported."""
+    """State of a phone that an event reports; NaN: not reported."""
 
-    locked: int = _NOT_STATED
-    charging: int = _NOT_STATED
-    network: int = _NOT_STATED
+    locked: float = math.nan
+    charging: float = math.nan
+    network: float = math.nan
 
 
 _NOTHING = _Event()
@@ -64,13 +70,9 @@ class _Log(NamedTuple):
 
     times_s: IntArray
     """Seconds after 1970-01-01 00:00 on the source's clock [E]."""
-    states: IntArray
+    states: FloatArray
     """State that each event reports, in the order of `_Event` [E, 3]."""
     was_sorted: bool
-
-
-class _InvalidLogError(ValueError):
-    """Reason why the log of a phone is left out."""
 
 
 def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
@@ -88,23 +90,10 @@ def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
     Raises:
         DataError: the file is missing, too large or not of this form, or no log can be read.
     """
-    phones = _phones(path)
-    logs: dict[str, _Log] = {}
-    left_out: Counter[str] = Counter()
-    for phone, messages in phones.items():
-        try:
-            logs[phone] = _log(messages)
-        except _InvalidLogError as fault:
-            left_out[str(fault)] += 1
-    if not logs:
-        raise DataError(
-            f"{path}: none of {len(phones)} logs can be read ({_listed(left_out)}); check the file"
-        )
+    logs, notes = usable(path, _phones(path), _log, what="phones")
     num_sorted = sum(not log.was_sorted for log in logs.values())
-    notes = [f"{len(logs)} of {len(phones)} phones"]
-    notes += [f"left out: {_listed(left_out)}"] if left_out else []
-    notes += [f"{num_sorted} logs were not in order of time and were sorted"] if num_sorted else []
-    return _records(str(path), logs, unknown, online, tuple(notes))
+    notes += (f"{num_sorted} logs were not in order of time and were sorted",) * bool(num_sorted)
+    return _records(str(path), logs, unknown, online, notes)
 
 
 def _records(
@@ -120,32 +109,31 @@ def _records(
     user = np.repeat(np.arange(size.size), size)
     at_s = np.concatenate([log.times_s for log in logs.values()]) - begin_s[user]
     locked, charging, network = np.concatenate([log.states for log in logs.values()]).T
-    first = np.repeat(np.concatenate([[0], np.cumsum(size)[:-1]]), size)
-    is_wifi = held(np.where(network == _UNKNOWN, _NOT_STATED, network), first) == _WIFI
+    is_wifi = held(np.where(network == _UNKNOWN, np.nan, network), user) == _WIFI
     is_online: BoolArray = np.ones(user.size, dtype=np.bool_)
     if online == "locked":
-        is_online &= held(locked, first) == 1
+        is_online &= held(locked, user) == 1
     if unknown == "offline":
-        is_online &= held(network, first) != _UNKNOWN
+        is_online &= held(network, user) != _UNKNOWN
+    states = {"online": is_online, "charging": held(charging, user) == 1, "unmetered": is_wifi}
     # The last event of a second counts; a state that begins at the end has no duration.
-    is_last = np.append((user[1:] != user[:-1]) | (at_s[1:] != at_s[:-1]), True)
-    kept = np.flatnonzero(is_last & (at_s < span_s[user]))
+    kept = np.append(begins(user, at_s)[1:], True) & (at_s < span_s[user])
     trace = trace_of_changes(
         name,
         tuple(logs),
         span_s,
         user[kept],
         at_s[kept],
-        (is_online[kept], (held(charging, first) == 1)[kept], is_wifi[kept]),
+        {state: column[kept] for state, column in states.items()},
     )
     return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
 
-def _log(messages: str) -> _Log:
+def _log(_: str, messages: str) -> _Log:
     """Return the log of one phone.
 
     Raises:
-        _InvalidLogError: a line is not a time, a tab and a known event, or the log lasts no second.
+        UnusableError: a line is not a time, a tab and a known event, or the log lasts no second.
     """
     times_s: list[int] = []
     states: list[_Event] = []
@@ -155,19 +143,19 @@ def _log(messages: str) -> _Log:
         time, tab, event = line.strip().partition("\t")
         time, event = time.strip(), event.strip().lower()
         if not tab:
-            raise _InvalidLogError("a line without a tab")
+            raise UnusableError("with a line without a tab")
         if _TIME.fullmatch(time) is None:
-            raise _InvalidLogError("a time that is not YYYY-mm-dd HH:MM:SS")
+            raise UnusableError("with a time that is not YYYY-mm-dd HH:MM:SS")
         try:
             since = datetime.fromisoformat(time) - _EPOCH
         except ValueError:
-            raise _InvalidLogError("a time that does not exist") from None
+            raise UnusableError("with a time that does not exist") from None
         if event not in _EVENTS and _LEVEL.fullmatch(event) is None:
-            raise _InvalidLogError("an unknown event")
+            raise UnusableError("with an unknown event")
         times_s.append(since.days * DAY_S + since.seconds)
         states.append(_EVENTS.get(event, _NOTHING))
     if not times_s or min(times_s) == max(times_s):
-        raise _InvalidLogError("a log that lasts no second")
+        raise UnusableError("with a log that lasts no second")
     was_sorted = all(before <= after for before, after in pairwise(times_s))
     order = np.argsort(np.array(times_s), kind="stable")
     return _Log(np.array(times_s)[order], np.array(states)[order], was_sorted)
@@ -182,7 +170,3 @@ def _phones(path: Path) -> dict[str, str]:
                 f"{path}: phone {quoted(phone)} has no text under messages; add or drop it"
             )
     return {phone: fields["messages"] for phone, fields in document.items()}
-
-
-def _listed(left_out: Counter[str]) -> str:
-    return ", ".join(f"{count} with {reason}" for reason, count in sorted(left_out.items()))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,13 @@ import numpy as np
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.json_object import read_json_object
-from fleetsim.fleet.traces.usage.records import DAY_S, Records, trace_of_intervals
+from fleetsim.fleet.traces.usage.records import (
+    DAY_S,
+    Records,
+    UnusableError,
+    trace_of_intervals,
+    usable,
+)
 
 _MOST_S = 1e11
 _SPAN = ("trace_start", "trace_end")
@@ -39,10 +46,6 @@ class _Phone(NamedTuple):
     end_s: int
 
 
-class _UnusableError(ValueError):
-    """Reason why a phone is left out."""
-
-
 def read_flash_ready(path: Path) -> Records:
     """Read ready times; phones without a usable interval are left out and counted in the notes.
 
@@ -53,19 +56,8 @@ def read_flash_ready(path: Path) -> Records:
         DataError: the file is missing, too large or of another form, or no phone can be read.
     """
     document = read_json_object(path, holds="phones, each with [start, end] intervals")
-    found: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    phones: dict[str, _Phone] = {}
-    for name, fields in document.items():
-        try:
-            phones[name] = _phone(path, name, fields, found)
-        except _UnusableError as fault:
-            left_out[str(fault)] += 1
-    listed = ", ".join(f"{num} {reason}" for reason, num in sorted(left_out.items()))
-    if not phones:
-        raise DataError(
-            f"{path}: none of {len(document)} phones can be read ({listed}); check the file"
-        )
+    changed: Counter[str] = Counter()
+    phones, left_out = usable(path, document, partial(_phone, path, changed), what="phones")
     begin_s, end_s = (
         np.array([getattr(phone, key) for phone in phones.values()], dtype=np.int64)
         for key in ("begin_s", "end_s")
@@ -80,23 +72,22 @@ def read_flash_ready(path: Path) -> Records:
         pairs[:, 0] - begin_s[user],
         pairs[:, 1] - begin_s[user],
     )
-    notes = [f"{len(phones)} of {len(document)} phones, {len(pairs)} intervals"]
-    notes += [f"left out: {listed}"] if left_out else []
-    notes += [f"{num} intervals {what}" for what, num in sorted(found.items())]
-    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), tuple(notes))
+    notes = (f"{left_out[0]}, {len(pairs)} intervals", *left_out[1:])
+    notes += tuple(f"{num} intervals {what}" for what, num in sorted((+changed).items()))
+    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
 
-def _phone(path: Path, name: str, fields: Any, found: Counter[str]) -> _Phone:
-    """Return a phone's intervals, and count in `found` what was joined or dropped."""
+def _phone(path: Path, changed: Counter[str], name: str, fields: Any) -> _Phone:
+    """Return a phone's intervals, and count in `changed` those joined or dropped."""
     span: tuple[int, int] | None = None
     listed = fields
     if isinstance(fields, dict):
         listed = fields.get("ready_time")
         if fields.get("isSuccess") is False:
-            raise _UnusableError("without a readable log")
+            raise UnusableError("without a readable log")
         begin, end = (_number(fields.get(key)) for key in _SPAN)
         if not begin < end:
-            raise _UnusableError("without a span")
+            raise UnusableError("without a span")
         span = math.floor(begin), math.floor(end)
     if not isinstance(listed, list):
         raise DataError(
@@ -111,29 +102,29 @@ def _phone(path: Path, name: str, fields: Any, found: Counter[str]) -> _Phone:
             )
         pairs.append((math.floor(pair[0]), math.floor(pair[1])))
     is_kept = [start < end for start, end in pairs]
-    found["dropped that last no second"] += is_kept.count(False)
+    changed["dropped that last no second"] += is_kept.count(False)
     kept = [pair for pair, is_one in zip(pairs, is_kept, strict=True) if is_one]
     if span is not None:
         cut = [(max(start, span[0]), min(end, span[1])) for start, end in kept]
-        found["cut to the span of their log"] += sum(a != b for a, b in zip(cut, kept, strict=True))
+        changed["cut to the span of their log"] += sum(
+            a != b for a, b in zip(cut, kept, strict=True)
+        )
         kept = [(start, end) for start, end in cut if start < end]
     if not kept:
-        raise _UnusableError("never ready")
+        raise UnusableError("never ready")
     ordered = sorted(kept)
-    found["not in order of time; sorted"] += sum(
+    changed["not in order of time; sorted"] += sum(
         later < earlier for earlier, later in pairwise(kept)
     )
     united = [ordered[0]]
     for start, end in ordered[1:]:
         if start <= united[-1][1]:
-            found["overlap or touch the one before; joined to their union"] += 1
+            changed["overlap or touch the one before; joined to their union"] += 1
             united[-1] = united[-1][0], max(end, united[-1][1])
         else:
             united.append((start, end))
     if span is None:
         span = united[0][0] // DAY_S * DAY_S, -(-united[-1][1] // DAY_S) * DAY_S
-    for what in [what for what, num in found.items() if num == 0]:
-        del found[what]
     return _Phone(united, *span)
 
 

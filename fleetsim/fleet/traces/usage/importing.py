@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.fleet.traces.folder import check_new, new_folder
-from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.features_labels import (
     SUFFIXES,
     people_in,
@@ -18,15 +17,24 @@ from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
 from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
-from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, local_days
+from fleetsim.fleet.traces.usage.records import Records, Unknown, local_days
 from fleetsim.host import paths
 
 TraceFormat = Literal[
     "states", "intervals", "flhetbench", "extrasensory", "flash", "flash-ready", "fedscale"
 ]
 
-_WITH_UNKNOWN = ("extrasensory", "flash")
-_WITH_LOCKS = ("flash",)
+
+def given_options(options: Any) -> list[str]:
+    """Return the fields of a record of options that differ from their defaults, as options.
+
+    >>> given_options(ImportOptions(utc_offset_h=2.0, whole_days=True))
+    ['--utc-offset-h', '--whole-days']
+    """
+    names = [
+        field.name for field in fields(options) if getattr(options, field.name) != field.default
+    ]
+    return [f"--{name.replace('_', '-')}" for name in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +51,14 @@ class ImportOptions:
     whole_days: bool = False
     """True to cut records to whole days."""
 
+    @property
+    def given(self) -> list[str]:
+        """Options that are given, as the command spells them."""
+        return given_options(self)
+
 
 AS_IS = ImportOptions()
 """No option."""
-
-
-def import_trace(
-    format_: str, source: Path, dest: Path, options: ImportOptions = AS_IS
-) -> tuple[str, ...]:
-    """Convert a trace of one of `TraceFormat`; see `fleetsim.fleet.traces.formats.import_any`."""
-    _check(format_, options)
-    check_new(dest)
-    return write_imported(_read(format_, source, options), dest, options)
 
 
 def write_imported(
@@ -78,7 +82,12 @@ def write_imported(
     return notes
 
 
-def _read(format_: str, source: Path, options: ImportOptions) -> Records:
+def read_source(format_: str, source: Path, options: ImportOptions) -> Records:
+    """Read a published trace.
+
+    Raises:
+        DataError: the source is wrong or of another form.
+    """
     unknown = options.unknown or "hold"
     if format_ == "flash":
         return read_flash(source, unknown, options.online or "locked")
@@ -100,29 +109,3 @@ def _is_published(source: Path) -> bool:
     if paths.is_folder(source):
         return bool(people_in(source))
     return source.name.endswith(SUFFIXES)
-
-
-def check_offset(offset_h: float | None) -> None:
-    """Refuse an offset that no clock has.
-
-    Raises:
-        ScenarioError: it is beyond `MOST_UTC_OFFSET_H`.
-    """
-    if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:
-        raise ScenarioError(
-            f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
-        )
-
-
-def _check(format_: str, options: ImportOptions) -> None:
-    if options.unknown is not None and format_ not in _WITH_UNKNOWN:
-        raise ScenarioError(
-            f"trace import: --unknown means nothing to {format_}, which knows of no unknown times;"
-            f" it is for {' and '.join(_WITH_UNKNOWN)}"
-        )
-    if options.online is not None and format_ not in _WITH_LOCKS:
-        raise ScenarioError(
-            f"trace import: --online means nothing to {format_}, which knows no locks; it is for"
-            f" {' and '.join(_WITH_LOCKS)}"
-        )
-    check_offset(options.utc_offset_h)

@@ -8,19 +8,38 @@ rotated by this time, so that nights of all users are at night.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.trace import Trace, rotated, shortened, without_repeats
+from fleetsim.fleet.traces.column_choice import counted
+from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
+from fleetsim.fleet.traces.usage.trace import (
+    FLAGS,
+    STATES,
+    Trace,
+    rotated,
+    shortened,
+    without_repeats,
+)
+
+MemberT = TypeVar("MemberT")
+PartT = TypeVar("PartT")
+Unknown = Literal["hold", "offline"]
+"""State at times without any sample: the last known state holds, or the user is offline."""
 
 DAY_S = 86_400
 HOUR_S = 3_600
 MOST_UTC_OFFSET_H = 14.0
 """Largest offset from UTC, that of Kiribati."""
+_UNKNOWN_AFTER_S = 600
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,9 +89,9 @@ def trace_of_changes(
     span_s: IntArray,
     user: IntArray,
     times_s: IntArray,
-    flags: tuple[BoolArray, BoolArray, BoolArray],
+    states: Mapping[str, NDArray[Any]],
 ) -> Trace:
-    """Return a trace of unordered changes of state without load; repeats are dropped.
+    """Return a trace of unordered changes of state; repeats are dropped.
 
     Args:
         name: name for messages.
@@ -80,22 +99,103 @@ def trace_of_changes(
         span_s: length of every record [U].
         user: user of each change [C].
         times_s: seconds after the beginning of the record [C].
-        flags: online, charging, unmetered from then on, each [C].
+        states: states from then on, by name (`STATES`), each [C]; any other is `at_first`.
     """
     order = np.lexsort((times_s, user))
-    online, charging, unmetered = (flag[order] for flag in flags)
+    columns: dict[str, Any] = {
+        state: states[state][order] if state in states else np.full(order.size, at_first(state))
+        for state in STATES
+    }
     trace = Trace(
         name=name,
         user_ids=tuple(user_ids),
         span_s=span_s,
         offsets=np.searchsorted(user[order], np.arange(len(user_ids) + 1)),
         times_s=times_s[order],
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
-        load=np.zeros(order.size),
+        **{**columns, "ram_byte": columns["ram_byte"].astype(np.int64)},
     )
     return without_repeats(trace)
+
+
+def at_first(state: str) -> float:
+    """Return a state before anything is known of it: online, and nothing else."""
+    return float(state == "online")
+
+
+class Samples(NamedTuple):
+    """Records of samples."""
+
+    trace: Trace
+    first: IntArray
+    """Row of each user's first sample [U]."""
+    num_silent: int
+    """Samples with no other within 600 s after them."""
+    notes: tuple[str, ...]
+    """Notes on rows out of order and of one second."""
+
+
+def trace_of_samples(
+    name: str,
+    user_ids: Sequence[str],
+    user: IntArray,
+    at_s: IntArray,
+    states: Mapping[str, FloatArray],
+    unknown: Unknown,
+    *,
+    last_s: int | None = None,
+) -> Samples:
+    """Return the trace of samples, each of which holds until the next one of its user.
+
+    Samples are sorted by time, and of several of one second the last one counts. A missing state is
+    that of the sample before. If the next sample is more than 600 s later, the time beyond 600 s is
+    unknown.
+
+    Args:
+        name: name for messages.
+        user_ids: name of every user [U]; each has a sample.
+        user: user of each sample [R].
+        at_s: time of each sample [R].
+        states: states by name (`STATES`), NaN where missing, each [R].
+        unknown: state at times without any sample.
+        last_s: duration of each user's last sample; None: the median of the others, at least 1 s.
+    """
+    unordered = num_unordered(user, at_s)
+    order = np.lexsort((at_s, user))
+    user, at_s = user[order], at_s[order]
+    is_last = np.append(begins(user, at_s)[1:], True)
+    values = {
+        state: held(column[order], user, at_first(state))[is_last]
+        for state, column in states.items()
+    }
+    order, user, at_s = order[is_last], user[is_last], at_s[is_last]
+    first = np.flatnonzero(begins(user))
+    end = np.append(first[1:], user.size)
+    step_s, begin_s = np.diff(at_s), at_s[first]
+    lasts_s = [
+        last_s or max(1, int(np.median(step_s[begin : stop - 1])) if stop - begin > 1 else 1)
+        for begin, stop in zip(first.tolist(), end.tolist(), strict=True)
+    ]
+    silent = np.flatnonzero(~begins(user)[1:] & (step_s > _UNKNOWN_AFTER_S))
+    offline = silent if unknown == "offline" else silent[:0]
+    source = np.concatenate([np.arange(user.size), offline])
+    values = {state: column[source] for state, column in values.items()}
+    values.setdefault("online", np.ones(source.size))[user.size :] = 0.0
+    trace = trace_of_changes(
+        name,
+        user_ids,
+        at_s[end - 1] - begin_s + np.array(lasts_s),
+        user[source],
+        np.concatenate([at_s, at_s[offline] + _UNKNOWN_AFTER_S]) - begin_s[user[source]],
+        values,
+    )
+    notes = (
+        *counted(unordered, "earlier than the row above of their user; sorted by time"),
+        *counted(
+            int(np.count_nonzero(~is_last)),
+            "of the same second as a later one of their user, which counts",
+        ),
+    )
+    return Samples(trace, order[first], silent.size, notes)
 
 
 def trace_of_intervals(
@@ -127,17 +227,35 @@ def trace_of_intervals(
         span_s,
         np.concatenate([rests, user[closes], user[opens]]),
         np.concatenate([np.zeros_like(rests), stop_s[closes], start_s[opens]]),
-        (available, available, available),
+        dict.fromkeys(FLAGS, available),
     )
 
 
-def held(codes: IntArray, first: IntArray) -> IntArray:
-    """Replace -1 by the code of the user's last known row, or 0 before any [R].
+class UnusableError(ValueError):
+    """Reason why a member of a source is left out, such as `with an unknown event`."""
 
-    Args:
-        codes: code of each row, sorted by user; -1: unknown [R].
-        first: first row of the user of each row [R].
+
+def usable(
+    path: Path, members: Mapping[Any, MemberT], read: Callable[[Any, MemberT], PartT], *, what: str
+) -> tuple[dict[str, PartT], tuple[str, ...]]:
+    """Return what `read` makes of each member of a source, by its name, and notes.
+
+    Members for which it raises `UnusableError` are left out and counted.
+
+    Raises:
+        DataError: none is left.
     """
-    known = np.maximum.accumulate(np.where(codes >= 0, np.arange(codes.size), 0))
-    is_known = (known >= first) & (codes[known] >= 0)
-    return np.where(is_known, codes[known], 0)
+    parts: dict[str, PartT] = {}
+    left_out: Counter[str] = Counter()
+    for name, member in members.items():
+        try:
+            parts[str(name)] = read(name, member)
+        except UnusableError as fault:
+            left_out[str(fault)] += 1
+    listed = ", ".join(f"{num} {reason}" for reason, num in sorted(left_out.items()))
+    if not parts:
+        raise DataError(
+            f"{path}: none of {len(members)} {what} can be read ({listed}); check the file"
+        )
+    notes = (f"{len(parts)} of {len(members)} {what}",)
+    return parts, (*notes, f"left out: {listed}") if left_out else notes

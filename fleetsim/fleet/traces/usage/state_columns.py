@@ -26,11 +26,9 @@ from fleetsim.fleet.traces.column_choice import (
 )
 from fleetsim.fleet.traces.column_numbers import numbers_of
 from fleetsim.fleet.traces.csv_table import CsvTable
+from fleetsim.fleet.traces.usage.trace import FLAGS, STATES
 from fleetsim.quoting import cut, quoted
 from fleetsim.units import BYTE_OF, FRACTION_OF
-
-FLAGS: Final = ("online", "charging", "unmetered")
-STATES: Final = (*FLAGS, "load", "ram_byte")
 
 _TRUE = ("1", "1.0", "true", "t", "yes", "y", "on")
 _FALSE = ("0", "0.0", "false", "f", "no", "n", "off", "none")

@@ -29,24 +29,24 @@ from pathlib import Path
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_rows, refuse
 from fleetsim.fleet.traces.column_numbers import times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.ordered_rows import num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
-from fleetsim.fleet.traces.usage.csv_forms import Unknown
-from fleetsim.fleet.traces.usage.records import DAY_S, Records, trace_of_intervals
-from fleetsim.fleet.traces.usage.state_columns import (
-    STATES,
-    StateColumn,
-    missing_states,
-    values_of,
+from fleetsim.fleet.traces.usage.records import (
+    DAY_S,
+    Records,
+    Unknown,
+    at_first,
+    trace_of_intervals,
+    trace_of_samples,
 )
-from fleetsim.fleet.traces.usage.trace import Trace, without_repeats
+from fleetsim.fleet.traces.usage.state_columns import StateColumn, missing_states, values_of
+from fleetsim.fleet.traces.usage.trace import STATES
 from fleetsim.quoting import quoted
-
-_UNKNOWN_AFTER_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,88 +118,28 @@ def _samples(
         )
     at_s = np.floor(times.at_s[kept]).astype(np.int64)
     who, ids = _renumbered(user[kept], names)
-    by_user = np.argsort(who, kind="stable")
-    num_unordered = int(
-        np.count_nonzero((np.diff(who[by_user]) == 0) & (np.diff(at_s[by_user]) < 0))
-    )
-    order = np.lexsort((at_s, who))
-    who, at_s, rows = who[order], at_s[order], kept[order]
-    held = {name: _held(column[rows], who, name) for name, column in values.items()}
-    is_last = np.append((np.diff(who) != 0) | (np.diff(at_s) != 0), True)
-    num_repeated = int(np.count_nonzero(~is_last))
-    who, at_s = who[is_last], at_s[is_last]
-    held = {name: column[is_last] for name, column in held.items()}
-    first = np.searchsorted(who, np.arange(len(ids)))
-    end = np.append(first[1:], who.size)
-    step_s = np.diff(at_s)
-    last_s = [
-        max(1, int(np.median(step_s[begin : stop - 1]))) if stop - begin > 1 else 1
-        for begin, stop in zip(first.tolist(), end.tolist(), strict=True)
-    ]
-    begin_s = at_s[first]
-    span_s = at_s[end - 1] - begin_s + np.array(last_s)
-    silent = np.flatnonzero((np.diff(who) == 0) & (step_s > _UNKNOWN_AFTER_S))
-    trace = _trace_of_states(
+    samples = trace_of_samples(
         str(table.path),
         ids,
-        span_s,
         who,
-        at_s - begin_s[who],
-        held,
-        silent if unknown == "offline" else silent[:0],
+        at_s,
+        {name: column[kept] for name, column in values.items()},
+        unknown,
     )
-    notes = [
+    rest = ", ".join(f"{name} {at_first(name):g}" for name in STATES if name not in values)
+    notes = (
         f"{table.num_rows} rows of {len(names)} users read",
         *table.notes,
         *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
         *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
         *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
         *missing_states(values, kept),
-        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
-        *counted(num_repeated, "of the same second as a later one of their user, which counts"),
-        *counted(silent.size, f"with no other within {_UNKNOWN_AFTER_S} s after them; {unknown}"),
-        *_given(columns.states),
-    ]
-    stated_s = np.nan_to_num(times.utc_offset_s[rows[is_last]], nan=0.0).astype(np.int64)
-    return Records(trace, begin_s, stated_s[first], tuple(notes))
-
-
-def _trace_of_states(
-    name: str,
-    ids: tuple[str, ...],
-    span_s: IntArray,
-    who: IntArray,
-    times_s: IntArray,
-    held: Mapping[str, FloatArray],
-    silent: IntArray,
-) -> Trace:
-    """Return the trace of samples in order, offline from 600 s after those in `silent` on."""
-    source = np.concatenate([np.arange(who.size), silent])
-    at_s = np.concatenate([times_s, times_s[silent] + _UNKNOWN_AFTER_S])
-    order = np.lexsort((at_s, who[source]))
-    source, at_s = source[order], at_s[order]
-    is_silent = np.concatenate([np.zeros(who.size, np.bool_), np.ones(silent.size, np.bool_)])[
-        order
-    ]
-
-    def column(state: str, default: float) -> FloatArray:
-        values = held.get(state)
-        return np.full(source.size, default) if values is None else values[source]
-
-    return without_repeats(
-        Trace(
-            name=name,
-            user_ids=ids,
-            span_s=span_s,
-            offsets=np.searchsorted(who[source], np.arange(len(ids) + 1)),
-            times_s=at_s,
-            online=(column("online", 1.0) == 1.0) & ~is_silent,
-            charging=column("charging", 0.0) == 1.0,
-            unmetered=column("unmetered", 0.0) == 1.0,
-            load=column("load", 0.0),
-            ram_byte=column("ram_byte", 0.0).astype(np.int64),
-        )
+        *samples.notes,
+        *counted(samples.num_silent, f"with no other within 600 s after them; {unknown}"),
+        *([f"no column, so the same throughout: {rest}"] if rest else []),
     )
+    stated_s = np.nan_to_num(times.utc_offset_s[kept[samples.first]], nan=0.0).astype(np.int64)
+    return Records(samples.trace, at_s[samples.first], stated_s, notes)
 
 
 def _intervals(
@@ -228,10 +168,8 @@ def _intervals(
             f"{table.path}: none of {table.num_rows} intervals lasts a second; check the columns"
         )
     who, ids = _renumbered(user[kept], names)
+    unordered = num_unordered(who, start_s[kept])
     order = np.lexsort((start_s[kept], who))
-    by_user = np.argsort(who, kind="stable")
-    in_file = start_s[kept][by_user]
-    num_unordered = int(np.count_nonzero((np.diff(who[by_user]) == 0) & (np.diff(in_file) < 0)))
     who, rows = who[order], kept[order]
     start_s, stop_s = start_s[rows], stop_s[rows]
     opens, reach_s = _union(who, start_s, stop_s)
@@ -253,7 +191,7 @@ def _intervals(
         *counted(int(np.count_nonzero(~is_whole & has_name)), "left out without a begin or an end"),
         *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
         *counted(len(names) - len(ids), "left out, none of whose intervals is kept", "users"),
-        *counted(num_unordered, "earlier than the row above of their user; sorted by time"),
+        *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_joined, "overlap or touch one before them; joined to their union"),
     )
     return Records(trace, origin_s, offset_s, notes)
@@ -272,19 +210,6 @@ def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray
     opens = np.flatnonzero(is_open)
     last = np.append(opens[1:], who.size) - 1
     return opens, reach[last] - who[last] * width + base
-
-
-def _held(values: FloatArray, who: IntArray, state: str) -> FloatArray:
-    """Replace NaN by the value of the user's row before, or the default at first [R]."""
-    at = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
-    is_known = (at >= 0) & (who[np.maximum(at, 0)] == who)
-    return np.where(is_known, values[np.maximum(at, 0)], 1.0 if state == "online" else 0.0)
-
-
-def _given(states: Mapping[str, StateColumn]) -> list[str]:
-    rest = [name for name in STATES if name not in states]
-    said = ", ".join(f"{name} {1 if name == 'online' else 0}" for name in rest)
-    return [f"no column, so the same throughout: {said}"] if rest else []
 
 
 def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:

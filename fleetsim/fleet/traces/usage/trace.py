@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 
+FLAGS: Final = ("online", "charging", "unmetered")
+STATES: Final = (*FLAGS, "load", "ram_byte")
+"""Names of the states, in the order of `Trace.columns`."""
 Place = Callable[[int], str]
 """Source of the change with this index, for messages: 'states.csv, row 7'."""
 

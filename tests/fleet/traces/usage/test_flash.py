@@ -131,7 +131,7 @@ def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reaso
 
     assert records.trace.user_ids == ("0",)
     assert records.notes == ("1 of 2 phones", f"left out: 1 with {reason}")
-    with pytest.raises(DataError, match=rf"none of 1 logs can be read \(1 with {reason}\)"):
+    with pytest.raises(DataError, match=rf"none of 1 phones can be read \(1 with {reason}\)"):
         read_flash(write(path, {"1": text}), "hold", "locked")
 
 

@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.usage.files import read_trace, write_trace
-from fleetsim.fleet.traces.usage.importing import ImportOptions, import_trace
+from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.traces.usage.test_fedscale import LIFE
 from tests.fleet.traces.usage.test_files import INTERVALS, NATIVE, changes, intervals, put
 from tests.fleet.traces.usage.test_flash import NIGHT, log, write
@@ -20,7 +21,7 @@ def test_import_writes_the_native_form_and_nothing_else(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     put(source, **intervals("a,90000,90100"))
-    import_trace("flhetbench", source, tmp_path / "new" / "mine")
+    import_any("flhetbench", source, tmp_path / "new" / "mine")
     trace, same = read_trace(source), read_trace(tmp_path / "new" / "mine")
 
     assert changes(same) == changes(trace)
@@ -31,9 +32,9 @@ def test_import_refuses_an_existing_destination_and_another_form(tmp_path):
     put(tmp_path, **NATIVE)
 
     with pytest.raises(DataError, match="exists already; name a new folder"):
-        import_trace("states", tmp_path, tmp_path)
+        import_any("states", tmp_path, tmp_path)
     with pytest.raises(DataError, match="is of the form states, not flhetbench"):
-        import_trace("flhetbench", tmp_path, tmp_path / "new")
+        import_any("flhetbench", tmp_path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -42,7 +43,7 @@ def test_a_destination_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(DataError, match=r"file/new: cannot be written .* name another"):
-        import_trace("states", tmp_path, tmp_path / "file" / "new")
+        import_any("states", tmp_path, tmp_path / "file" / "new")
     with pytest.raises(DataError, match="file/new: cannot be written"):
         write_trace(read_trace(tmp_path), tmp_path / "file" / "new")
 
@@ -52,7 +53,7 @@ def test_whole_days_keep_the_hour_of_the_day_in_every_lap(tmp_path):
     users = "user,trace_start_s,trace_end_s\na,21600,237600\nshort,0,80000\n"
     rows = "a,25200,28800\na,111600,115200\na,198000,201600\n"
     put(tmp_path, users=users, intervals=INTERVALS + rows)
-    notes = import_trace("flhetbench", tmp_path, tmp_path / "new", ImportOptions(whole_days=True))
+    notes = import_any("flhetbench", tmp_path, tmp_path / "new", ImportOptions(whole_days=True))
     trace = read_trace(tmp_path / "new")
 
     assert (trace.user_ids, trace.span_s.tolist()) == (("a",), [2 * DAY_S])
@@ -65,13 +66,13 @@ def test_no_record_of_a_whole_day_is_refused(tmp_path):
     put(tmp_path, **NATIVE)
 
     with pytest.raises(DataError, match="no record of a whole day"):
-        import_trace("states", tmp_path, tmp_path / "new", ImportOptions(whole_days=True))
+        import_any("states", tmp_path, tmp_path / "new", ImportOptions(whole_days=True))
     assert not (tmp_path / "new").exists()
 
 
 def test_a_time_zone_moves_the_hours_of_what_is_imported(tmp_path):
     put(tmp_path, **(intervals("a,90000,93600")))  # from 01:00 to 02:00
-    import_trace("flhetbench", tmp_path, tmp_path / "new", ImportOptions(utc_offset_h=-3.0))
+    import_any("flhetbench", tmp_path, tmp_path / "new", ImportOptions(utc_offset_h=-3.0))
 
     assert [t_s / HOUR_S for t_s, *_ in changes(read_trace(tmp_path / "new"))] == [0, 22, 23]
 
@@ -80,8 +81,8 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
     path = write(tmp_path / "state_traces.json", {"5": log(*NIGHT)})
     (tmp_path / "behaviour").write_bytes(pickle.dumps({3: LIFE}))
 
-    assert import_trace("flash", path, tmp_path / "phones") == ("1 of 1 phones",)
-    assert import_trace("fedscale", tmp_path / "behaviour", tmp_path / "clients") == (
+    assert import_any("flash", path, tmp_path / "phones") == ("1 of 1 phones",)
+    assert import_any("fedscale", tmp_path / "behaviour", tmp_path / "clients") == (
         "1 of 1 clients",
     )
     assert read_trace(tmp_path / "phones").user_ids == ("5",)
@@ -100,7 +101,7 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
 )
 def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, options, says):
     with pytest.raises(ScenarioError, match=says):
-        import_trace(format_, tmp_path, tmp_path / "new", options)
+        import_any(format_, tmp_path, tmp_path / "new", options)
 
 
 @pytest.mark.parametrize(
