@@ -124,6 +124,20 @@ def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
     raise _empty(path)
 
 
+def read_filled_table(
+    path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
+) -> CsvTable:
+    """Read a file that has rows; arguments and errors as in `read_csv_table`.
+
+    Raises:
+        DataError: there is no row below the header.
+    """
+    table = read_csv_table(path, layout, only=only)
+    if table.num_rows == 0:
+        raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
+    return table
+
+
 def read_csv_table(
     path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
 ) -> CsvTable:

@@ -212,7 +212,7 @@ def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
     path = tmp_path / "00AB.features_labels.csv"
     for text, says in [
         ("timestamp,a\n1,2\n", r"row 1: the columns discrete:battery_plugged:is_ac"),
-        (person_file([]), "row 2: there are no rows below the header"),
+        (person_file([]), "row 2: the table is empty"),
         (person_file([(-5, set())]), "row 2: timestamp = -5 is no Unix time"),
         (
             person_file([(5, set())]).replace("5,nan", "five,nan"),

@@ -78,7 +78,8 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
     record = np.array([index[name] for name in table.columns["trace"]], dtype=np.int64)
     times_ms = _milliseconds(table)
     order = np.argsort(record, kind="stable")
-    is_end = _is_end(table, header[2:])
+    texts = zip(*(table.columns[name] for name in header[2:]), strict=True)
+    is_end = np.array([not any(row) for row in texts], dtype=np.bool_)
     _check_ends(table, order, record[order], is_end[order])
     rows = order[~is_end[order]]
     columns = [_rates(table, name, rows) for name in header[2:]]
@@ -127,12 +128,6 @@ def _milliseconds(table: CsvTable) -> IntArray:
         text = table.columns["t_s"][row]
         raise table.fault(row, f"t_s = {quoted(text)} is no whole number of milliseconds; round it")
     return times_ms.astype(np.int64)
-
-
-def _is_end(table: CsvTable, names: tuple[str, ...]) -> BoolArray:
-    """Return True for rows without any rate [R]."""
-    rates = zip(*(table.columns[name] for name in names), strict=True)
-    return np.array([not any(texts) for texts in rates], dtype=np.bool_)
 
 
 def _check_ends(table: CsvTable, order: IntArray, record: IntArray, is_end: BoolArray) -> None:

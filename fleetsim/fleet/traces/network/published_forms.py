@@ -6,7 +6,7 @@ or as one table of samples with a table of the logs beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
@@ -42,40 +42,22 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
     Raises:
         DataError: a file is missing or wrong, or no log of this application.
     """
-    main = _table_in(source, "samples")
+    main = _table_in(source)
     logs: list[tuple[str, IntArray, FloatArray]] = []
     if main is not None:
-        table = read_csv_table(main)
-        _need(table, "trace", "t_s", "dl_kbps")
-        about = read_csv_table(_beside(main, "traces"))
-        _need(about, "trace", "app", "file")
-        names = _names(about, "trace", "file")
-        wanted = {
-            trace
-            for trace, what in zip(about.columns["trace"], about.columns["app"], strict=True)
-            if what == app
-        }
-        for trace, rows in _by_trace(table):
-            if trace not in names:
-                raise table.fault(
-                    int(rows[0]),
-                    f"trace {quoted(trace)} is not in {about.path.name}; list or drop it",
-                )
-            if trace in wanted:
+        for table, rows, log in _logs(main, ("t_s", "dl_kbps"), ("app", "file")):
+            if log["app"] == app:
                 rates = table.numbers("dl_kbps", rows) * BIT_PER_KBIT
                 times_ms = _shared_seconds(table, rows, _seconds(table, rows))
-                logs.append((names[trace], times_ms, rates))
+                logs.append((log["file"], times_ms, rates))
     else:
         for path in sorted(source.rglob("*.csv")):
             if app in (source.name, *path.relative_to(source).parts[:-1]):
-                table = read_csv_table(path)
-                _need(table, "Timestamp", "DL_bitrate")
-                if table.num_rows == 0:
-                    raise DataError(f"{path}, row 2: the log is empty; remove the file")
-                rows = np.arange(table.num_rows)
+                table = _table(path, "Timestamp", "DL_bitrate")
                 seconds = _stamps(table)
                 rates = table.numbers("DL_bitrate") * BIT_PER_KBIT
                 name = "-".join(path.relative_to(source).with_suffix("").parts)
+                rows = np.arange(table.num_rows)
                 logs.append((name, _shared_seconds(table, rows, seconds - seconds[0]), rates))
     if not logs:
         raise DataError(
@@ -98,21 +80,12 @@ def read_norway_3g(source: Path) -> NetTrace:
     Raises:
         DataError: a file is missing or wrong.
     """
-    main = _table_in(source, "samples")
+    main = _table_in(source)
     logs = []
     if main is not None:
-        table = read_csv_table(main)
-        _need(table, "trace", "t_s", "mbps")
-        names = _names(read_csv_table(_beside(main, "traces")), "trace", "file")
-        for trace, rows in _by_trace(table):
-            if trace not in names:
-                raise table.fault(
-                    int(rows[0]), f"trace {quoted(trace)} is not in traces.csv; drop it"
-                )
-            where = table.place(int(rows[0]))
-            logs.append(
-                _pairs(where, names[trace], table.numbers("t_s", rows), table.numbers("mbps", rows))
-            )
+        for table, rows, log in _logs(main, ("t_s", "mbps"), ("file",)):
+            t_s, mbit_per_s = (table.numbers(name, rows) for name in ("t_s", "mbps"))
+            logs.append(_pairs(table.place(int(rows[0])), log["file"], t_s, mbit_per_s))
     else:
         for path in filter(paths.is_file, paths.matches(source, "*")):
             logs.append(_pairs(f"{path}", path.stem, *_two_columns(path)))
@@ -183,9 +156,8 @@ def _shared_seconds(table: CsvTable, rows: IntArray, seconds: IntArray) -> IntAr
 
 def _seconds(table: CsvTable, rows: IntArray) -> IntArray:
     t_s = table.numbers("t_s", rows)
-    for place in np.flatnonzero(~((t_s >= 0.0) & (t_s < 1e9) & (t_s == np.floor(t_s))))[
-        :1
-    ].tolist():
+    is_whole = (t_s >= 0.0) & (t_s < 1e9) & (t_s == np.floor(t_s))
+    for place in np.flatnonzero(~is_whole)[:1].tolist():
         raise table.fault(int(rows[place]), f"t_s = {t_s[place]:g} is no whole second; round it")
     return t_s.astype(np.int64)
 
@@ -205,8 +177,9 @@ def _stamps(table: CsvTable) -> IntArray:
     return np.array(seconds, dtype=np.int64)
 
 
-def _table_in(source: Path, stem: str) -> Path | None:
-    for path in (source / f"{stem}.csv", source / f"{stem}.csv.gz"):
+def _table_in(source: Path) -> Path | None:
+    """Return the table of samples in a folder; None: there is none."""
+    for path in (source / "samples.csv", source / "samples.csv.gz"):
         if paths.kind_of(path) is not None:
             return path
     if not paths.is_folder(source):
@@ -214,25 +187,32 @@ def _table_in(source: Path, stem: str) -> Path | None:
     return None
 
 
-def _beside(main: Path, stem: str) -> Path:
-    return main.with_name(main.name.replace("samples", stem, 1))
-
-
-def _need(table: CsvTable, *columns: str) -> None:
+def _table(path: Path, *columns: str) -> CsvTable:
+    header = read_csv_header(path)
     for name in columns:
-        if name not in table.columns:
-            raise DataError(f"{table.path}, row 1: no column {name}; import it as another form")
+        if name not in header:
+            raise DataError(f"{path}, row 1: no column {name}; import it as another form")
+    return read_filled_table(path, only=columns)
 
 
-def _names(about: CsvTable, key: str, name: str) -> dict[str, str]:
-    _need(about, key, name)
-    return dict(zip(about.columns[key], about.columns[name], strict=True))
-
-
-def _by_trace(table: CsvTable) -> list[tuple[str, IntArray]]:
-    """Return every trace of a table with its rows, in the order of their first rows."""
-    number: dict[str, int] = {}
-    trace = [number.setdefault(name, len(number)) for name in table.columns["trace"]]
-    order = np.argsort(np.array(trace, dtype=np.int64), kind="stable")
-    ends = np.cumsum(np.bincount(trace, minlength=len(number)))
-    return list(zip(number, np.split(order, ends[:-1]), strict=True)) if number else []
+def _logs(
+    main: Path, columns: tuple[str, ...], about: tuple[str, ...]
+) -> Iterator[tuple[CsvTable, IntArray, dict[str, str]]]:
+    """Yield the rows of each log of a table of samples, and what the table of logs has about it."""
+    table = _table(main, "trace", *columns)
+    path = main.with_name(main.name.replace("samples", "traces", 1))
+    logs = _table(path, "trace", *about)
+    number = {trace: row for row, trace in enumerate(logs.columns["trace"])}
+    of_rows = np.array([number.get(trace, -1) for trace in table.columns["trace"]], dtype=np.int64)
+    table.refuse(
+        of_rows < 0,
+        lambda row: (
+            f"trace {quoted(table.columns['trace'][row])} is not in {path.name}; list or drop it"
+        ),
+    )
+    for log in dict.fromkeys(of_rows.tolist()):
+        yield (
+            table,
+            np.flatnonzero(of_rows == log),
+            {name: logs.columns[name][log] for name in about},
+        )

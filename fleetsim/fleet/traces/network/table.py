@@ -34,7 +34,7 @@ from fleetsim.fleet.traces.column_choice import (
     refuse,
 )
 from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
@@ -83,9 +83,7 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
         for choice in (columns.down, columns.up)
         if choice is not None
     }
-    table = read_csv_table(path, columns.layout)
-    if table.num_rows == 0:
-        raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
+    table = read_filled_table(path, columns.layout)
     at_s = times_of(table, columns.time).at_s
     rates = np.array([_rates(table, choice, factor) for choice, factor in factors.items()])
     record, names = named_rows(table, columns.who)
@@ -97,7 +95,9 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
             f"{path}: none of {table.num_rows} rows has a time and a rate, and a value of --who;"
             " check the columns"
         )
-    joined = _joined(record[kept], at_s[kept], rates[:, kept], by_second=columns.by_second)
+    joined = _joined(
+        record[kept], at_s[kept], rates[:, kept], len(names), by_second=columns.by_second
+    )
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
         *table.notes,
@@ -109,23 +109,13 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
             "left out, none of whose rows is kept",
             "records",
         ),
-        *counted(
-            joined.num_unordered, "earlier than the row above in their record; sorted by time"
-        ),
-        *counted(
-            joined.num_repeated,
-            f"of the same {'second' if columns.by_second else 'millisecond'} as another of their"
-            f" record, in {joined.num_records_with_repeats} of {len(names)} records; joined to"
-            f" {joined.num_joined} samples by their mean",
-        ),
-        *counted(joined.num_held, "without one of the two rates, which is that before it"),
+        *joined.notes,
     ]
     trace, more = _trace(path, names, joined, columns.split_gap_s)
     return ReadRates(trace, (*notes, *more))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Joined:
+class _Joined(NamedTuple):
     """Samples of a table in order, one per record and moment."""
 
     record: IntArray
@@ -134,16 +124,12 @@ class _Joined:
     """[S], ascending within a record."""
     rates: FloatArray
     """[1 or 2, S]"""
-    num_unordered: int
-    num_repeated: int
-    """Rows that share their moment with another one."""
-    num_joined: int
-    """Samples that come of more than one row."""
-    num_records_with_repeats: int
-    num_held: int
+    notes: tuple[str, ...]
 
 
-def _joined(record: IntArray, at_s: FloatArray, rates: FloatArray, *, by_second: bool) -> _Joined:
+def _joined(
+    record: IntArray, at_s: FloatArray, rates: FloatArray, num_records: int, *, by_second: bool
+) -> _Joined:
     time_ms = np.rint(at_s * MS_PER_S).astype(np.int64)
     if by_second:
         time_ms = time_ms // MS_PER_S * MS_PER_S
@@ -157,16 +143,19 @@ def _joined(record: IntArray, at_s: FloatArray, rates: FloatArray, *, by_second:
     count = np.add.reduceat(has.astype(np.int64), first, axis=1)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     record, time_ms, is_joined = record[first], time_ms[first], num_rows > 1
-    return _Joined(
-        record=record,
-        time_ms=time_ms,
-        rates=np.array([held(row, record) for row in mean]),
-        num_unordered=unordered,
-        num_repeated=int(num_rows[is_joined].sum()),
-        num_joined=int(np.count_nonzero(is_joined)),
-        num_records_with_repeats=int(np.unique(record[is_joined]).size),
-        num_held=int(np.isnan(mean).sum()),
+    notes = (
+        *counted(unordered, "earlier than the row above in their record; sorted by time"),
+        *counted(
+            int(num_rows[is_joined].sum()),
+            f"of the same {'second' if by_second else 'millisecond'} as another of their record, in"
+            f" {np.unique(record[is_joined]).size} of {num_records} records; joined to"
+            f" {np.count_nonzero(is_joined)} samples by their mean",
+        ),
+        *counted(
+            int(np.isnan(mean).sum()), "without one of the two rates, which is that before it"
+        ),
     )
+    return _Joined(record, time_ms, np.array([held(row, record) for row in mean]), notes)
 
 
 def _trace(

@@ -12,7 +12,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
@@ -59,7 +59,7 @@ def read_states(main: Path) -> Records:
     """
     users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
     span_s, utc_offset_s = _spans(users)
-    table = _read_rows(main)
+    table = read_filled_table(main)
     user = _user_of_rows(table, index, users.path)
     times_s = table.whole_numbers("t_s")
     table.refuse(
@@ -115,7 +115,7 @@ def read_intervals(main: Path) -> Records:
     else:
         end_s, utc_offset_s = _spans(users)
         begin_s = np.zeros_like(end_s)
-    table = _read_rows(main)
+    table = read_filled_table(main)
     user = _user_of_rows(table, index, users.path)
     start_s, stop_s = table.whole_numbers("start_s"), table.whole_numbers("end_s")
     table.refuse(
@@ -162,7 +162,7 @@ def read_samples(main: Path, unknown: Unknown) -> Records:
     Raises:
         DataError: a file is missing, cut off or wrong; names file and row.
     """
-    table = _read_rows(main)
+    table = read_filled_table(main)
     ids = tuple(dict.fromkeys(table.columns["user"]))
     index = {user: number for number, user in enumerate(ids)}
     user = np.array([index[name] for name in table.columns["user"]], dtype=np.int64)
@@ -199,13 +199,6 @@ def records_of_people(
     return Records(samples.trace, begin_s, offset_s, samples.notes)
 
 
-def _read_rows(main: Path) -> CsvTable:
-    table = read_csv_table(main)
-    if table.num_rows == 0:
-        raise DataError(f"{main}, row 2: the trace is empty; it needs at least one row of data")
-    return table
-
-
 def users_file(main: Path) -> Path:
     """Return the table of users beside a main file, gzipped or not.
 
@@ -221,14 +214,14 @@ def users_file(main: Path) -> Path:
 
 def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:
     """Read the table of users beside the main file; return it and each user's number."""
-    table = read_csv_table(users_file(main))
-    if tuple(table.columns) not in headers:
+    path = users_file(main)
+    header = read_csv_header(path)
+    if len(set(header)) == len(header) and header not in headers:
         raise DataError(
-            f"{table.path}, row 1: unknown header {quoted(','.join(table.columns))};"
-            f" must be {' or '.join(','.join(header) for header in headers)}"
+            f"{path}, row 1: unknown header {quoted(','.join(header))};"
+            f" must be {' or '.join(','.join(names) for names in headers)}"
         )
-    if table.num_rows == 0:
-        raise DataError(f"{table.path}, row 2: the trace is empty; it needs at least one user")
+    table = read_filled_table(path)
     index: dict[str, int] = {}
     for row, user in enumerate(table.columns["user"]):
         if index.setdefault(user, row) != row:

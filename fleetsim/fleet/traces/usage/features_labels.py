@@ -15,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.csv_table import read_csv_header, read_csv_table
+from fleetsim.fleet.traces.csv_table import read_csv_header, read_filled_table
 from fleetsim.fleet.traces.usage.csv_forms import records_of_people
 from fleetsim.fleet.traces.usage.records import Records, Unknown
 from fleetsim.host import paths
@@ -103,9 +103,7 @@ def _person(path: Path) -> tuple[IntArray, dict[str, FloatArray]]:
             f"{path}, row 1: the columns {shown} are not there ({len(missing)} of {len(_COLUMNS)}"
             " in all); this is no file of ExtraSensory's"
         )
-    table = read_csv_table(path, only=_COLUMNS)
-    if table.num_rows == 0:
-        raise DataError(f"{path}, row 2: there are no rows below the header; get it anew")
+    table = read_filled_table(path, only=_COLUMNS)
     at_s = table.numbers(_TIME)
     table.refuse(
         ~((at_s >= 0.0) & (at_s < 1e11)),

@@ -33,7 +33,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_rows, refuse
 from fleetsim.fleet.traces.column_numbers import times_of
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.ordered_rows import num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.fleet.traces.usage.records import (
@@ -91,9 +91,7 @@ def read_usage_table(
             "trace import table: --until means that users are available in the rows' intervals, and"
             " --state that rows are samples; leave one out"
         )
-    table = read_csv_table(path, columns.layout)
-    if table.num_rows == 0:
-        raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
+    table = read_filled_table(path, columns.layout)
     user, names = named_rows(table, columns.who)
     if columns.until is None:
         return _samples(table, columns, user, names, unknown)

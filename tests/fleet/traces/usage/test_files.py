@@ -212,11 +212,11 @@ def sampled(*rows: tuple[int, str, str, str]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        (NATIVE | {"states": STATES}, "states.csv, row 2: the trace is empty"),
+        (NATIVE | {"states": STATES}, "states.csv, row 2: the table is empty"),
         (NATIVE | {"states": ""}, "states.csv, row 1: the file is empty"),
-        (NATIVE | {"users": "user,span_s\n"}, "users.csv, row 2: the trace is empty"),
+        (NATIVE | {"users": "user,span_s\n"}, "users.csv, row 2: the table is empty"),
         ({"users": INTERVAL_USERS, "intervals": INTERVALS}, "intervals.csv, row 2: .* is empty"),
-        ({"states": SAMPLES}, "states.csv, row 2: the trace is empty"),
+        ({"states": SAMPLES}, "states.csv, row 2: the table is empty"),
         ({"states": NATIVE["states"]}, "users.csv: no such file"),
         ({"users": USERS}, "no states.csv or intervals.csv"),
         (NATIVE | {"intervals": INTERVALS}, "holds intervals.csv, states.csv; name the file"),
