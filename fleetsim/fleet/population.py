@@ -290,10 +290,7 @@ def build_fleet(
     access = Access(
         channel=channel,
         radios=build_radios(
-            settings.channel,
-            profiles,
-            top_wifi_bit_per_s=settings.wifi.top_bit_per_s,
-            files=files,
+            settings.channel, profiles, top_wifi_bit_per_s=settings.wifi.top_bit_per_s, files=files
         ),
         transport=settings.transport,
         shared=None
@@ -305,11 +302,7 @@ def build_fleet(
         ),
     )
     batteries, initial_j = assign_batteries(
-        settings.battery,
-        profiles=profiles,
-        device=device,
-        usage=usage,
-        seed=seed,
+        settings.battery, profiles=profiles, device=device, usage=usage, seed=seed
     )
     return Fleet(
         seed=seed,

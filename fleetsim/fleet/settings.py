@@ -32,11 +32,7 @@ _FRACTION_TOLERANCE = 1e-6
 class FleetSettings(Settings):
     """Clients of a scenario and the world around them."""
 
-    acts_if = by_key(
-        battery=BATTERIES,
-        network=WIRELESS,
-        wifi=WIFI,
-    )
+    acts_if = by_key(battery=BATTERIES, network=WIRELESS, wifi=WIFI)
     entries_act_if = by_key(devices=(ASSIGNED_DEVICE,))
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]

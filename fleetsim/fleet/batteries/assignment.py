@@ -101,10 +101,7 @@ def _charge_w(settings: BatterySettings, profile: DeviceProfile) -> float:
 
 
 def _habits(
-    everyday: EverydaySettings,
-    profiles: Sequence[DeviceProfile],
-    device: IntArray,
-    usage: Usage,
+    everyday: EverydaySettings, profiles: Sequence[DeviceProfile], device: IntArray, usage: Usage
 ) -> Habits:
     steps, columns = usage.steps, (usage.states.charging, usage.states.load)
     merged, kept = PeriodicSteps.merged(

@@ -103,11 +103,7 @@ DischargingSettings = Annotated[LosslessSettings | ResistiveSettings, Field(disc
 class EverydaySettings(Settings):
     """Power use of owners, in a task or not, while the phone is on."""
 
-    acts_if = by_key(
-        screen_w=PEOPLE,
-        screen_from_load=PEOPLE,
-        cpu_w=PEOPLE,
-    )
+    acts_if = by_key(screen_w=PEOPLE, screen_from_load=PEOPLE, cpu_w=PEOPLE)
 
     standby_w: DrawW = 0.05
     """Constant power (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and

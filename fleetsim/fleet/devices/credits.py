@@ -63,11 +63,7 @@ class Credits(Columns):
         return lasts_s
 
     def after(
-        self,
-        launch_s: FloatArray,
-        earned_s: FloatArray,
-        use: FloatArray,
-        seconds: FloatArray,
+        self, launch_s: FloatArray, earned_s: FloatArray, use: FloatArray, seconds: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return balances [n] after seconds [n] of demand for the share `use` [n] of all vCPUs.
 

@@ -62,11 +62,7 @@ class UncheckedSettings(Settings):
 class EnginesSettings(Settings):
     """Training engine of each kind of device."""
 
-    acts_if = by_key(
-        phone=device_kind("phone"),
-        board=device_kind("board"),
-        vm=device_kind("vm"),
-    )
+    acts_if = by_key(phone=device_kind("phone"), board=device_kind("board"), vm=device_kind("vm"))
 
     phone: Engine = "mnn"
     board: Engine = "autograd"

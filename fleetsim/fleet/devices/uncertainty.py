@@ -162,11 +162,7 @@ class FigureErrors:
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
             factor = self.factor(
-                hardware,
-                origin(key),
-                key,
-                is_inferred=figure.inferred,
-                log_sd=figure.log_sd,
+                hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
             )
             found[key] = DrawnFigure(
                 hardware=hardware,

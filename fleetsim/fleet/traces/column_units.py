@@ -14,12 +14,7 @@ from typing import Final
 _IN_BRACKETS = re.compile(r"[(\[]\s*([^()\[\]]*?)\s*[)\]]\s*$")
 _BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9%]+|(?<=[a-z0-9]{2})(?=[A-Z])")
 _PREFIXES: Final = {"": "", "kilo": "k", "milli": "m", "micro": "u", "nano": "n"}
-_BASES: Final = {
-    "s": ("second", "sec"),
-    "W": ("watt",),
-    "A": ("ampere", "amp"),
-    "V": ("volt",),
-}
+_BASES: Final = {"s": ("second", "sec"), "W": ("watt",), "A": ("ampere", "amp"), "V": ("volt",)}
 _SPELLED = {
     f"{prefix}{word}{plural}": f"{sign}{unit}"
     for unit, words in _BASES.items()
@@ -41,12 +36,7 @@ QUANTITY_WORDS: Final[Mapping[str, frozenset[str]]] = {
     "voltage": frozenset(("voltage", "volt", "volts", "v", "u", "vbat", "vbus")),
 }
 """Words, in lower case, that name a quantity."""
-_QUANTITY_OF: Final = {
-    **dict.fromkeys("shd", "time"),
-    "w": "power",
-    "a": "current",
-    "v": "voltage",
-}
+_QUANTITY_OF: Final = {**dict.fromkeys("shd", "time"), "w": "power", "a": "current", "v": "voltage"}
 """Quantity that a unit of one letter must stand beside: `phase_A` is no current."""
 
 

@@ -69,9 +69,7 @@ class UsageSettings(Settings):
         pair=PEOPLE,
         kinds=PEOPLE_NAMED,
     )
-    entries_act_if = by_key(
-        kinds=(KIND_IN_FLEET,),
-    )
+    entries_act_if = by_key(kinds=(KIND_IN_FLEET,))
 
     trace: str | None = None
     """Usage trace: bundled name or path. Without one all clients are always online, charging and
@@ -303,11 +301,7 @@ def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]
 
 
 def _on_networks(
-    forms: Sequence[int],
-    span_s: IntArray,
-    offsets: IntArray,
-    times_s: IntArray,
-    states: States,
+    forms: Sequence[int], span_s: IntArray, offsets: IntArray, times_s: IntArray, states: States
 ) -> tuple[IntArray, IntArray, IntArray, States]:
     """Return records as of `_records`, once for each form that a client's network may have.
 

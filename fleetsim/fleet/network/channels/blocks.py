@@ -42,11 +42,7 @@ DistanceM = Annotated[float, Field(ge=1.0, le=1e5)]
 Overhead = Annotated[float, Field(ge=0.0, le=0.9)]
 MostPerHz = Annotated[float, Field(ge=1e-6, le=100.0)] | Literal["modem"] | None
 
-_STEPS = ActsIf(
-    lambda own, _: own.has_steps(True),
-    "the rate is Shannon's",
-    "set rate: nr-64qam",
-)
+_STEPS = ActsIf(lambda own, _: own.has_steps(True), "the rate is Shannon's", "set rate: nr-64qam")
 
 
 class BlockSettings(TransferSettings):
@@ -219,10 +215,7 @@ class BlockSettings(TransferSettings):
 class PlacedSettings(BlockSettings):
     """Settings of the kinds of channel in which the distance from the antenna matters."""
 
-    acts_if = by_key(
-        path_loss_exponent_db=CELLULAR,
-        shadowing_sd_db=CELLULAR,
-    )
+    acts_if = by_key(path_loss_exponent_db=CELLULAR, shadowing_sd_db=CELLULAR)
 
     has_distances: ClassVar[bool] = True
 

@@ -19,10 +19,7 @@ from fleetsim.units import db_to_ratio
 class CalibratedSettings(PlacedSettings):
     """Cell around one antenna, given the mean ratio at one distance, in both directions."""
 
-    acts_if = by_key(
-        reference_snr_db=CELLULAR,
-        reference_distance_m=CELLULAR,
-    )
+    acts_if = by_key(reference_snr_db=CELLULAR, reference_distance_m=CELLULAR)
 
     kind: Literal["calibrated"] = "calibrated"
     reference_snr_db: RatioDb = 20.0

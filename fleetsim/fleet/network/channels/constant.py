@@ -17,10 +17,7 @@ from fleetsim.schema.ranges import RateBitPerS
 class ConstantSettings(TransferSettings):
     """The same rates for every wireless client, always."""
 
-    acts_if = by_key(
-        down_bit_per_s=CELLULAR,
-        up_bit_per_s=CELLULAR,
-    )
+    acts_if = by_key(down_bit_per_s=CELLULAR, up_bit_per_s=CELLULAR)
 
     kind: Literal["constant"] = "constant"
     down_bit_per_s: RateBitPerS

@@ -16,9 +16,7 @@ from fleetsim.units import db_to_ratio
 class NormalisedSettings(BlockSettings):
     """The same mean signal-to-noise ratio for every wireless client, in both directions."""
 
-    acts_if = by_key(
-        mean_snr_db=CELLULAR,
-    )
+    acts_if = by_key(mean_snr_db=CELLULAR)
 
     kind: Literal["normalised"] = "normalised"
     mean_snr_db: RatioDb = 20.0

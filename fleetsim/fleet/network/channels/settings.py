@@ -20,10 +20,7 @@ from fleetsim.settings import Settings
 class TransferSettings(Settings):
     """Settings of every kind of channel."""
 
-    acts_if = by_key(
-        unmetered_radio=UNMETERED,
-        metered_radio=CELLULAR,
-    )
+    acts_if = by_key(unmetered_radio=UNMETERED, metered_radio=CELLULAR)
 
     has_band: ClassVar[bool] = False
     """True if the channel has a band that the clients of a cell can share."""

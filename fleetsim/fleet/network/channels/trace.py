@@ -21,11 +21,7 @@ from fleetsim.units import MS_PER_S
 class TraceSettings(TransferSettings):
     """Measured rates: every wireless client follows one record of a network trace."""
 
-    acts_if = by_key(
-        shift=CELLULAR,
-        rate_scale=CELLULAR,
-        up_over_down=CELLULAR,
-    )
+    acts_if = by_key(shift=CELLULAR, rate_scale=CELLULAR, up_over_down=CELLULAR)
 
     kind: Literal["trace"] = "trace"
     trace: str

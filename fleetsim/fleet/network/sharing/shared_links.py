@@ -100,11 +100,7 @@ class SharedLinks:
 class SharedLinksSettings(Settings):
     """Links that transfers of several clients share; null: none."""
 
-    acts_if = by_key(
-        cells=CELLULAR,
-        cell_up_bit_per_s=CELLULAR,
-        cell_down_bit_per_s=CELLULAR,
-    )
+    acts_if = by_key(cells=CELLULAR, cell_up_bit_per_s=CELLULAR, cell_down_bit_per_s=CELLULAR)
 
     cells: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Number of cells. Every wireless client is in one of them, drawn uniformly, and shares its

@@ -129,7 +129,4 @@ class IndoorWifiSettings(Settings):
         )
 
 
-WifiSettings = Annotated[
-    IndoorWifiSettings | ConstantWifiSettings,
-    Field(discriminator="kind"),
-]
+WifiSettings = Annotated[IndoorWifiSettings | ConstantWifiSettings, Field(discriminator="kind")]

@@ -27,12 +27,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.column_choice import (
-    ColumnChoice,
-    counted,
-    named_rows,
-    refuse,
-)
+from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_rows, refuse
 from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace

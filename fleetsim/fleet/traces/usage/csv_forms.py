@@ -119,8 +119,7 @@ def read_intervals(main: Path) -> Records:
     user = _user_of_rows(table, index, users.path)
     start_s, stop_s = table.whole_numbers("start_s"), table.whole_numbers("end_s")
     table.refuse(
-        stop_s < start_s,
-        lambda row: f"ends at {stop_s[row]} before {start_s[row]}; correct it",
+        stop_s < start_s, lambda row: f"ends at {stop_s[row]} before {start_s[row]}; correct it"
     )
     table.refuse(
         (start_s < begin_s[user]) | (stop_s > end_s[user]),

@@ -17,12 +17,7 @@ import numpy as np
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.plain_pickle import read_plain_pickle
-from fleetsim.fleet.traces.usage.records import (
-    Records,
-    UnusableError,
-    trace_of_intervals,
-    usable,
-)
+from fleetsim.fleet.traces.usage.records import Records, UnusableError, trace_of_intervals, usable
 from fleetsim.quoting import quoted
 
 _MOST_BYTE = 1 << 30

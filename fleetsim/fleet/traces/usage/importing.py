@@ -8,11 +8,7 @@ from typing import Any, Literal
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.folder import check_new, new_folder
-from fleetsim.fleet.traces.usage.features_labels import (
-    SUFFIXES,
-    people_in,
-    read_features_labels,
-)
+from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, people_in, read_features_labels
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash

@@ -99,11 +99,7 @@ def read_usage_table(
 
 
 def _samples(
-    table: CsvTable,
-    columns: UsageColumns,
-    user: IntArray,
-    names: tuple[str, ...],
-    unknown: Unknown,
+    table: CsvTable, columns: UsageColumns, user: IntArray, names: tuple[str, ...], unknown: Unknown
 ) -> Records:
     times = times_of(table, columns.time)
     values = {name: values_of(table, name, column) for name, column in columns.states.items()}

@@ -298,7 +298,9 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
 
 
 def test_columns_are_for_tables_alone_and_options_of_other_forms_are_not(tmp_path):
-    with pytest.raises(ScenarioError, match="--time means nothing to rates; drop it, or import as table"):
+    with pytest.raises(
+        ScenarioError, match="--time means nothing to rates; drop it, or import as table"
+    ):
         import_any("rates", tmp_path, tmp_path / "new", columns=TableOptions(time="t"))
     with pytest.raises(ScenarioError, match="--app means nothing to table"):
         import_any("table", tmp_path, tmp_path / "new", app="Download")
