@@ -123,10 +123,10 @@ def test_a_model_of_fleetsim_has_the_cost_of_its_layers(tmp_path):
     assert compute.layer_s == pytest.approx(2 * 0.00187, rel=1e-6)
 
 
-def monsoon(path: Path) -> Path:
-    """Ten seconds at 2 W and ten at 7 W, as Monsoon's program exports them."""
+def monsoon(path: Path, unit: str = "mW") -> Path:
+    """Ten seconds at 2,000 and ten at 7,000, as Monsoon's program exports them."""
     rows = [f"{t / 10},{(2000 if t < 100 else 7000) + 100 * (t % 2)}" for t in range(200)]
-    path.write_text("\n".join(["Time (s),Main Avg Power (mW)", *rows, ""]))
+    path.write_text("\n".join([f"Time (s),Main Avg Power ({unit})", *rows, ""]))
     return path
 
 
@@ -390,9 +390,9 @@ def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
     ],
 )
 def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path, changes, says):
-    log = monsoon(tmp_path / "log.csv")
+    monsoon(tmp_path / "log.csv")
+    monsoon(tmp_path / "far.csv", "kW")
     (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
-    (tmp_path / "far.csv").write_text(log.read_text().replace("(mW)", "(kW)"))
     power = request(tmp_path / changes.pop("log", "log.csv"), **changes)
 
     with pytest.raises((DataError, ScenarioError), match=says):

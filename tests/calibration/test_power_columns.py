@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.calibration.device_calibration import Calibration, PowerRequest, calibrate
 from fleetsim.calibration.power_columns import PowerColumns
 from fleetsim.calibration.power_log import PowerLog, read_power_csv
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
-
-RUNS = "seconds,samples,batch_size,conv_flop,layers,parameters\n"
-
+from tests.calibration.test_device_calibration import FOUR, calibrated, monsoon, request, seconds
 
 BY_NAME = PowerColumns()
 
@@ -147,22 +144,16 @@ def test_a_gap_in_a_window_is_refused_by_the_line_before_it(tmp_path):
     assert log.mean_w([(0.0, 10.5)]).mean_w == pytest.approx(1.0)
 
 
-def calibrated(folder: Path, unit: str) -> Calibration:
-    (folder / "runs.csv").write_text(f"{RUNS}60,600,32,5e8,20,1e7\n70,600,8,5e8,20,1e7\n")
-    rows = "".join(f"{second},{1.5 if second < 30 else 6.5}\n" for second in range(60))
-    (folder / "log.csv").write_text(f"time_s,power\n{rows}")
-    power = PowerRequest(
-        folder / "log.csv", [(0.0, 30.0)], [(30.0, 60.0)], PowerColumns(power=f"power[{unit}]")
-    )
-    return calibrate(
-        folder / f"{unit}.yaml", like="pixel-6", title=None, runs=folder / "runs.csv", power=power
-    )
-
-
 def test_a_fit_far_from_the_extended_device_is_said(tmp_path):
-    near, far = calibrated(tmp_path, "W"), calibrated(tmp_path, "mW")
+    lines = {}
+    for unit in ("mW", "uW"):
+        (tmp_path / unit).mkdir()
+        power = request(monsoon(tmp_path / unit / "log.csv", unit))
+        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power).lines
+    near, far = ([line for line in lines[unit] if "above idle:" in line] for unit in ("mW", "uW"))
 
-    # The Pixel 6 draws 4.4 W above idle: 5 W is near, 5 mW is 1/880 of it.
-    assert not [line for line in near.lines if line.startswith("power above idle")]
-    (line,) = (line for line in far.lines if line.startswith("power above idle"))
-    assert "that of pixel-6, which is far; check units and windows" in line
+    # The Pixel 6 draws 4.4 W above idle: 5 W is near, 5 mW is 1/886 of it.
+    assert not near
+    assert far == [
+        "power above idle: 1/886 of that of pixel-6, which is far; check units and windows"
+    ]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.credits import CreditProfile, Credits, credits_of
-from fleetsim.fleet.devices.profile import load_device
 
 SMALL = CreditProfile(num_vcpus=1, per_hour=12, maximum=288, launch=30)
 
@@ -25,29 +24,6 @@ def after(launch_s: float, earned_s: float, use: float, seconds: float) -> tuple
     one = [np.array([value]) for value in (launch_s, earned_s, use, seconds)]
     left_s, earned = rules_of().after(*one)
     return float(left_s[0]), float(earned[0])
-
-
-# vCPUs, credits an hour, maximum, launch credits: the tables of the Amazon EC2 user guide.
-@pytest.mark.parametrize(
-    ("device", "num_vcpus", "per_hour", "launch", "baseline", "minutes"),
-    [
-        ("t2.small", 1, 12, 30, 0.20, 37.5),
-        ("t2.medium", 2, 24, 60, 0.20, 37.5),
-        ("t2.large", 2, 36, 60, 0.30, 300 / 7),
-        ("t2.xlarge", 4, 54, 120, 0.225, 120 / 3.1),
-    ],
-)
-def test_launch_credits_last_as_long_as_spending_less_earning_takes(
-    device: str, num_vcpus: int, per_hour: float, launch: float, baseline: float, minutes: float
-) -> None:
-    profile = load_device(device).credits
-    assert profile is not None
-    rules = rules_of(profile)
-
-    assert profile.baseline_fraction == pytest.approx(baseline)
-    assert minutes == pytest.approx(launch / (num_vcpus - per_hour / 60))
-    lasts_s = rules.full_use_s(rules.initial_s, np.zeros(1))
-    assert lasts_s[0] / 60 == pytest.approx(minutes)
 
 
 @pytest.mark.parametrize(

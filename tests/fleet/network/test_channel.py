@@ -128,24 +128,6 @@ def test_without_fading_the_rate_is_shannon_at_the_mean() -> None:
     assert channel.rate_at(0, UP, 0.0) == channel.rate_at(3, UP, 77.7)
 
 
-def test_the_server_is_heard_better_by_its_extra_power() -> None:
-    channel = fading(tx_power_dbm=23.0, server_tx_power_dbm=43.0)
-
-    for client in range(4):
-        assert channel.mean_snr(client, DOWN) == pytest.approx(100.0 * channel.mean_snr(client, UP))
-
-
-def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
-    def distances(size: int) -> list[float]:
-        wired = np.full(size, np.nan)
-        cell = build_channel(FadingSettings(), seed=5, size=size, wired_bit_per_s=wired).cell
-        assert cell is not None
-        assert cell.distance_m is not None
-        return [float(d) for d in cell.distance_m]
-
-    assert distances(1000)[:7] == distances(7)
-
-
 def test_a_wired_client_changes_no_place() -> None:
     wired = np.array([np.nan, 1e6, np.nan, np.nan])
     some = build_channel(FadingSettings(), seed=SEED, size=4, wired_bit_per_s=wired)
@@ -227,14 +209,8 @@ LAWS: list[dict[str, Any]] = [
     law=st.sampled_from(LAWS),
 )
 def test_a_transfer_is_the_brute_force_integral_and_blocks_in_outage_move_no_bit(
-    client: int,
-    direction: Direction,
-    start_s: float,
-    bit: float,
-    block_s: float,
-    limits: dict[str, float],
-    law: dict[str, Any],
-) -> None:
+    client, direction, start_s, bit, block_s, limits, law
+):
     channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **limits, **law)
     laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
@@ -306,18 +282,6 @@ def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once()
 
     assert len(one_by_one) > 500
     np.testing.assert_array_equal(longer.power_w, 0.8 + 7e-8 * one_by_one)
-
-
-@pytest.mark.parametrize("bit", [1e5, 1e7, 3e8])
-def test_a_transfer_is_the_first_part_of_a_longer_one(bit: float) -> None:
-    channel = fading(cell_radius_m=300.0, block_s=0.1)
-    longer = transfer(channel, 1, UP, 123.45, 4e9, RADIO)
-    shorter = transfer(channel, 1, UP, 123.45, bit, RADIO)
-    num = len(shorter.power_w)
-
-    np.testing.assert_array_equal(shorter.edges_s[:-1], longer.edges_s[:num])
-    np.testing.assert_array_equal(shorter.progress[:-1], longer.progress[:num])
-    np.testing.assert_array_equal(shorter.power_w, longer.power_w[:num])
 
 
 @pytest.mark.parametrize("start_s", [1e9, 1e9 + 1e-3, 999_999_999.9995])

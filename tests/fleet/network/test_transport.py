@@ -66,22 +66,21 @@ def test_defaults_are_the_first_window_of_rfc_6928_and_a_new_tls_connection() ->
     assert settings.num_rounds == 10
 
 
-def test_steps_are_the_set_up_the_rounds_and_the_receive_window() -> None:
-    caps = caps_of(SMALL, 0.1)
-    assert caps.offsets_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 0.5, 0.6, math.inf])
-    expected = [0.0, 80e3, 160e3, 320e3, 640e3]
+@pytest.mark.parametrize(
+    ("changed", "setup_s", "last_bit_per_s"),
+    [
+        ({}, 0.3, 640e3),
+        # A window between two doublings; a kept connection, which waits for the request alone.
+        ({"receive_window_byte": 5_000}, 0.3, 400e3),
+        ({"handshake_round_trips": 0.0}, 0.1, 640e3),
+    ],
+)
+def test_steps_are_the_set_up_the_rounds_and_the_receive_window(changed, setup_s, last_bit_per_s):
+    caps = caps_of(SMALL.model_copy(update=changed), 0.1)
+    ends_s = [0.0, *(setup_s + late for late in (0.0, 0.1, 0.2, 0.3)), math.inf]
+    assert caps.offsets_s[0].tolist() == pytest.approx(ends_s)
+    expected = [0.0, 80e3, 160e3, 320e3, last_bit_per_s]
     assert caps.cap_bit_per_s[0].tolist() == pytest.approx(expected)
-
-
-def test_a_receive_window_between_two_doublings_is_the_last_cap() -> None:
-    settings = SMALL.model_copy(update={"receive_window_byte": 5_000})
-    caps = caps_of(settings, 0.1)
-    assert caps.cap_bit_per_s[0].tolist() == pytest.approx([0.0, 80e3, 160e3, 320e3, 400e3])
-
-
-def test_a_kept_connection_waits_for_the_request_alone() -> None:
-    kept = SMALL.model_copy(update={"handshake_round_trips": 0.0})
-    assert caps_of(kept, 0.1).offsets_s[0, 1] == pytest.approx(0.1)
 
 
 def test_without_a_round_trip_time_nothing_is_capped() -> None:
@@ -110,25 +109,21 @@ def test_whole_rounds_are_the_loss_free_slow_start_of_cardwell() -> None:
         assert seconds(settings, 0.06, bit, 1e15) - 0.18 == pytest.approx(expected_s)
 
 
-def test_a_slow_link_hides_slow_start_and_pays_the_set_up() -> None:
-    # 15 kbit/s for 70 ms is less than a segment: the first window is enough.
-    assert seconds(TcpSettings(), 0.07, 6e6, 15e3) == pytest.approx(0.21 + 400.0)
-
-
-def test_a_model_of_eight_hundred_kilobytes_is_mostly_latency() -> None:
-    # 6.4 Mbit at 100 Mbit/s take 64 ms. At 75 ms the pipe holds 7.5 Mbit: windows of 0.1168 Mbit
-    # times 1, 2, ... 32 move 7.3584 Mbit in six rounds; after five, 31 windows, 3.6208 Mbit. The
-    # rest, 2.7792 Mbit, is 0.7436 of the sixth round.
-    rest = (6.4e6 - 31 * 116_800) / (32 * 116_800)
-    took_s = seconds(TcpSettings(), 0.075, 6.4e6, 100e6)
-    assert took_s == pytest.approx(0.075 * (3.0 + 5.0 + rest))
-    assert took_s > 10 * 0.064
-
-
-def test_the_rate_of_the_link_ends_slow_start() -> None:
-    # At 0.1 s and 200 kbit/s the link holds 20,000 bit: rounds of 8,000 and 16,000 are below it.
-    took_s = seconds(SMALL, 0.1, 24_000 + 50_000, 200e3)
-    assert took_s == pytest.approx(0.3 + 0.2 + 0.25)
+@pytest.mark.parametrize(
+    ("settings", "rtt_s", "bit", "rate_bit_per_s", "expected_s"),
+    [
+        # 15 kbit/s for 70 ms is less than a segment: the first window hides slow start.
+        (TcpSettings(), 0.07, 6e6, 15e3, 0.21 + 400.0),
+        # A model of 800 kB takes 64 ms at 100 Mbit/s. At 75 ms the pipe holds 7.5 Mbit: windows of
+        # 0.1168 Mbit times 1, 2, ... 32 move 7.3584 Mbit in six rounds; after five, 3.6208 Mbit.
+        # The rest, 2.7792 Mbit, is 0.7436 of the sixth round: 13 times as long.
+        (TcpSettings(), 0.075, 6.4e6, 100e6, 0.075 * (3.0 + 5.0 + 2.7792 / 3.7376)),
+        # At 0.1 s and 200 kbit/s the link holds 20,000 bit: it ends rounds of 8,000 and 16,000.
+        (SMALL, 0.1, 24_000 + 50_000, 200e3, 0.3 + 0.2 + 0.25),
+    ],
+)
+def test_a_transfer_by_hand(settings, rtt_s, bit, rate_bit_per_s, expected_s):
+    assert seconds(settings, rtt_s, bit, rate_bit_per_s) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize(

@@ -36,25 +36,21 @@ def test_a_tenth_of_the_power_costs_44_percent_of_the_watts(dbm: float, watts: f
     assert amplifier_w(AMPLIFIER, dbm) == pytest.approx(watts, rel=1e-4)
 
 
-def test_at_the_power_and_rate_of_its_figures_a_radio_draws_what_its_file_says() -> None:
-    radio = with_tx_power(RADIO, 20.0)
+@pytest.mark.parametrize(
+    ("dbm", "bit_per_s", "watts"),
+    [
+        # At the power and rate of its figures a radio draws what its file says.
+        (20.0, 10e6, 1.5),
+        # 1 kbit/s: the file alone says 0.5001 W, the amplifier adds its 0.4 W.
+        (20.0, 1e3, 0.9 + (1e-7 - 0.4 / 10e6) * 1e3),
+        (0.0, 0.0, 0.5 + 0.4 * 0.19055),
+        (0.0, 1e6, 0.5 + 0.4 * 0.19055 + (1e-7 - 4e-8) * 1e6),
+    ],
+)
+def test_an_amplifier_is_on_all_the_time_and_less_power_costs_less(dbm, bit_per_s, watts):
+    radio = with_tx_power(RADIO, dbm)
 
-    assert radio.transmit_w + radio.transmit_j_per_bit * 10e6 == pytest.approx(1.5)
-
-
-def test_over_a_bad_link_the_amplifier_is_on_all_the_time() -> None:
-    # 1 kbit/s: the file alone says 0.5001 W, the amplifier adds its 0.4 W.
-    radio = with_tx_power(RADIO, 20.0)
-
-    watts = radio.transmit_w + radio.transmit_j_per_bit * 1e3
-    assert watts == pytest.approx(0.9 + (1e-7 - 0.4 / 10e6) * 1e3)
-
-
-def test_less_power_costs_less_and_reception_stays() -> None:
-    radio = with_tx_power(RADIO, 0.0)
-
-    assert radio.transmit_w == pytest.approx(0.5 + 0.4 * 0.19055, rel=1e-4)
-    assert radio.transmit_j_per_bit == pytest.approx(1e-7 - 4e-8)
+    assert radio.transmit_w + radio.transmit_j_per_bit * bit_per_s == pytest.approx(watts, rel=1e-5)
     assert (radio.receive_w, radio.receive_j_per_bit) == (0.3, 1e-8)
 
 
@@ -68,8 +64,7 @@ def test_more_than_the_class_emits_is_refused() -> None:
 
 
 def test_the_bounds_are_those_of_the_standards() -> None:
-    assert MIN_TX_POWER_DBM < MAX_CELLULAR_TX_POWER_DBM
-    assert MAX_CELLULAR_TX_POWER_DBM < MAX_BASE_STATION_TX_POWER_DBM
+    assert MIN_TX_POWER_DBM < MAX_CELLULAR_TX_POWER_DBM < MAX_BASE_STATION_TX_POWER_DBM
     for radio in CELLULAR.values():
         assert radio.amplifier is not None
         assert radio.amplifier.max_dbm <= MAX_CELLULAR_TX_POWER_DBM

@@ -11,7 +11,6 @@ from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.network.files import load_net_trace, read_net_trace, write_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.net_traces import net_trace
 
 HEADER = "trace,t_s,down_bit_per_s,up_bit_per_s\n"
@@ -238,8 +237,3 @@ def test_an_import_writes_over_nothing_and_knows_its_formats(tmp_path: Path) -> 
         import_any("4g", tmp_path, tmp_path / "mine")
     with pytest.raises(ScenarioError, match=r"format 'flush' is not known; .* did you mean 'flash"):
         import_any("flush", tmp_path, tmp_path / "mine")
-    for format_ in ("rates", "states"):
-        with pytest.raises(ScenarioError, match=f"--app .* to {format_}; drop it, .* as irish-5g"):
-            import_any(format_, tmp_path, tmp_path / "mine", app="Netflix")
-    with pytest.raises(ScenarioError, match="--whole-days means nothing to rates; drop it, or"):
-        import_any("rates", tmp_path, tmp_path / "mine", ImportOptions(whole_days=True))

@@ -297,15 +297,6 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
     assert not (tmp_path / "new").exists()
 
 
-def test_columns_are_for_tables_alone_and_options_of_other_forms_are_not(tmp_path):
-    with pytest.raises(
-        ScenarioError, match="--time means nothing to rates; drop it, or import as table"
-    ):
-        import_any("rates", tmp_path, tmp_path / "new", columns=TableOptions(time="t"))
-    with pytest.raises(ScenarioError, match="--app means nothing to table"):
-        import_any("table", tmp_path, tmp_path / "new", app="Download")
-
-
 def test_the_import_writes_the_trace_with_its_counts_and_rules(tmp_path):
     (tmp_path / "own.csv").write_text("t,r\n1,8\n0,4\n1,6\n")
     options = TableOptions(time="t", rate="r[Mbit/s]")

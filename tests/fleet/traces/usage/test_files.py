@@ -287,24 +287,18 @@ def test_a_truncated_gzip_is_refused_with_the_row_where_it_ends(tmp_path):
         read_trace(tmp_path)
 
 
-def test_a_file_that_only_pretends_to_be_gzip_is_refused(tmp_path):
-    (tmp_path / "states.csv.gz").write_text(NATIVE["states"])
-
-    with pytest.raises(DataError, match=r"states\.csv\.gz, row 1: cannot be read .*fetch the file"):
-        read_trace(tmp_path)
-
-
-def test_two_files_of_users_are_refused(tmp_path):
+def test_what_is_no_gzip_or_not_there_or_there_twice_is_refused(tmp_path):
     put(tmp_path, **NATIVE)
     (tmp_path / "users.csv.gz").write_bytes(gzip.compress(USERS.encode()))
+    (tmp_path / "odd.csv.gz").write_text(NATIVE["states"])
 
-    with pytest.raises(DataError, match=r"holds users\.csv and users\.csv\.gz; remove one"):
-        read_trace(tmp_path)
-
-
-def test_a_path_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere: no such file"):
-        read_trace(tmp_path / "nowhere")
+    for path, says in (
+        (tmp_path, r"holds users\.csv and users\.csv\.gz; remove one"),
+        (tmp_path / "odd.csv.gz", r"odd\.csv\.gz, row 1: cannot be read .*fetch the file"),
+        (tmp_path / "nowhere", "nowhere: no such file"),
+    ):
+        with pytest.raises(DataError, match=says):
+            read_trace(path)
 
 
 def test_a_user_name_that_would_break_the_csv_is_not_written(tmp_path):

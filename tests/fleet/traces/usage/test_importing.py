@@ -8,6 +8,7 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.table_import import TableOptions
 from fleetsim.fleet.traces.usage.files import read_trace, write_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.traces.usage.test_fedscale import LIFE
@@ -90,18 +91,26 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format_", "options", "says"),
+    ("format_", "given", "says"),
     [
-        ("states", ImportOptions(unknown="hold"), "--unknown means nothing to states"),
-        ("fedscale", ImportOptions(unknown="offline"), "--unknown means nothing to fedscale"),
-        ("extrasensory", ImportOptions(online="always"), "--online means nothing to extrasensory"),
-        ("flash", ImportOptions(utc_offset_h=15.0), "--utc-offset-h 15 is beyond 14 h"),
-        ("flash", ImportOptions(utc_offset_h=float("nan")), "--utc-offset-h nan is beyond"),
+        ("states", {"unknown": "hold"}, "--unknown means nothing to states; .* extrasensory or"),
+        ("fedscale", {"unknown": "offline"}, "--unknown means nothing to fedscale"),
+        ("extrasensory", {"online": "always"}, "--online means nothing to extrasensory; .* flash"),
+        ("table", {"online": "always"}, "--online means nothing to table"),
+        ("rates", {"whole_days": True}, "--whole-days means nothing to rates; .* as table or"),
+        *((name, {"app": "B"}, f"--app .* {name}; .* irish-5g") for name in ("rates", "states")),
+        ("table", {"app": "B"}, "--app means nothing to table"),
+        ("rates", {"columns": TableOptions(time="t")}, "--time means nothing to rates; .* table"),
+        ("flash", {"utc_offset_h": 15.0}, "--utc-offset-h 15 is beyond 14 h"),
+        ("flash", {"utc_offset_h": float("nan")}, "--utc-offset-h nan is beyond"),
     ],
 )
-def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, options, says):
+def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, given, says):
+    others = {name: given[name] for name in given if name in ("app", "columns")}
+    options = ImportOptions(**{name: given[name] for name in given if name not in others})
+
     with pytest.raises(ScenarioError, match=says):
-        import_any(format_, tmp_path, tmp_path / "new", options)
+        import_any(format_, tmp_path, tmp_path / "new", options, **others)
 
 
 @pytest.mark.parametrize(
