@@ -192,7 +192,7 @@ def _compute(
         scaled = f"that of {base} times {fit.overhead_factor:.4g}, a factor fitted to {what}"
         return {"value": value, "source": scaled, "inferred": True}
 
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "conv_gflop_per_s": {
             "value": float(fit.conv_flop_per_s / FLOP_PER_GFLOP),
             "source": source,
@@ -200,10 +200,10 @@ def _compute(
         "dispatch_s": overhead(float(fit.dispatch_s)),
     }
     if has_layer or fit.overhead_factor is None:
-        found["layer_s"] = overhead(float(fit.layer_s))
+        result["layer_s"] = overhead(float(fit.layer_s))
     least = max(float(fit.parameter_s_per_mparam), _LEAST_PARAMETER_S)
-    found["parameter_s_per_mparam"] = overhead(least)
-    return found
+    result["parameter_s_per_mparam"] = overhead(least)
+    return result
 
 
 def _power(idle: MeanPower, train: MeanPower, log: Path) -> dict[str, Any]:
@@ -276,8 +276,8 @@ def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[s
     for what, own, theirs in figures:
         if own > 0.0 and theirs > 0.0 and not 1.0 / _FAR <= own / theirs <= _FAR:
             times = own / theirs
-            says = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
-            lines.append(f"{what}: {says} that of {like}, which is far; check units and windows")
+            message = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
+            lines.append(f"{what}: {message} that of {like}, which is far; check units and windows")
     return lines
 
 

@@ -93,8 +93,8 @@ def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
     if voltage is None:
         raise _none(table, "voltage")
     voltage_v = _values(table, "voltage", voltage)
-    says = "is no voltage at which a current flows; correct it or leave it empty"
-    refuse(table, voltage, (voltage_v == 0.0) & (current_a > 0.0), says, is_mark=True)
+    message = "is no voltage at which a current flows; correct it or leave it empty"
+    refuse(table, voltage, (voltage_v == 0.0) & (current_a > 0.0), message, is_mark=True)
     return current_a * voltage_v
 
 
@@ -116,15 +116,15 @@ def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
         ScenarioError: more than one does.
     """
     option, units = _QUANTITIES[quantity]
-    found = {name: unit for name in table.columns if (unit := unit_in(name, units))}
+    result = {name: unit for name in table.columns if (unit := unit_in(name, units))}
     if quantity == "time":
-        found = {
+        result = {
             name: unit
-            for name, unit in found.items()
+            for name, unit in result.items()
             if is_named(name, "time") or len(words_of(name)) == 1
         }
-    _require_one(table, quantity, list(found))
-    return next((ColumnChoice(option, name, unit) for name, unit in found.items()), None)
+    _require_one(table, quantity, list(result))
+    return next((ColumnChoice(option, name, unit) for name, unit in result.items()), None)
 
 
 def _dates(table: CsvTable) -> ColumnChoice:
@@ -185,13 +185,13 @@ def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
         )
         return -written * factor
     num_below, num_above = int(np.count_nonzero(below)), int(np.count_nonzero(above))
-    way_out = "correct it, leave it empty, or cut the log to where the device was not charged"
+    hint = "correct it, leave it empty, or cut the log to where the device was not charged"
     if num_below <= num_above:
-        says = f"is below 0, and {num_above} values of the column are above; {way_out}"
-        refuse(table, choice, below, says, is_mark=True)
+        message = f"is below 0, and {num_above} values of the column are above; {hint}"
+        refuse(table, choice, below, message, is_mark=True)
     else:
-        says = f"is above 0, and {num_below} values of the column are below; {way_out}"
-        refuse(table, choice, above, says, is_mark=True)
+        message = f"is above 0, and {num_below} values of the column are below; {hint}"
+        refuse(table, choice, above, message, is_mark=True)
     return written * factor
 
 

@@ -156,10 +156,12 @@ def power_log(
         raise DataError(f"{name}: holds fewer than two samples; log at least a minute")
     joined = at_s.size - moments.size
     mean_w = np.bincount(which, power_w) / np.bincount(which)
-    said = [*notes]
-    said += [f"{num_unordered} rows earlier than the row above; sorted"] if num_unordered else []
-    said += [f"{joined} rows of the same moment as another; joined to their mean"] if joined else []
+    lines = [*notes]
+    lines += [f"{num_unordered} rows earlier than the row above; sorted"] if num_unordered else []
+    lines += (
+        [f"{joined} rows of the same moment as another; joined to their mean"] if joined else []
+    )
     since_s = moments - moments[0]
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
     own = None if place is None else lambda sample: place(int(first[sample]))
-    return PowerLog(name, since_s, mean_w, end_s, tuple(said), own)
+    return PowerLog(name, since_s, mean_w, end_s, tuple(lines), own)

@@ -77,19 +77,19 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
     # Weights that do not depend on the times, whose errors must not decide what can be told.
     expected_s = two @ np.array([1.0 / base.conv_flop_per_s, 1.0])
     if len(runs) >= _ALL and _tells_apart(every / expected_s[:, np.newaxis]):
-        found = _least_squares(every, seconds)
-        _require_arithmetic(found, runs)
-        return TimeFit(1.0 / found[0], found[1], found[2], found[3], None, every @ found, _ALL)
+        result = _least_squares(every, seconds)
+        _require_arithmetic(result, runs)
+        return TimeFit(1.0 / result[0], result[1], result[2], result[3], None, every @ result, _ALL)
     if not _tells_apart(two / expected_s[:, np.newaxis]):
         raise DataError(
             f"{runs[0].place}: the runs are too alike to tell arithmetic from overhead; add one"
             " with another batch size, such as a quarter of it, or another model"
         )
-    found = _least_squares(two, seconds)
-    _require_arithmetic(found, runs)
-    factor = float(found[1])
+    result = _least_squares(two, seconds)
+    _require_arithmetic(result, runs)
+    factor = float(result[1])
     own_s = factor * base_s
-    return TimeFit(1.0 / found[0], own_s[0], own_s[1], own_s[2], factor, two @ found, 2)
+    return TimeFit(1.0 / result[0], own_s[0], own_s[1], own_s[2], factor, two @ result, 2)
 
 
 def _weighted_flop(run: TimedRun, base: ComputeProfile) -> float:
@@ -115,12 +115,12 @@ def _least_squares(columns: FloatArray, seconds: FloatArray) -> FloatArray:
     """Return the unknowns >= 0 with the least sum of squared relative errors."""
     relative = columns / seconds[:, np.newaxis]
     scale = np.linalg.norm(relative, axis=0)
-    found: FloatArray = nnls(relative / scale, np.ones(seconds.size))[0]
-    return np.asarray(found / scale)
+    result: FloatArray = nnls(relative / scale, np.ones(seconds.size))[0]
+    return np.asarray(result / scale)
 
 
-def _require_arithmetic(found: FloatArray, runs: Sequence[TimedRun]) -> None:
-    if found[0] <= 0.0:
+def _require_arithmetic(result: FloatArray, runs: Sequence[TimedRun]) -> None:
+    if result[0] <= 0.0:
         raise DataError(
             f"{runs[0].place}: the times leave nothing for arithmetic: larger work took no longer."
             " Time longer runs, on a device that is cool and does nothing else"

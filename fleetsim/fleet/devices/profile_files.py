@@ -79,11 +79,11 @@ class PhiFile(Settings):
     @classmethod
     def _has_no_tiny(cls, data: object) -> object:
         if isinstance(data, dict) and "tiny" in data:
-            says = (
+            message = (
                 "small networks have no rate of their own any more; leave it out and give"
                 " compute.layer_s, the overhead of a layer (docs/devices.md)"
             )
-            raise at(("tiny",), says)
+            raise at(("tiny",), message)
         return data
 
 
@@ -148,11 +148,11 @@ class ComputeFile(Settings):
             return self
         peak = sum(core.count * core.clock_ghz * core.flop_per_cycle for core in self.cores)
         if not math.isclose(self.peak_gflop_per_s.value, peak, rel_tol=_PEAK_TOLERANCE):
-            says = (
+            message = (
                 f"the cores' count x clock_ghz x flop_per_cycle are {peak:g}; correct one of them,"
                 " or say cores: null"
             )
-            raise at(("peak_gflop_per_s", "value"), says)
+            raise at(("peak_gflop_per_s", "value"), message)
         return self
 
 
@@ -219,8 +219,10 @@ class ThermalFile(Settings):
         if any(later <= earlier for earlier, later in pairwise(threshold_c)):
             raise at(("threshold_c",), "must rise from each to the next")
         if len(clock_fraction) != len(threshold_c):
-            says = f"must be as many as threshold_c ({len(threshold_c)}), got {len(clock_fraction)}"
-            raise at(("clock_fraction",), says)
+            message = (
+                f"must be as many as threshold_c ({len(threshold_c)}), got {len(clock_fraction)}"
+            )
+            raise at(("clock_fraction",), message)
         if any(later >= earlier for earlier, later in pairwise((1.0, *clock_fraction))):
             raise at(("clock_fraction",), "must begin below 1 and fall from each to the next")
         return self

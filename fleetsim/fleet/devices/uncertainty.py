@@ -157,14 +157,14 @@ class FigureErrors:
         file: DeviceFile | RadioFile,
         origin: Callable[[str], str],
     ) -> dict[str, DrawnFigure]:
-        found = {}
+        result = {}
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
             factor = self.factor(
                 hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
             )
-            found[key] = DrawnFigure(
+            result[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
                 figure=key,
@@ -173,7 +173,7 @@ class FigureErrors:
                 factor=factor,
                 used=off_by(figure, factor),
             )
-        return found
+        return result
 
 
 def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Number]]:

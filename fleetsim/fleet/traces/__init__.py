@@ -13,5 +13,6 @@
 - `json_object`: JSON files of one object, read within limits.
 - `table_rows`: rows of a table, and how its fields are written.
 - `csv_table`: columns of one CSV file, with faults by file and row.
+- `ordered_rows`: rows of several owners in the order of time.
 - `folder`: writing of trace folders.
 """

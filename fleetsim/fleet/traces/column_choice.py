@@ -106,11 +106,11 @@ def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:
 def _name_in(table: CsvTable, choice: ColumnChoice) -> str:
     """Return the column's name as the table has it."""
     stripped = {name.strip(): name for name in table.columns}
-    wanted = choice.column.strip()
-    for name in (wanted, f"{wanted}[{choice.unit}]", f"{wanted} [{choice.unit}]"):
+    requested = choice.column.strip()
+    for name in (requested, f"{requested}[{choice.unit}]", f"{requested} [{choice.unit}]"):
         if name in stripped:
             return stripped[name]
-    close = nearest(wanted, tuple(stripped))
+    close = nearest(requested, tuple(stripped))
     hint = f"; did you mean {quoted(close)}?" if close else ""
     if any(name and is_value(name) for name in stripped):
         hint = "; some of these are values: add a line above them with the names of the columns"
@@ -128,7 +128,12 @@ def is_missing(table: CsvTable, texts: tuple[str, ...]) -> BoolArray:
 
 
 def refuse(
-    table: CsvTable, choice: ColumnChoice, is_wrong: BoolArray, says: str, *, is_mark: bool = False
+    table: CsvTable,
+    choice: ColumnChoice,
+    is_wrong: BoolArray,
+    message: str,
+    *,
+    is_mark: bool = False,
 ) -> None:
     """Raise an error about the first row at fault, if any, that counts the others.
 
@@ -136,7 +141,7 @@ def refuse(
         table: the table.
         choice: the column.
         is_wrong: True for rows at fault [num_rows].
-        says: what is wrong, and the way out.
+        message: what is wrong, and the way out.
         is_mark: whether such a value may stand for one that was not measured.
 
     Raises:
@@ -149,12 +154,12 @@ def refuse(
     text = table.columns[_name_in(table, choice)][first].strip()
     more = f" ({wrong.size - 1} more rows like it)" if wrong.size > 1 else ""
     if is_mark and table.layout.has_options:
-        says += (
+        message += (
             f", or pass --missing {shlex.quote(cut(text))} if it means that nothing was measured"
         )
         if "," in text and table.layout.decimal is None:
-            says += "; if its comma is a decimal comma, pass --decimal ,"
-    raise table.fault(first, f"column {quoted(choice.column)} = {quoted(text)} {says}{more}")
+            message += "; if its comma is a decimal comma, pass --decimal ,"
+    raise table.fault(first, f"column {quoted(choice.column)} = {quoted(text)} {message}{more}")
 
 
 def named_rows(table: CsvTable, who: tuple[ColumnChoice, ...]) -> tuple[IntArray, tuple[str, ...]]:
@@ -184,6 +189,6 @@ def named_rows(table: CsvTable, who: tuple[ColumnChoice, ...]) -> tuple[IntArray
     return np.array(of_rows, dtype=np.int64), names
 
 
-def counted(num: int, says: str, what: str = "rows") -> list[str]:
+def counted(num: int, message: str, what: str = "rows") -> list[str]:
     """Return a note on so many rows, or other things; none for none."""
-    return [f"{num} {what} {says}"] if num else []
+    return [f"{num} {what} {message}"] if num else []

@@ -53,8 +53,8 @@ def numbers_of(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArr
     is_gap = is_missing(table, texts)
     values[is_gap] = np.nan
     is_wrong = ~np.isfinite(values) & ~is_gap
-    says = "is no number; correct it, leave it empty or drop the row"
-    refuse(table, choice, is_wrong, says, is_mark=True)
+    message = "is no number; correct it, leave it empty or drop the row"
+    refuse(table, choice, is_wrong, message, is_mark=True)
     return values * factor
 
 
@@ -96,8 +96,8 @@ def refuse_marks(
         others = size[size != mark]
         if others.size and not ((others > mark / 2.0) & (others < mark * 2.0)).any():
             is_mark |= np.abs(values) == mark
-    says = "stands for a value that was not measured; leave it empty or drop the row"
-    refuse(table, choice, is_mark, says, is_mark=True)
+    message = "stands for a value that was not measured; leave it empty or drop the row"
+    refuse(table, choice, is_mark, message, is_mark=True)
 
 
 def is_number(text: str) -> bool:
@@ -142,8 +142,10 @@ def times_of(table: CsvTable, choice: ColumnChoice) -> Times:
     written = numbers_of(table, choice, 1.0)
     refuse_marks(table, choice, written, small=False)
     at_s = written * factor_of(table, choice, {**S_OF, "iso": 1.0}, "s")
-    says = f"is beyond {_MOST_S:g} s; name the unit, such as {choice.option} '{choice.column}[ms]'"
-    refuse(table, choice, np.abs(at_s) > _MOST_S, says)
+    message = (
+        f"is beyond {_MOST_S:g} s; name the unit, such as {choice.option} '{choice.column}[ms]'"
+    )
+    refuse(table, choice, np.abs(at_s) > _MOST_S, message)
     return Times(at_s, np.full(at_s.size, np.nan))
 
 
@@ -169,12 +171,12 @@ def _dates(
                 is_wrong[row] = True
                 continue
         at_s[row], offset_s[row] = known[text]
-    wanted = "like 2020-01-31 22:00:05" if form is None else f"of the form {form}"
-    says = (
-        f"is no date {wanted}; correct it, or state the form, such as {choice.option}"
+    expected = "like 2020-01-31 22:00:05" if form is None else f"of the form {form}"
+    message = (
+        f"is no date {expected}; correct it, or state the form, such as {choice.option}"
         f" '{choice.column}[%d.%m.%Y %H:%M:%S]'"
     )
-    refuse(table, choice, is_wrong, says, is_mark=True)
+    refuse(table, choice, is_wrong, message, is_mark=True)
     return Times(at_s, offset_s)
 
 

@@ -97,8 +97,8 @@ def _unit(text: str, units: Mapping[str, float]) -> str | None:
         return word
     # `power_mw` and `currentMa` are milli; MW could be mega, so capitals alone are not folded.
     is_folded = text.islower() or text.istitle() or (text.isupper() and text[:1] in "UNK")
-    found = [unit for unit in units if unit.lower() == text.lower()]
-    return found[0] if is_folded and len(found) == 1 else None
+    result = [unit for unit in units if unit.lower() == text.lower()]
+    return result[0] if is_folded and len(result) == 1 else None
 
 
 def _plain(name: str) -> str:

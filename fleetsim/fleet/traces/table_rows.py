@@ -155,12 +155,12 @@ class TableRows:
             )
         for separator, name in SEPARATORS.items():
             if len(header) == 1 and separator in header[0]:
-                way_out = (
+                hint = (
                     "save the file with commas, or convert it with `fleetsim trace import table`"
                     if self._is_own
                     else f"pass --separator {_option(separator)}"
                 )
-                raise DataError(f"{place}: one field, with {name} in it; {way_out}")
+                raise DataError(f"{place}: one field, with {name} in it; {hint}")
         if not self._is_own and all(map(is_value, header)):
             raise DataError(
                 f"{place}: is no header, its fields are values such as {quoted(header[0])}; add a"

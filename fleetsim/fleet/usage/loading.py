@@ -35,6 +35,6 @@ def find_trace(name: str) -> Path:
     """
     path = bundled.find("traces", name)
     if path is None:
-        says = bundled.not_found("traces", name)
-        raise ScenarioError(f"fleet.usage.trace = {quoted(name)}: {says}")
+        message = bundled.not_found("traces", name)
+        raise ScenarioError(f"fleet.usage.trace = {quoted(name)}: {message}")
     return path

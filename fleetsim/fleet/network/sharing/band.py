@@ -105,20 +105,20 @@ class Band:
         block_bit_per_s = self.rates_bit_per_s(whole_bit_per_s, np.full(snr.size, least))
         # Clients with smaller rates take turns on a resource block.
         most_bit_per_s = np.maximum(rate_bit_per_s, block_bit_per_s)
-        wanted = most_bit_per_s * (math.log(2.0) / self.bandwidth_hz)
+        requested = most_bit_per_s * (math.log(2.0) / self.bandwidth_hz)
         inverse = whole_bit_per_s / most_bit_per_s
         for _ in range(_MOST_STEPS):
             reached = np.log1p(snr * inverse)
             derivative = (snr * inverse / (1.0 + snr * inverse) - reached) / inverse**2
             step = np.zeros(inverse.size)
             # With a very weak signal the part makes no difference: the derivative is 0.
-            np.divide(wanted - reached / inverse, derivative, out=step, where=derivative < 0.0)
+            np.divide(requested - reached / inverse, derivative, out=step, where=derivative < 0.0)
             if not (step > inverse * 1e-15).any():
                 break
             inverse += np.maximum(step, 0.0)
         if (step > inverse * _TOLERANCE).any():
             raise ArithmeticError(f"no part of a band was found within {_MOST_STEPS} Newton steps")
-        fastest = wanted / (math.log(2.0) * self.most_bit_per_s_per_hz)
+        fastest = requested / (math.log(2.0) * self.most_bit_per_s_per_hz)
         part = np.clip(np.maximum(1.0 / inverse, fastest), least, 1.0)
         turns = least * (rate_bit_per_s / block_bit_per_s)
         return np.where(rate_bit_per_s < block_bit_per_s, turns, part)

@@ -77,9 +77,9 @@ class Modulations:
     ) -> FloatArray:
         """Return the least parts with which `up` gives these rates [n], at most that of part 1."""
         worth = self.bit_per_s_per_hz / self.least_snr
-        wanted = np.zeros(snr.size)
-        np.divide(bit_per_s_per_hz, snr, out=wanted, where=snr > 0.0)
-        can_reach = np.searchsorted(-worth, -wanted * (1.0 - _ROUNDING), side="right")
+        requested = np.zeros(snr.size)
+        np.divide(bit_per_s_per_hz, snr, out=requested, where=snr > 0.0)
+        can_reach = np.searchsorted(-worth, -requested * (1.0 - _ROUNDING), side="right")
         num = np.minimum(can_reach, self._num_steps(snr / least_part))
         part = np.zeros(snr.size)
         np.divide(bit_per_s_per_hz, self._rate_of(num), out=part, where=num > 0)

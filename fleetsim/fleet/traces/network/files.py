@@ -46,8 +46,8 @@ def load_net_trace(name: str) -> NetTrace:
     """
     path = bundled.find("traces", name)
     if path is None:
-        says = bundled.not_found("traces", name)
-        raise ScenarioError(f"fleet.channel.trace = {quoted(name)}: {says}")
+        message = bundled.not_found("traces", name)
+        raise ScenarioError(f"fleet.channel.trace = {quoted(name)}: {message}")
     return read_net_trace(path)
 
 
@@ -107,15 +107,15 @@ def _rates_files(folder: Path) -> list[Path]:
 def _main_file(path: Path) -> Path:
     if not paths.is_folder(path):
         return path
-    found = _rates_files(path)
-    if not found:
+    result = _rates_files(path)
+    if not result:
         raise DataError(
             f"{path}: no rates.csv (or .csv.gz) in it, so it is no network trace; import one with"
             " `fleetsim trace import`, or name a trace of usage under fleet.usage.trace"
         )
-    if len(found) > 1:
+    if len(result) > 1:
         raise DataError(f"{path}: holds rates.csv and rates.csv.gz; remove one")
-    return found[0]
+    return result[0]
 
 
 def _milliseconds(table: CsvTable) -> IntArray:
@@ -227,11 +227,11 @@ def _readme(trace: NetTrace, format_: str, notes: Sequence[str], rules: str) -> 
     source = "/".join(Path(trace.name).parts[-2:])
     has_up = trace.up_bit_per_s is not None
     up = "\n| up_bit_per_s | bit/s | rate from the client |" if has_up else ""
-    said = "".join(f"\n- {note}" for note in notes)
+    listed = "".join(f"\n- {note}" for note in notes)
     return f"""# Network trace
 
 {trace.num_records} traces, {trace.times_ms.size} samples, converted from `{source}` ({format_}).
-{said and said + chr(10)}{rules and chr(10) + rules + chr(10)}
+{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
 `rates.csv.gz`: one row per sample, which holds until the next row of the trace.
 
 | column | unit | meaning |

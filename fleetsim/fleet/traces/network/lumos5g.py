@@ -40,8 +40,8 @@ def read_lumos5g(source: Path) -> ReadRates:
     """
     if not paths.is_folder(source):
         return read_rate_table(source, _COLUMNS)
-    found = [*paths.matches(source, "Lumos5G*.csv"), *paths.matches(source, "Lumos5G*.csv.gz")]
-    if len(found) != 1:
-        says = "no Lumos5G*.csv in it" if not found else f"holds {found[0].name} and more"
-        raise DataError(f"{source}: {says}; name the file Lumos5G-v1.0.csv")
-    return read_rate_table(found[0], _COLUMNS)
+    result = [*paths.matches(source, "Lumos5G*.csv"), *paths.matches(source, "Lumos5G*.csv.gz")]
+    if len(result) != 1:
+        message = "no Lumos5G*.csv in it" if not result else f"holds {result[0].name} and more"
+        raise DataError(f"{source}: {message}; name the file Lumos5G-v1.0.csv")
+    return read_rate_table(result[0], _COLUMNS)

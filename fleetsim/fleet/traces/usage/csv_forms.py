@@ -205,10 +205,10 @@ def users_file(main: Path) -> Path:
         DataError: there are two.
     """
     beside = (main.with_name("users.csv"), main.with_name("users.csv.gz"))
-    found = [path for path in beside if paths.kind_of(path) is not None]
-    if len(found) > 1:
+    result = [path for path in beside if paths.kind_of(path) is not None]
+    if len(result) > 1:
         raise DataError(f"{main.parent}: holds users.csv and users.csv.gz; remove one")
-    return found[0] if found else main.with_name("users.csv")
+    return result[0] if result else main.with_name("users.csv")
 
 
 def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:

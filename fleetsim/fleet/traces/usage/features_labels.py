@@ -7,6 +7,7 @@ which the state holds. `timestamp` is in Unix seconds. The same files are the da
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,10 +16,10 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.csv_table import read_csv_header, read_filled_table
 from fleetsim.fleet.traces.usage.csv_forms import records_of_people
 from fleetsim.fleet.traces.usage.records import Records, Unknown
 from fleetsim.host import paths
+from fleetsim.host.unpacking import gunzip
 
 SUFFIXES: Final = (".features_labels.csv.gz", ".features_labels.csv")
 _TIME: Final = "timestamp"
@@ -96,23 +97,41 @@ def read_features_labels(source: Path, unknown: Unknown) -> Records:
 
 def _person(path: Path) -> tuple[IntArray, dict[str, FloatArray]]:
     """Return times in Unix seconds, and states (NaN: not stated), of one file."""
-    missing = set(_COLUMNS).difference(read_csv_header(path))
+    header, _, body = gunzip(paths.read(path), str(path)).partition(b"\n")
+    names = header.decode("utf-8", "replace").strip().split(",")
+    missing = [name for name in _COLUMNS if names.count(name) != 1]
     if missing:
-        shown = ", ".join(sorted(missing)[:3])
         raise DataError(
-            f"{path}, row 1: the columns {shown} are not there ({len(missing)} of {len(_COLUMNS)}"
-            " in all); this is no file of ExtraSensory's"
+            f"{path}, row 1: the columns {', '.join(missing[:3])} are not there once each"
+            f" ({len(missing)} of {len(_COLUMNS)} in all); this is no file of ExtraSensory's"
         )
-    table = read_filled_table(path, only=_COLUMNS)
-    at_s = table.numbers(_TIME)
-    table.refuse(
-        ~((at_s >= 0.0) & (at_s < 1e11)),
-        lambda row: f"{_TIME} = {at_s[row]:g} is no Unix time in seconds; get it anew",
-    )
+    if not body.strip():
+        raise DataError(f"{path}, row 2: the table is empty; get it anew")
+    places = [names.index(name) for name in _COLUMNS]
+    try:
+        # Four times as fast as `csv_table` for the dozen of 280 columns that are read.
+        table = np.loadtxt(
+            io.BytesIO(body),
+            delimiter=",",
+            comments=None,
+            usecols=places,
+            ndmin=2,
+            encoding="utf-8",
+        )
+    except (ValueError, UnicodeDecodeError) as fault:
+        message = " ".join(str(fault).split())[:200]
+        raise DataError(f"{path}, below the header: {message}; get it anew") from fault
+    at_s = table[:, 0]
+    for row in np.flatnonzero(~((at_s >= 0.0) & (at_s < 1e11)))[:1]:
+        raise DataError(
+            f"{path}, row {row + 2}: {_TIME} = {at_s[row]:g} is no Unix time in seconds; get it"
+            " anew"
+        )
 
     def stated(yes: tuple[str, ...], no: tuple[str, ...]) -> FloatArray:
         holds = [
-            np.any([table.numbers(name) == 1.0 for name in names], axis=0) for names in (yes, no)
+            (table[:, [_COLUMNS.index(name) for name in names]] == 1.0).any(axis=1)
+            for names in (yes, no)
         ]
         return np.select(holds, [1.0, 0.0], np.nan)
 

@@ -78,17 +78,17 @@ def main_file(path: Path) -> Path:
                 f" {_IMPORTED[suffix]} {path} NEW_FOLDER"
             )
         return path
-    found = sorted(
+    result = sorted(
         child
         for pattern in ("states*.csv", "states*.csv.gz", "intervals.csv", "intervals.csv.gz")
         for child in paths.matches(path, pattern)
     )
-    if not found:
+    if not result:
         raise DataError(f"{path}: no states.csv or intervals.csv (or .csv.gz) in it; add one")
-    if len(found) > 1:
-        names = ", ".join(child.name for child in found)
+    if len(result) > 1:
+        names = ", ".join(child.name for child in result)
         raise DataError(f"{path}: holds {names}; name the file that you mean")
-    return found[0]
+    return result[0]
 
 
 def form_of(main: Path) -> CsvForm:
@@ -160,11 +160,11 @@ def write_trace(
 
 def _readme(trace: Trace, notes: Sequence[str], rules: str) -> str:
     source = "/".join(Path(trace.name).parts[-2:])
-    said = "".join(f"\n- {note}" for note in notes)
+    listed = "".join(f"\n- {note}" for note in notes)
     return f"""# Usage trace
 
 {trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
-{said and said + chr(10)}{rules and chr(10) + rules + chr(10)}
+{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
 `users.csv.gz`: one row per user.
 
 | column | unit | meaning |

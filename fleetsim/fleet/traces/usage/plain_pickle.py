@@ -48,8 +48,8 @@ def read_plain_pickle(path: Path, *, most_byte: int) -> object:
             f"{path}: {fault}; only dicts, lists, text and numbers are read, nothing is executed"
         ) from fault
     except ValueError as fault:
-        says = " ".join(str(fault).split())
-        raise DataError(f"{path}: is not a whole pickle ({says}); fetch it again") from fault
+        message = " ".join(str(fault).split())
+        raise DataError(f"{path}: is not a whole pickle ({message}); fetch it again") from fault
 
 
 class _NotPlainError(ValueError):

@@ -120,11 +120,11 @@ def values_of(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
         [np.nan if table.layout.is_missing(text) else known.get(text, -1.0) for text in texts]
     )
     name = column.choice.column
-    says = (
+    message = (
         f"is no word for {state} or its contrary; name the words that mean {state}, such as"
         f" --state '{state}={name}=WORD,WORD'"
     )
-    refuse(table, column.choice, values < 0.0, says, is_mark=True)
+    refuse(table, column.choice, values < 0.0, message, is_mark=True)
     for value in (1.0, 0.0):
         words = Counter(
             text for text, own in zip(texts, values.tolist(), strict=True) if own == value
@@ -138,17 +138,19 @@ def _load(table: CsvTable, choice: ColumnChoice) -> FloatArray:
     cores = _CORES.fullmatch(choice.unit or "")
     if cores is not None:
         load = numbers_of(table, choice, 1.0) / (100 * int(cores[1]))
-        says = f"is outside 0 to {100 * int(cores[1])} %, the sum of {cores[1]} cores; correct it"
+        message = (
+            f"is outside 0 to {100 * int(cores[1])} %, the sum of {cores[1]} cores; correct it"
+        )
     else:
         factor = factor_of(table, choice, FRACTION_OF, "fraction")
         load = numbers_of(table, choice, factor)
         cores_of = f"name the cores, such as --state 'load={choice.column}[%/8]'"
-        says = (
+        message = (
             f"is outside 0 to 100 %; correct it, or, if the column adds up cores, {cores_of}"
             if factor < 1.0
             else f"is outside 0 to 1; name the unit, such as --state 'load={choice.column}[%]'"
         )
-    refuse(table, choice, (load < 0.0) | (load > 1.0), says)
+    refuse(table, choice, (load < 0.0) | (load > 1.0), message)
     return np.minimum(load, _MOST_LOAD)
 
 

@@ -208,5 +208,5 @@ def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray
 
 def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
     """Return users without those that have no row left, and the names of those that have."""
-    found, number = np.unique(user, return_inverse=True)
-    return number.astype(np.int64), tuple(names[index] for index in found.tolist())
+    result, number = np.unique(user, return_inverse=True)
+    return number.astype(np.int64), tuple(names[index] for index in result.tolist())

@@ -150,10 +150,12 @@ class Trace:
         step_s[first[1:] - 1] = 1
         for before in np.flatnonzero(step_s <= 0)[:1]:
             if step_s[before] == 0:
-                says = f"a second state at second {times_s[before]} of the same user; drop one"
+                message = f"a second state at second {times_s[before]} of the same user; drop one"
             else:
-                says = f"second {times_s[before + 1]} after {times_s[before]}; sort the user's rows"
-            raise DataError(f"{place(int(before) + 1)}: {says}")
+                message = (
+                    f"second {times_s[before + 1]} after {times_s[before]}; sort the user's rows"
+                )
+            raise DataError(f"{place(int(before) + 1)}: {message}")
         span_s = np.repeat(self.span_s, np.diff(self.offsets))
         for change in np.flatnonzero(times_s >= span_s)[:1]:
             raise DataError(
