@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fleetsim.fleet.batteries.base import Charge
-from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timeline
+from tests.fleet.made_fleets import fleet_of
 
 
 def phase(start_s: float, *segments: tuple[float, float]) -> Timeline:
@@ -24,7 +24,7 @@ def phase(start_s: float, *segments: tuple[float, float]) -> Timeline:
 
 def always_on_phones(size: int, battery: dict[str, Any]) -> Fleet:
     """Pixels on the charger for ever, idle."""
-    return _fleet({"size": size, "devices": {"pixel-6": 1.0}, "battery": battery})
+    return fleet_of({"pixel-6": 1.0}, size=size, battery=battery)
 
 
 def phones_with_records(
@@ -45,14 +45,8 @@ def phones_with_records(
         users.append(f"u{user},{span_s}")
     (folder / "states.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (folder / "users.csv").write_text("\n".join(users) + "\n", encoding="utf-8")
-    return _fleet(
-        {
-            "size": len(records),
-            "devices": {device: 1.0},
-            "battery": battery,
-            "usage": {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"], **usage},
-        }
-    )
+    people = {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"], **usage}
+    return fleet_of({device: 1.0}, size=len(records), battery=battery, usage=people)
 
 
 def charge_after(
@@ -61,8 +55,3 @@ def charge_after(
     """Battery of one idle client that has this level at a moment, at another [1]."""
     before = fleet.batteries.initial(np.array([level_j]))
     return fleet.batteries.idle(np.array([client]), before, np.array([from_s]), until_s)
-
-
-def _fleet(settings: dict[str, Any]) -> Fleet:
-    samples = np.full(settings["size"], 100, dtype=np.int64)
-    return build_fleet(FleetSettings.model_validate(settings), seed=1, num_samples=samples)

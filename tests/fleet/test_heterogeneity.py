@@ -22,8 +22,8 @@ from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.population import build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
+from tests.fleet.made_fleets import fleet_of
 
 SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
 
@@ -116,16 +116,10 @@ def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joul
         assert (np.diff(timeline.progress) >= 0).all()
 
 
-def fleet_of(**heterogeneity: float):
-    settings = FleetSettings.model_validate(
-        {
-            "size": 200,
-            "devices": {"jetson-nano-cpu": 1.0},
-            "channel": {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6},
-            "heterogeneity": heterogeneity,
-        }
-    )
-    return build_fleet(settings, seed=1, num_samples=np.full(200, 50))
+def boards(**heterogeneity: float) -> Fleet:
+    channel = {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6}
+    devices = {"jetson-nano-cpu": 1.0}
+    return fleet_of(devices, size=200, channel=channel, heterogeneity=heterogeneity)
 
 
 def test_work_takes_as_much_longer_as_a_client_is_slower():
@@ -133,16 +127,16 @@ def test_work_takes_as_much_longer_as_a_client_is_slower():
     clients, start_s = np.arange(200), np.zeros(200)
     even, uneven = (
         fleet.computations(clients, start_s, np.zeros((200, 0)), cost, work, 10)
-        for fleet in (fleet_of(), fleet_of(speed=1.0))
+        for fleet in (boards(), boards(speed=1.0))
     )
 
     assert (even.end_s == even.end_s[0]).all()
-    assert uneven.end_s * fleet_of(speed=1.0).unit_speed == pytest.approx(even.end_s)
+    assert uneven.end_s * boards(speed=1.0).unit_speed == pytest.approx(even.end_s)
     assert (even.end_s / uneven.end_s).mean() == pytest.approx(1.0, rel=1e-9)
 
 
 def test_bandwidth_alone_leaves_the_speed_alone():
-    fleet = fleet_of(bandwidth=0.5)
+    fleet = boards(bandwidth=0.5)
 
     assert (fleet.unit_speed == 1.0).all()
     assert fleet.channel.multiple is not None

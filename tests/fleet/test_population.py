@@ -12,21 +12,18 @@ from scipy import stats
 from fleetsim.contracts import ModelCost
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.population import Fleet, build_fleet, places_m
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet, places_m
+from tests.fleet.made_fleets import fleet_of
 
 
-def fleet_of(size: int = 2000, **settings: Any) -> Fleet:
-    chosen = FleetSettings.model_validate(
-        {"size": size, "devices": {"jetson-nano-cpu": 1.0}, "channel": {"kind": "fading"}}
-        | settings
-    )
-    return build_fleet(chosen, seed=3, num_samples=np.full(size, 100))
+def boards(size: int = 2000, **settings: Any) -> Fleet:
+    given = {"devices": {"jetson-nano-cpu": 1.0}, "channel": {"kind": "fading"}, **settings}
+    return fleet_of(given.pop("devices"), size=size, seed=3, **given)
 
 
 def test_clients_stand_at_their_distances_in_every_direction():
     """Kolmogorov-Smirnov at the 1 in 10,000 level, of 2,000 directions against the uniform."""
-    fleet = fleet_of()
+    fleet = boards()
     position_m = fleet.position_m
     assert position_m is not None
     assert fleet.channel.cell is not None
@@ -40,7 +37,7 @@ def test_clients_stand_at_their_distances_in_every_direction():
 
 @pytest.mark.parametrize("kind", ["fading", "calibrated", "normalised"])
 def test_places_are_known_before_there_is_a_fleet(kind):
-    fleet = fleet_of(20, channel={"kind": kind})
+    fleet = boards(20, channel={"kind": kind})
     settings = TypeAdapter(ChannelSettings).validate_python({"kind": kind})
     found = places_m(settings, seed=3, size=20)
 
@@ -49,7 +46,7 @@ def test_places_are_known_before_there_is_a_fleet(kind):
 
 
 def test_no_client_moves_when_the_fleet_grows():
-    few, many = fleet_of(5).position_m, fleet_of(50).position_m
+    few, many = boards(5).position_m, boards(50).position_m
     assert few is not None
     assert many is not None
 
@@ -61,24 +58,24 @@ def test_no_client_moves_when_the_fleet_grows():
     [{"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6}, {"kind": "normalised"}],
 )
 def test_a_world_without_distances_has_no_places(channel):
-    assert fleet_of(4, channel=channel).position_m is None
+    assert boards(4, channel=channel).position_m is None
 
 
 def test_an_epoch_takes_a_faster_unit_less():
     """Nano: 2 batches of 50 with a million parameters, 100 samples of 3 GFLOP at 13.5 GFLOP/s."""
     cost = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=4_000_000)
     plain_s = 2 * (0.02 + 0.0105) + 300 / 13.5
-    fleet = fleet_of(4, unit_spread_sigma=0.2)
+    fleet = boards(4, unit_spread_sigma=0.2)
 
-    assert fleet_of(4).epoch_s(1, cost, 50) == pytest.approx(plain_s)
+    assert boards(4).epoch_s(1, cost, 50) == pytest.approx(plain_s)
     assert fleet.epoch_s(1, cost, 50) == pytest.approx(plain_s / fleet.unit_speed[1])
 
 
 def test_a_rate_is_the_channels_times_the_clients_multiple():
     channel = {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 3e6}
-    fleet = fleet_of(4, channel=channel, devices={"pixel-6": 1.0}, heterogeneity={"bandwidth": 0.5})
+    fleet = boards(4, channel=channel, devices={"pixel-6": 1.0}, heterogeneity={"bandwidth": 0.5})
     multiple = fleet.channel.multiple
     assert multiple is not None
 
     assert fleet.rate_at(2, Direction.UP, 5.0) == pytest.approx(3e6 * multiple[2])
-    assert fleet_of(4, channel=channel).rate_at(2, Direction.DOWN, 5.0) > 0.0
+    assert boards(4, channel=channel).rate_at(2, Direction.DOWN, 5.0) > 0.0

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timeline
+from tests.fleet.made_fleets import fleet_of
 
 T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 ALL_FOUR = dict.fromkeys(T2, 0.25)
@@ -23,12 +23,10 @@ TRAIN = Work(WorkKind.TRAIN, epochs=1)
 ONE = np.zeros(1, dtype=np.int64)
 
 
-def fleet_of(devices: dict[str, float], work_s: float = 600.0, **changes: Any) -> Fleet:
+def working(devices: dict[str, float], work_s: float = 600.0, **settings: Any) -> Fleet:
     """One client a device, with enough samples that each computes about so long, unhindered."""
-    data = {"size": len(devices), "devices": devices, **changes}
     # 3 GFLOP a sample at 12 GFLOP/s
-    samples = np.full(len(devices), max(1, round(work_s / 0.25)), dtype=np.int64)
-    return build_fleet(FleetSettings.model_validate(data), seed=1, num_samples=samples)
+    return fleet_of(devices, size=len(devices), samples=max(1, round(work_s / 0.25)), **settings)
 
 
 def laid_out(
@@ -60,7 +58,7 @@ def client_of(fleet: Fleet, device: str) -> int:
 def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_credits_end(
     device: str, minutes: float, baseline: float
 ) -> None:
-    fleet = fleet_of(ALL_FOUR, work_s=3 * 3600.0)
+    fleet = working(ALL_FOUR, work_s=3 * 3600.0)
     timeline, work_s = laid_out(fleet, client=client_of(fleet, device))
     rates = np.diff(timeline.progress) / np.diff(timeline.edges_s)
 
@@ -70,7 +68,7 @@ def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_cr
 
 
 def test_credits_change_the_seconds_of_a_computation_and_not_its_joules() -> None:
-    fleet = fleet_of({"t2.small": 1.0}, work_s=2 * 3600.0)
+    fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
     timeline, work_s = laid_out(fleet)
 
     assert timeline.power_w == pytest.approx([2.76, 0.2 * 2.76])
@@ -78,7 +76,7 @@ def test_credits_change_the_seconds_of_a_computation_and_not_its_joules() -> Non
 
 
 def test_an_idle_hour_buys_a_quarter_of_an_hour() -> None:
-    fleet = fleet_of({"t2.small": 1.0}, work_s=2 * 3600.0)
+    fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
     late, _ = laid_out(fleet, start_s=3600.0)
 
     # 30 launch credits and 12 earned, spent at 0.8 a minute
@@ -95,7 +93,7 @@ def trace(folder: Path, states: str, span_s: int) -> dict[str, Any]:
 def test_load_uses_credits_while_a_t2_idles_and_shares_its_baseline(tmp_path: Path) -> None:
     # a load of 0.6 for half an hour costs 0.6 x 1800 s of launch credits and earns 0.2 x 1800 s
     usage = trace(tmp_path, "0,1,0,1,0.6 1800,1,0,1,0.5", span_s=10**7)
-    fleet = fleet_of({"t2.small": 1.0}, work_s=3600.0, usage=usage)
+    fleet = working({"t2.small": 1.0}, work_s=3600.0, usage=usage)
     begin = fleet.throttle.rested(ONE, fleet.throttle.initial(), np.zeros(1), np.array([1800.0]))
     timeline, _ = laid_out(fleet, start_s=1800.0)
 
@@ -108,7 +106,7 @@ def test_load_uses_credits_while_a_t2_idles_and_shares_its_baseline(tmp_path: Pa
 
 def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path: Path) -> None:
     usage = trace(tmp_path, "0,1,0,1,0.5 100000,1,0,1,0", span_s=10**7)
-    fleet = fleet_of({"redmi-note-10": 1.0}, thermal=SKIN, usage=usage)
+    fleet = working({"redmi-note-10": 1.0}, thermal=SKIN, usage=usage)
     initial = fleet.throttle.initial()
 
     at_s = [np.array([t_s]) for t_s in (0.0, 99_000.0, 100_140.0)]
@@ -127,7 +125,7 @@ def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path: Path) -> None:
 def test_half_the_clock_draws_a_quarter_and_stretches_the_share_that_is_bound_by_it(
     device: str, stretch: float
 ) -> None:
-    fleet = fleet_of({device: 1.0})
+    fleet = working({device: 1.0})
     whole, _ = laid_out(fleet)
     half, _ = laid_out(fleet, Work(WorkKind.TRAIN, epochs=1, clock_fraction=0.5))
 
@@ -143,8 +141,8 @@ def test_a_clock_outside_its_range_is_refused(clock: float) -> None:
 
 
 def test_who_has_neither_credits_nor_a_skin_remembers_nothing() -> None:
-    phones = fleet_of({"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, thermal={"kind": "none"})
-    mixed = fleet_of({"pixel-6": 0.4, "jetson-nano-cpu": 0.3, "t2.small": 0.3}, thermal=SKIN)
+    phones = working({"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, thermal={"kind": "none"})
+    mixed = working({"pixel-6": 0.4, "jetson-nano-cpu": 0.3, "t2.small": 0.3}, thermal=SKIN)
 
     assert phones.throttle.initial().shape == (2, 0)
     assert mixed.throttle.initial().shape == (3, 3)
@@ -154,7 +152,7 @@ def test_who_has_neither_credits_nor_a_skin_remembers_nothing() -> None:
 
 
 DEVICES = {"t2.small": 0.3, "t2.xlarge": 0.2, "pixel-6": 0.3, "jetson-nano-cpu": 0.2}
-MIXED = fleet_of(DEVICES, work_s=5000.0, thermal=SKIN)
+MIXED = working(DEVICES, work_s=5000.0, thermal=SKIN)
 EVERYBODY = np.arange(MIXED.size)
 conditions = st.tuples(st.floats(0.0, 1800.0), st.floats(0.0, 17_000.0), st.floats(10.0, 60.0))
 

@@ -14,9 +14,9 @@ from fleetsim.fleet.batteries.settings import (
     ResistiveSettings,
     TaperedChargingSettings,
 )
-from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
 from tests.fleet.made_batteries import always_on_phones, charge_after
+from tests.fleet.made_fleets import fleet_of
 
 PIXEL_J = 4.614 * 3600 * 3.85
 OCV_V = {
@@ -117,8 +117,7 @@ def test_a_charger_for_a_device_that_nobody_has_is_refused():
 
 def mixed(size: int, battery: dict[str, Any]) -> Fleet:
     devices = {"pixel-6": 0.5, "market": 0.25, "jetson-nano-cpu": 0.25}
-    settings = FleetSettings.model_validate({"size": size, "devices": devices, "battery": battery})
-    return build_fleet(settings, seed=3, num_samples=np.full(size, 10, dtype=np.int64))
+    return fleet_of(devices, size=size, seed=3, battery=battery)
 
 
 def test_a_size_in_watt_hours_is_everybodys_who_has_a_battery():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,13 @@ from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
+from tests.fleet.made_fleets import fleet_of
 
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
 NOTHING = np.zeros((50, 0))
 """Condition of clients without throttling."""
 MODEL = ModelCost({"conv": 1e9}, num_parameters=10**6, payload_byte=4 * 10**6)
-ALWAYS_ON = {"trace": None}
 
 
 def assigned(
@@ -27,10 +27,9 @@ def assigned(
     return assign_hardware(shares, unit_spread_sigma=sigma, size=size, seed=seed)
 
 
-def fleet(size: int = 50, **settings: object) -> Fleet:
-    data = {"size": size, "usage": ALWAYS_ON, "thermal": {"kind": "none"}, **settings}
-    samples = np.full(size, 100, dtype=np.int64)
-    return build_fleet(FleetSettings.model_validate(data), seed=1, num_samples=samples)
+def always_on(devices: dict[str, float], **settings: Any) -> Fleet:
+    usage, thermal = {"trace": None}, {"kind": "none"}
+    return fleet_of(devices, size=50, usage=usage, thermal=thermal, **settings)
 
 
 def test_without_a_spread_every_unit_is_as_fast_as_its_model() -> None:
@@ -68,7 +67,7 @@ def test_a_wider_spread_is_the_same_draw_wider() -> None:
 
 
 def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -> None:
-    spread, alike = (fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=s) for s in (0.2, 0.0))
+    spread, alike = (always_on({"pixel-6": 1.0}, unit_spread_sigma=s) for s in (0.2, 0.0))
     clients, start_s = np.arange(50), np.zeros(50)
 
     done = spread.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
@@ -80,7 +79,7 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -
 
 
 def test_a_client_reports_the_rate_of_its_own_unit() -> None:
-    spread = fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=0.2)
+    spread = always_on({"pixel-6": 1.0}, unit_spread_sigma=0.2)
 
     resources = [
         resources_of(spread, client, 0.0, level_j=1.0, cost=MODEL, batch_size=10)
@@ -101,7 +100,7 @@ def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() 
 
 
 def test_a_fast_phone_finishes_earlier_in_the_ratio_of_the_rates() -> None:
-    phones = fleet(devices={"market": 1.0})
+    phones = always_on({"market": 1.0})
     clients = np.arange(50)
     done = phones.computations(clients, np.zeros(50), NOTHING, MODEL, TRAIN, 10)
 

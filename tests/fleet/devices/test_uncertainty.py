@@ -30,8 +30,8 @@ from fleetsim.fleet.devices.uncertainty import (
     off_by,
     uncertain_figures,
 )
-from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.population import Fleet
+from tests.fleet.made_fleets import fleet_of
 
 ERRORS = FigureErrors(7, inferred=0.3, measured=0.05)
 QUANTITIES = [
@@ -43,11 +43,10 @@ QUANTITIES = [
 ]
 
 
-def fleet_of(devices: dict[str, float], *, seed: int = 7, **settings: Any) -> Fleet:
+def doubted(devices: dict[str, float], *, seed: int = 7, **settings: Any) -> Fleet:
     """A fleet of 40 clients whose figures have errors."""
-    data = {"uncertainty": {"inferred": 0.3, "measured": 0.05}, **settings}
-    chosen = FleetSettings.model_validate({"size": 40, "devices": devices, **data})
-    return build_fleet(chosen, seed=seed, num_samples=np.full(40, 100))
+    given = {"uncertainty": {"inferred": 0.3, "measured": 0.05}, **settings}
+    return fleet_of(devices, size=40, seed=seed, **given)
 
 
 def drawn_of(fleet: Fleet, name: str) -> dict[str, DrawnFigure]:
@@ -113,7 +112,7 @@ def test_of_a_thermal_section_the_model_has_errors_and_the_settings_of_the_firmw
 
 def test_a_reproduction_has_the_figures_of_its_paper():
     name = "reproduction/jetson-nano-fedgcs"
-    fleet = fleet_of({name: 1.0})
+    fleet = doubted({name: 1.0})
 
     assert fleet.profiles == (load_device(name),)
     assert {drawn.hardware for drawn in fleet.device_figures} == {"radio"}
@@ -140,8 +139,7 @@ def test_a_spread_of_zero_leaves_figures_bit_for_bit():
 
 
 def test_without_a_spread_there_are_no_errors():
-    settings = FleetSettings.model_validate({"size": 4, "devices": {"pixel-6": 1.0}})
-    fleet = build_fleet(settings, seed=7, num_samples=np.full(4, 100))
+    fleet = fleet_of({"pixel-6": 1.0}, size=4, seed=7)
 
     assert UncertaintySettings().errors(7) is None
     assert fleet.device_figures == ()
@@ -169,15 +167,15 @@ def test_all_bundled_files_are_valid_with_the_widest_errors(seed):
 def test_the_address_is_the_seed_the_file_and_the_key_path():
     z = rng.stream(7, "device figure/pixel-6/compute.phi.gemm").standard_normal()
     tail = rng.stream(7, "radio figure/lte/tail_w").standard_normal()
-    fleet = fleet_of({"pixel-6": 1.0})
+    fleet = doubted({"pixel-6": 1.0})
 
     assert fleet.profiles[0].compute.phi["gemm"] == 1.0 * math.exp(0.3 * z)
     assert drawn_of(fleet, "lte")["tail_w"].factor == math.exp(0.3 * tail)
 
 
 def test_neither_order_nor_other_devices_change_an_error():
-    alone = fleet_of({"pixel-6": 1.0})
-    among = fleet_of({"t2.small": 0.5, "pixel-6": 0.25, "market": 0.25})
+    alone = doubted({"pixel-6": 1.0})
+    among = doubted({"t2.small": 0.5, "pixel-6": 0.25, "market": 0.25})
 
     assert drawn_of(alone, "pixel-6") == drawn_of(among, "pixel-6")
     assert among.profiles[1] == alone.profiles[0]
@@ -186,8 +184,7 @@ def test_neither_order_nor_other_devices_change_an_error():
 
 def test_a_wider_spread_stretches_the_same_errors():
     fleets = [
-        fleet_of({"pixel-6": 1.0}, uncertainty={"inferred": sd, "measured": sd})
-        for sd in (0.1, 0.2)
+        doubted({"pixel-6": 1.0}, uncertainty={"inferred": sd, "measured": sd}) for sd in (0.1, 0.2)
     ]
     narrow, wide = (drawn_of(fleet, "pixel-6") for fleet in fleets)
 
@@ -200,18 +197,18 @@ def test_a_wider_spread_stretches_the_same_errors():
 def test_a_figure_that_states_its_spread_has_that_one_and_not_its_marks():
     """Share .27 with the odds .27 / .73: at z they are exp(1.0 z) times as much."""
     z = float(rng.stream(7, "device figure/pixel-6/compute.clock_share").standard_normal())
-    drawn = drawn_of(fleet_of({"pixel-6": 1.0}), "pixel-6")["compute.clock_share"]
+    drawn = drawn_of(doubted({"pixel-6": 1.0}), "pixel-6")["compute.clock_share"]
     odds = 0.27 / 0.73 * math.exp(z)
 
     assert drawn.used == pytest.approx(odds / (1.0 + odds))
     assert "compute.clock_share" not in drawn_of(
-        fleet_of({"pixel-6": 1.0}, uncertainty={"inferred": 0.0, "measured": 0.05}), "pixel-6"
+        doubted({"pixel-6": 1.0}, uncertainty={"inferred": 0.0, "measured": 0.05}), "pixel-6"
     )
 
 
 def test_a_variant_has_the_errors_of_the_figures_that_it_takes_over(tmp_path):
     """The same board in another power mode has the same idle watts and Wi-Fi."""
-    both = fleet_of({"jetson-tx2": 0.5, "jetson-tx2-max-q": 0.5})
+    both = doubted({"jetson-tx2": 0.5, "jetson-tx2-max-q": 0.5})
     base, variant = drawn_of(both, "jetson-tx2"), drawn_of(both, "jetson-tx2-max-q")
     text = (bundled.folder("devices") / "jetson-tx2-max-q.yaml").read_text(encoding="utf-8")
     assert "train_above_idle_w" in text
@@ -233,8 +230,8 @@ def test_a_device_behind_a_link_has_the_errors_of_its_own_name(tmp_path):
 
 
 def test_clients_of_the_market_are_as_far_off_as_the_phone_that_represents_them():
-    plain = fleet_of({"market": 1.0}, uncertainty={})
-    drawn = fleet_of({"market": 1.0})
+    plain = doubted({"market": 1.0}, uncertainty={})
+    drawn = doubted({"market": 1.0})
     rates = market.conv_flop_per_s(market.draw_latencies_ms(7, 40))
 
     assert np.array_equal(plain.device, drawn.device)
@@ -247,7 +244,7 @@ def test_clients_of_the_market_are_as_far_off_as_the_phone_that_represents_them(
 
 
 def test_a_battery_is_off_as_its_capacity_is():
-    fleet = fleet_of({"pixel-6": 1.0})
+    fleet = doubted({"pixel-6": 1.0})
     factor = drawn_of(fleet, "pixel-6")["battery.capacity_mah"].factor
 
     # 4614 mAh at 3.85 V; a milliampere-hour is 3.6 C.
@@ -255,9 +252,9 @@ def test_a_battery_is_off_as_its_capacity_is():
 
 
 def test_only_radios_in_use_and_devices_that_clients_have_are_on_record():
-    cable = fleet_of({"t2.small": 1.0})
-    wifi = fleet_of({"pixel-6": 0.999999, "pixel-7": 0.000001}, network={"kind": "wifi"})
-    mixed = fleet_of({"pixel-6": 1.0}, network={"kind": "mixed", "cellular_fraction": 0.5})
+    cable = doubted({"t2.small": 1.0})
+    wifi = doubted({"pixel-6": 0.999999, "pixel-7": 0.000001}, network={"kind": "wifi"})
+    mixed = doubted({"pixel-6": 1.0}, network={"kind": "mixed", "cellular_fraction": 0.5})
 
     for fleet, expected in (
         (cable, ["t2.small", "wired"]),
