@@ -78,7 +78,7 @@ class HardwareFiles:
         Raises:
             DataError: there is no such file, or it is wrong.
         """
-        path = _find(kind, name)
+        path = find_hardware(kind, name)
         return self.device(path) if kind == "devices" else self.radio(path)
 
     def drawn(self, kind: HardwareKind, name: str) -> tuple[DrawnFigure, ...]:
@@ -88,7 +88,7 @@ class HardwareFiles:
             DataError: there is no such file, or it is wrong.
         """
         self.file(kind, name)
-        return self._drawn.get(_place(_find(kind, name)), ())
+        return self._drawn.get(_place(find_hardware(kind, name)), ())
 
     def _document(self, path: Path) -> Document:
         key = path.resolve()
@@ -97,10 +97,15 @@ class HardwareFiles:
         return self._documents[key]
 
 
-def _find(kind: HardwareKind, name: str) -> Path:
-    path = bundled.find(kind, name)
+def find_hardware(kind: HardwareKind, name: str, beside: Path | None = None) -> Path:
+    """Return the path of a device or radio file by its bundled name or path.
+
+    Raises:
+        DataError: there is no such file.
+    """
+    path = bundled.find(kind, name, beside=beside)
     if path is None:
-        raise DataError(f"{kind} {quoted(name)}: {bundled.not_found(kind, name)}")
+        raise DataError(f"{kind[:-1]} {quoted(name)}: {bundled.not_found(kind, name)}")
     return path
 
 

@@ -15,7 +15,7 @@ from fleetsim import bundled, units
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.credits import CreditProfile
 from fleetsim.fleet.devices.figures import Figure, figures
-from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
@@ -169,9 +169,7 @@ def load_device(
     >>> load_device("jetson-nano-cpu").power.idle_awake_w
     2.1
     """
-    path = bundled.find("devices", name, beside=beside)
-    if path is None:
-        raise DataError(f"device {quoted(name)}: {bundled.not_found('devices', name)}")
+    path = find_hardware("devices", name, beside)
     file = (files or HardwareFiles()).device(path)
     numbers = dict(figures(file))
     wifi, wired, battery = file.wifi, file.wired, file.battery
@@ -341,7 +339,5 @@ def _skin(file: ThermalFile) -> SkinProfile:
 def _read_radio(
     name: str, beside: Path | None, files: HardwareFiles | None
 ) -> tuple[Path, RadioFile]:
-    path = bundled.find("radios", name, beside=beside)
-    if path is None:
-        raise DataError(f"radio {quoted(name)}: {bundled.not_found('radios', name)}")
+    path = find_hardware("radios", name, beside)
     return path, (files or HardwareFiles()).radio(path)

@@ -14,6 +14,7 @@ from fleetsim.fleet.traces.usage.importing import (
     AS_IS,
     ImportOptions,
     TraceFormat,
+    given_options,
     read_source,
     write_imported,
 )
@@ -66,7 +67,8 @@ def import_any(
             f"trace import: format {quoted(format_)} is not known;"
             f" must be one of {', '.join(_KNOWN)}{hint}"
         )
-    for option in (*options.given, *columns.given, *(["--app"] if app is not None else [])):
+    given = given_options(options) + given_options(columns) + ["--app"] * (app is not None)
+    for option in given:
         formats = _FORMATS_OF.get(option, (TABLE,))
         if format_ not in formats:
             raise ScenarioError(
@@ -78,9 +80,9 @@ def import_any(
         raise ScenarioError(
             f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
         )
+    check_new(dest)
     if format_ == TABLE:
         return import_table(source, dest, columns, options)
-    check_new(dest)
     if format_ in _USAGE:
         return write_imported(read_source(format_, source, options), dest, options)
     return import_net_trace(format_, source, dest, app=app)

@@ -21,6 +21,17 @@ def begins(*keys: NDArray[Any]) -> BoolArray:
     return is_new
 
 
+def durations(at: IntArray, offsets: IntArray, span: IntArray) -> IntArray:
+    """Return how long each row of records lasts, up to the next or the end of its record.
+
+    >>> durations(np.array([0, 4, 0]), np.array([0, 2, 3]), np.array([10, 7])).tolist()
+    [4, 6, 7]
+    """
+    ends = np.append(at[1:], 0)
+    ends[offsets[1:] - 1] = span
+    return ends - at
+
+
 def num_unordered(owner: IntArray, at: NDArray[Any]) -> int:
     """Return the number of rows that are earlier than the row above of the same owner.
 

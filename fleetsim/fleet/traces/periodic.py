@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.traces.ordered_rows import durations
 from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.read_only import freeze
 
@@ -200,9 +201,8 @@ class Schedule:
             steps.row, steps.shift_s, steps.span_s, steps.offsets, steps.times_s, (is_true,)
         )
         is_true = is_true[kept]
-        ends_s = np.append(steps.times_s[1:], 0)
-        ends_s[steps.offsets[1:] - 1] = steps.span_s
-        up_to = np.concatenate([[0], np.cumsum((ends_s - steps.times_s) * is_true)])
+        lasts_s = durations(steps.times_s, steps.offsets, steps.span_s)
+        up_to = np.concatenate([[0], np.cumsum(lasts_s * is_true)])
         at_row = up_to[steps.offsets]
         before_s = up_to[:-1] - np.repeat(at_row[:-1], np.diff(steps.offsets))
         return cls(steps, is_true, before_s, np.diff(at_row))

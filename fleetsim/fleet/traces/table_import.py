@@ -12,7 +12,6 @@ from typing import Final
 
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.folder import check_new
 from fleetsim.fleet.traces.network import files as network_files
 from fleetsim.fleet.traces.network import table as rate_table
 from fleetsim.fleet.traces.network.table import RateColumns, read_rate_table
@@ -48,11 +47,6 @@ class TableOptions:
     decimal: str | None = None
     missing: tuple[str, ...] = ()
 
-    @property
-    def given(self) -> list[str]:
-        """Options that are given, as the command spells them."""
-        return given_options(self)
-
 
 NO_COLUMNS: Final = TableOptions()
 """No option."""
@@ -65,7 +59,7 @@ def import_table(
 
     Args:
         source: .csv or .csv.gz file.
-        dest: new folder, which appears whole or not at all.
+        dest: new folder, which is not there yet.
         options: columns of the table.
         usage: options of a usage trace.
 
@@ -74,7 +68,7 @@ def import_table(
 
     Raises:
         ScenarioError: the options do not go together, or a unit is not known.
-        DataError: the table is wrong, or `dest` exists or cannot be made.
+        DataError: the table is wrong, or `dest` cannot be made.
     """
     if options.time is None:
         raise ScenarioError(
@@ -89,9 +83,8 @@ def import_table(
         decimal=options.decimal,
         missing=options.missing,
     )
-    check_new(dest)
     if options.rate is None:
-        for option in options.given:
+        for option in given_options(options):
             if option in _OF_NETWORKS:
                 raise ScenarioError(
                     f"trace import table: {option} belongs to a network, which has --rate; give"

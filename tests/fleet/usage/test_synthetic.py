@@ -23,16 +23,11 @@ def made(severity: float, availability: float = 0.4, users: int = 200, seed: int
 
 def shares(trace: Trace) -> np.ndarray:
     """Share of the week for which each user is available."""
-    ends_s = np.append(trace.times_s[1:], 0)
-    ends_s[trace.offsets[1:] - 1] = WEEK_S
-    held_s = (ends_s - trace.times_s) * trace.online
-    return np.add.reduceat(held_s, trace.offsets[:-1]) / WEEK_S
+    return np.add.reduceat(trace.lasts_s * trace.online, trace.offsets[:-1]) / WEEK_S
 
 
 def on_lengths_s(trace: Trace) -> np.ndarray:
-    ends_s = np.append(trace.times_s[1:], 0)
-    ends_s[trace.offsets[1:] - 1] = WEEK_S
-    return (ends_s - trace.times_s)[trace.online]
+    return trace.lasts_s[trace.online]
 
 
 @settings(max_examples=30)

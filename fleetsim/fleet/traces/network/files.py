@@ -18,7 +18,7 @@ from fleetsim import bundled
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
-from fleetsim.fleet.traces.folder import check_new, csv_gz, is_unfit, new_folder, write_files
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, new_folder, write_files
 from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
 from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_5g, read_norway_3g
 from fleetsim.fleet.traces.network.trace import NetTrace
@@ -216,9 +216,8 @@ def write_imported(
     """Write an imported trace into a new folder, with a README that has the notes and rules.
 
     Raises:
-        DataError: the folder exists or cannot be made, or a record's name does not fit.
+        DataError: the folder cannot be made, or a record's name does not fit.
     """
-    check_new(dest)
     with new_folder(dest) as folder:
         write_net_trace(trace, folder, readme=_readme(trace, format_, notes, rules))
 

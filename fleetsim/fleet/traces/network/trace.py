@@ -15,6 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.ordered_rows import durations
 from fleetsim.fleet.traces.usage.trace import Place
 from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
@@ -66,9 +67,7 @@ class NetTrace:
     @property
     def lasts_ms(self) -> IntArray:
         """Duration of each sample [S]."""
-        ends_ms = np.append(self.times_ms[1:], 0)
-        ends_ms[self.offsets[1:] - 1] = self.span_ms
-        return ends_ms - self.times_ms
+        return durations(self.times_ms, self.offsets, self.span_ms)
 
     def _place(self, sample: int) -> str:
         record = int(np.searchsorted(self.offsets, sample, side="right")) - 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.folder import check_new, new_folder
+from fleetsim.fleet.traces.folder import new_folder
 from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, people_in, read_features_labels
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
@@ -47,11 +47,6 @@ class ImportOptions:
     whole_days: bool = False
     """True to cut records to whole days."""
 
-    @property
-    def given(self) -> list[str]:
-        """Options that are given, as the command spells them."""
-        return given_options(self)
-
 
 AS_IS = ImportOptions()
 """No option."""
@@ -66,9 +61,8 @@ def write_imported(
         Notes on what was joined or left out, a line each.
 
     Raises:
-        DataError: the folder exists or cannot be made, or no user has a whole day.
+        DataError: the folder cannot be made, or no user has a whole day.
     """
-    check_new(dest)
     trace = local_days(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
     notes = records.notes
     if dropped := records.trace.num_users - trace.num_users:

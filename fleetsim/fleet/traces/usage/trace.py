@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.ordered_rows import durations
 from fleetsim.quoting import quoted
 
 FLAGS: Final = ("online", "charging", "unmetered")
@@ -88,9 +89,7 @@ class Trace:
     @property
     def lasts_s(self) -> IntArray:
         """Duration of each change's state [C]."""
-        ends_s = np.append(self.times_s[1:], 0)
-        ends_s[self.offsets[1:] - 1] = self.span_s
-        return ends_s - self.times_s
+        return durations(self.times_s, self.offsets, self.span_s)
 
     @property
     def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
