@@ -6,38 +6,38 @@
 Data flows one way: scenarios/*.yaml -> scenario -> simulate (fleet, engine, selectors, learning,
 record) -> runs/<id>/ -> report. See docs/architecture.md.
 
-- `cli`: the command line.
-- `scenario`: one YAML file that describes a run, and its checks.
-- `interactive`: `run` for scripts and notebooks.
-- `run_settings`: settings of one run beside its scenario.
-- `simulate`: one run from a scenario to its run folder.
-- `flower`: apps of Flower on the virtual clock.
-- `user`: parts, data and networks of the user's own.
-- `contracts`: types and protocols between packages.
-- `fleet`: clients and the world around them: devices, networks, batteries, people.
-- `engine`: servers and tasks on the virtual clock.
-- `selectors`: policies that choose the cohort.
-- `learning`: data, models and training.
-- `trackers`: what follows a run elsewhere than in its folder.
-- `record`: run folders: tables, checkpoints, measures.
-- `report`: figures and HTML pages of runs.
-- `calibration`: device files from timed training runs and power logs.
-- `selector_training`: training of selectors before they are used.
-- `studies`: arms compared over seeds, with statistics.
-- `validation`: models compared with measurements and theory.
-- `catalogue`: names that scenarios and commands may use.
-- `progress`: progress of a run on a terminal.
-- `schema`: strict YAML, and faults in it.
-- `settings`: base of every settings class.
-- `bundled`: files that come with fleetsim, by name.
-- `rng`: random streams with addresses.
-- `units`: conversions between units.
-- `counts`: whole numbers from fractions.
-- `read_only`: arrays that nobody may change.
-- `rounding`: slack of comparisons that differ by rounding.
-- `errors`: exceptions.
-- `quoting`: foreign text in messages.
-- `host`: files, memory, signals and numerics of the host.
+- `cli`: The command line: verbs over scenarios and run folders.
+- `scenario`: The scenario.
+- `interactive`: Function `run` for scripts and notebooks.
+- `run_settings`: Settings of one run beside its scenario, described once for all that start a run.
+- `simulate`: One run of a scenario.
+- `flower`: Flower apps on the virtual clock: `fleetsim flower run APP_DIR --scenario SCENARIO`.
+- `user`: Parts, data and networks of the user's own, which a run uses in the place of fleetsim's.
+- `contracts`: Contracts between engine, selectors, learning and recording.
+- `fleet`: World of a run: devices, links, people and energy as pure functions of time.
+- `engine`: Simulation of client tasks and servers on one virtual clock (SimPy).
+- `selectors`: Selectors: policies that choose the cohort, one package per paper.
+- `learning`: Learning task of a scenario: data, partition, model, local training and aggregation.
+- `trackers`: Trackers: what follows a run elsewhere than in its folder.
+- `record`: Run folders: writing a run so that it survives a kill, and reading it back.
+- `report`: Figures and HTML pages of runs.
+- `calibration`: Calibration of a device: a device file from timed training runs and a power log.
+- `selector_training`: Training of selectors before they are used, and what it costs.
+- `studies`: Studies: arms compared in conditions over seeds, from one file to a table of verdicts.
+- `validation`: Page that sets the models of scenarios beside measurements, theory and counts.
+- `catalogue`: Names that scenarios and commands may use, as tables for `fleetsim list`.
+- `progress`: Progress of a run.
+- `schema`: Strict YAML, overrides, and messages about faults in a file.
+- `settings`: Base of every settings class: frozen, unknown keys refused, no NaN or infinity.
+- `bundled`: Bundled devices, radios, traces, scenarios, studies and other files, found by name.
+- `rng`: Addressed random streams: every draw has an address (seed, purpose, indices).
+- `units`: Unit conversions. Values inside fleetsim are SI.
+- `counts`: Whole counts.
+- `read_only`: Arrays that nobody may change in place.
+- `rounding`: Slack of comparisons between quantities that differ by rounding.
+- `errors`: Exceptions of fleetsim, by the party that must act.
+- `quoting`: Foreign text in messages: on one line, without control characters, of bounded length.
+- `host`: The host on which fleetsim runs: files, memory, signals and numerics.
 """
 
 from __future__ import annotations

@@ -1,37 +1,25 @@
-#!/usr/bin/env python3
-"""Tables of docs about the kinds of selectors and aggregators, written from their settings classes.
+"""Rows of tables about kinds of selectors and aggregators, from their settings classes.
 
-    scripts/kinds_of_parts.py
-
-A table follows a line `<!-- NAME: written by scripts/docs -->`; a selector without a section in
-docs/selectors.md gets one. `tests/test_kinds_of_parts.py` compares the pages with the code.
+`scripts/docs` writes them; a selector without a section in docs/selectors.md gets one.
 """
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.schema.effects import ActsIf, AllOf
 from fleetsim.selectors import KINDS, SelectorSettings
 from fleetsim.settings import Settings
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "docs/selectors.md", ROOT / "docs/models/aggregation.md")
+PAGE = "docs/selectors.md"
+"""Page with a section for each selector."""
 AFTER_SELECTORS = "## What the papers leave open\n"
 """Heading before which the section of a new selector is put."""
 SELECTORS = get_args(get_args(SelectorSettings)[0])
 AGGREGATORS = get_args(get_args(AggregatorSettings)[0])
-MARK = re.compile(
-    r"^<!-- (.+): written by scripts/docs -->\n\n(\|.*\n)(\|[-:| ]+\|\n)((?:\|.*\n)*)", re.M
-)
-
 Row = tuple[str, ...]
 
 
@@ -108,23 +96,3 @@ def with_sections(page: str) -> str:
             section = f"## `{kind}`\n\n{line}\n\n{mark}\n{table}\n"
             page = page.replace(AFTER_SELECTORS, section + AFTER_SELECTORS)
     return page
-
-
-def with_tables(page: str) -> str:
-    """Return the page with its tables of kinds and keys as the code has them now."""
-
-    def written(match: re.Match[str]) -> str:
-        rows = [f"| {' | '.join(row)} |\n" for row in TABLES[match[1]]()]
-        return match[0][: match.start(4) - match.start()] + "".join(rows)
-
-    return MARK.sub(written, with_sections(page) if AFTER_SELECTORS in page else page)
-
-
-def main() -> None:
-    """Write the pages."""
-    for path in PAGES:
-        path.write_text(with_tables(path.read_text("utf-8")), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,11 @@
 """Calibration of a device: a device file from timed training runs and a power log.
 
-- `device_calibration`: the whole: runs and log in, device file and residuals out.
-- `timed_runs`: training runs that somebody timed, with the costs of their models.
-- `time_fit`: rate of arithmetic and overheads that explain the times of the runs.
-- `power_log`: watts over time from CSV logs of power monitors, and means over windows.
-- `power_columns`: columns of such a log, found by their names, and values that cannot be.
-- `power_rails`: energy of power rails from Perfetto, exported or as recorded.
+- `device_calibration`: Device file from timed training runs and a power log, with its residuals.
+- `timed_runs`: Training runs that somebody timed on a device, from a CSV file.
+- `time_fit`: Rate of arithmetic and overheads of a device that explain the times of training runs.
+- `power_log`: Watts over time from the log of a power monitor, and their mean over windows.
+- `power_columns`: Columns of a power log, found by the units and words of their names.
+- `power_rails`: Energy of power rails as Perfetto records it (`android.power`), as a power log.
 """
 
 from fleetsim.calibration.device_calibration import Calibration, calibrate

@@ -3,23 +3,23 @@
 The verbs import torch, pandas and the simulator inside their functions, so that `fleetsim --help`
 and `fleetsim list` do not wait for them.
 
-- `__main__`: entry point of `python -m fleetsim.cli`.
-- `entry`: entry point of the command, with the last handler of errors.
-- `application`: the Typer application, with all verbs and the handling of interrupts.
-- `run_scenario`: the verbs `run` and `flower run`.
-- `check_scenario`: the verbs `validate` and `check-plugin`.
-- `validate_world`: the verb `validate-world`.
-- `report_runs`: the verbs `report` and `compare`.
-- `run_study`: the verbs `study run`, `study status` and `study report`.
-- `write_timeline`: the verb `timeline`.
-- `list_names`: the verbs `list` and `schema`.
-- `bundled_files`: the verbs `show` and `copy`.
-- `train_selector`: the verbs `selector train`, `selector show` and `selector break-even`.
-- `fetch_data`: the verb `data fetch`.
-- `own_measurements`: the verbs `trace import` and `device calibrate`.
-- `scenario_options`: scenario argument and its options, shared by verbs.
-- `completion`: names that the shell completes.
-- `terminal`: consoles, messages on stderr, exit codes of an interrupt.
+- `__main__`: Entry point of `python -m fleetsim.cli`.
+- `entry`: Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
+- `application`: The Typer application with all verbs, and the message after an interrupt.
+- `run_scenario`: The verbs `run` and `flower run`.
+- `check_scenario`: The verbs `validate` and `check-plugin`.
+- `validate_world`: The verb `validate-world`: compare the models with measurements and theory.
+- `report_runs`: The verbs `report` and `compare`: pages on finished runs.
+- `run_study`: The verbs `study run`, `study status` and `study report`.
+- `write_timeline`: The verb `timeline`: a run as a trace for Perfetto.
+- `list_names`: The verbs `list` and `schema`: names and keys that scenarios and commands may use.
+- `bundled_files`: The verbs `show` and `copy`: bundled files for people who installed a wheel.
+- `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
+- `fetch_data`: The verb `data fetch`: download a published data set, or list them.
+- `own_measurements`: The verbs `trace import` and `device calibrate`.
+- `scenario_options`: The scenario argument and its options, shared by verbs.
+- `completion`: Names that the shell completes; where none fits, it completes files.
+- `terminal`: Consoles, messages on stderr, and exit codes of an interrupt.
 """
 
 from fleetsim.cli.application import app

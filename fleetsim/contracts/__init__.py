@@ -1,12 +1,12 @@
 """Contracts between engine, selectors, learning and recording: shared records and Protocols.
 
-- `work`: work of a client, its cost, and outcomes of tasks.
-- `reports`: reports of tasks, resources of clients and evaluations of models.
-- `selection`: views of a selector, its requests and answers, and its Protocol.
-- `client_training`: own training of clients, and its part on the server.
-- `learning`: jobs, and the Protocols of the parts of learning.
-- `recording`: rows of a run's tables, and the Protocol of a recorder.
-- `tracking`: facts of a run for trackers, and their Protocol.
+- `work`: Work of a client, its cost, and outcomes of tasks.
+- `reports`: Reports of tasks, resources of clients and evaluations of models.
+- `selection`: Views of a selector, its requests and answers, and its Protocol.
+- `client_training`: Own training of clients.
+- `learning`: Jobs of training and evaluation, and Protocols of the parts of learning.
+- `recording`: Rows of a run's tables, and the Protocol of a recorder.
+- `tracking`: Facts of a run for its trackers, and the Protocol of a tracker.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
 is one piece of work for one client; a *report* is what the server learns of a task. Clients are

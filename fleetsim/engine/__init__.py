@@ -1,12 +1,12 @@
 """Simulation of client tasks and servers on one virtual clock (SimPy).
 
-- `event_order`: order of events at the same instant, and the clock.
-- `eligibility`: rule by which clients may take part, and when it holds.
-- `client_state`: batteries, radio tails and condition of clients during tasks.
-- `idle_state`: the same state between tasks.
-- `eligible_clients`: clients that are eligible at a moment, and how long they stay so.
-- `state_parts`: parts of a state, under the prefixes of their names.
-- `world`: changing state of all clients, their meters and its rows in checkpoints.
-- `tasks`: timelines, interruptions and results of tasks.
-- `servers`: servers that select clients, dispatch tasks and aggregate updates.
+- `event_order`: Order of events at the same virtual instant.
+- `eligibility`: Eligibility of clients.
+- `client_state`: State of clients during tasks: batteries, radio tails and condition.
+- `idle_state`: State of clients between tasks: batteries, radio tails and condition.
+- `eligible_clients`: Clients that are eligible at a moment, and how long they stay so.
+- `state_parts`: Parts of a state: the entries of each under the prefix of its name.
+- `world`: Changing state of the clients.
+- `tasks`: Tasks of clients: timelines from dispatch to end, interruptions and results.
+- `servers`: Servers: selection of clients, dispatch of tasks, aggregation and closing of rounds.
 """

@@ -1,17 +1,17 @@
 """The host on which fleetsim runs: files, memory, signals and numerics.
 
-- `paths`: paths that a user names.
-- `new_files`: new files with unpredictable names, to be renamed.
-- `csv_rows`: rows of CSV text of bounded length, and what separates fields.
-- `unpacking`: limit of the size of unpacked files.
-- `memory`: memory that this process may use.
-- `numerics`: numerical modes: fastest, or equal on all processors.
-- `turns`: turns of runs in the threads of one process.
-- `spawning`: processes that do not import the program that started them.
-- `termination`: SIGTERM as an exception.
-- `notebook`: notebook in which this process computes.
-- `plain_console`: console that prints control characters of any content as their codes.
-- `own_code`: calls of code of the user's own, whose faults are told in one line.
-- `surroundings`: state of the process around such a call, which is restored after it.
-- `crash_file`: file with the traceback of an unexpected exception.
+- `paths`: Paths that a user names, with a one-line error where a path cannot be used.
+- `new_files`: New files with unpredictable names, which become other files by renaming.
+- `csv_rows`: Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`.
+- `unpacking`: Limit of the bytes that a compressed file may unpack to.
+- `memory`: Memory that this process may use.
+- `numerics`: Numerical modes.
+- `turns`: Turns of runs in the threads of one process, and what belongs to one run at a time.
+- `spawning`: Processes that begin anew and do not import the program that started them.
+- `termination`: SIGTERM as an exception, like Ctrl-C.
+- `notebook`: Notebook in which this process computes, if it does.
+- `plain_console`: Console whose output holds no control characters but its own.
+- `own_code`: Calls of code of the user's own.
+- `surroundings`: State of the process around code of the user's own.
+- `crash_file`: File with the traceback of an unexpected exception, for a bug report.
 """

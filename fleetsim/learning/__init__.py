@@ -1,13 +1,13 @@
 """Learning task of a scenario: data, partition, model, local training and aggregation.
 
-- `global_generators`: global random generators around code of the user's own.
-- `torch_settings`: torch's settings of a run, and the caller's around it.
-- `data`: data sets.
-- `partition`: assignment of training samples to clients.
-- `models`: networks, flat vector of their weights, and cost.
-- `local`: local training and its settings.
-- `algorithms`: algorithms of clients that replace the built-in local training.
-- `kernels`: computation of jobs in one process.
-- `training`: trainers, worker pool, and choice of the trainer.
-- `aggregation`: means, server optimizers, compression and screening of updates.
+- `global_generators`: Global random generators of Python.
+- `torch_settings`: torch's settings of a process: those of a run, and the caller's around it.
+- `data`: Data sets: settings, loading, standardisation, and sizes known in advance.
+- `partition`: Partitions.
+- `models`: Models: networks that a scenario can name, their weights as one vector, and their cost.
+- `local`: Local work of one client: training, gradients, evaluation, and the memory that it needs.
+- `algorithms`: Algorithms of clients that replace the built-in local training.
+- `kernels`: Kernels: computation of clients' jobs in one process.
+- `training`: Training on the host: preparation of a learning task, trainers and their processes.
+- `aggregation`: Aggregation of client updates into the next global model.
 """

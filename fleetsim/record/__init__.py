@@ -1,18 +1,18 @@
 """Run folders: writing a run so that it survives a kill, and reading it back.
 
-- `run_folder`: the folder of a run, its name and its lock.
-- `manifest`: what was run, with what, and how it ended.
-- `identity`: what tells the files of a run from those of another.
-- `tables`: tables of rounds, tasks and clients, their files and digests.
-- `recorder`: rows and states of a run that goes on.
-- `checkpoint`: files from which a killed run resumes.
-- `file_lock`: lock of a file between processes.
-- `atomic_files`: files that are written whole or not at all.
-- `failures`: failures of a whole run, read from its tables.
-- `saved_run`: a run folder for reading, with its measures.
-- `run_views`: figures of a run, attached from above.
-- `recorded_scenario`: the scenario of a saved run, whose keys have their types.
-- `saved_tables`: saved tables, compared with their digests.
-- `prices`: costs of a run in money and carbon.
-- `measures`: measures of a run, computed from its tables.
+- `run_folder`: The folder of a run: its name, its lock, and its content at the start.
+- `manifest`: The manifest of a run, `manifest.json`: what was run, with what, and how it ended.
+- `identity`: Identity of a run: what tells its files from those of any other run.
+- `tables`: Tables of a run: rounds, tasks and clients.
+- `recorder`: The recorder of a run: rows, checkpoints, and the tables at the end.
+- `checkpoint`: Checkpoints, from which a run resumes after a kill at any moment.
+- `file_lock`: Lock of a file between processes, which the system releases when its process dies.
+- `atomic_files`: Files that are written whole or not at all, even if the host dies.
+- `failures`: Failures of a whole run, read from its tables.
+- `saved_run`: A run folder for reading: its scenario, manifest and tables, and its measures.
+- `run_views`: Views of a run for notebooks.
+- `recorded_scenario`: The scenario of a saved run as plain data.
+- `saved_tables`: Tables of a run as it wrote them, compared with the digests in its manifest.
+- `prices`: Costs of a run in money and carbon, by prices of joules and hours.
+- `measures`: Measures by which papers on client selection compare runs, computed from tables.
 """

@@ -1,17 +1,18 @@
 """The scenario: one YAML file that describes a run completely, checked before anything starts.
 
-- `settings`: settings of a whole scenario, and its hashes.
-- `loading`: `load` and `schema`.
-- `named_files`: files that a scenario names, and their absolute paths.
-- `own_files`: the user's own files in a resolved scenario, and their digests.
-- `contradictions`: contradictions between the parts of a scenario.
-- `privacy_conflicts`: parts of a scenario that break differential privacy.
-- `samples`: samples of the clients, and shortages of them.
-- `least_memory`: least memory of a run.
-- `inert_keys`: keys and entries that cannot change the run.
-- `facts`: facts of a scenario, on which the effect of keys depends.
-- `warning_lines`: warnings about a scenario.
-- `outline`: a scenario in five lines.
+- `settings`: The settings of a whole scenario, and its hashes.
+- `loading`: Loading of a scenario: read, override, check, and resolve to absolute paths.
+- `named_files`: Files that a scenario names: checks that they exist, and their absolute paths.
+- `own_files`: The user's own files and folders that a resolved scenario names, and their digests.
+- `contradictions`: Contradictions between the parts of a scenario.
+- `privacy_conflicts`: Parts of a scenario that break the promises of privacy and of secure
+  aggregation.
+- `samples`: Samples of the clients of a scenario.
+- `least_memory`: Least memory of a run, checked before anything as large as the fleet is made.
+- `inert_keys`: Keys of a scenario, and entries of its lists.
+- `facts`: Facts of one scenario that decide which keys have an effect.
+- `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
+- `outline`: Outline of a scenario in five lines: task, fleet, server, end, and identity of the run.
 """
 
 from fleetsim.scenario.contradictions import never_ends

@@ -1,14 +1,14 @@
 """Strict YAML, overrides, and messages about faults in a file.
 
-- `strict_yaml`: a strict subset of YAML, read with the line of every value.
-- `yaml_scalar`: values of unquoted scalars.
-- `yaml_text`: plain data as YAML text.
-- `overrides`: changes by `--set KEY.PATH=VALUE`, and the hash of data.
-- `python_data`: documents and overrides given as Python values.
-- `faults`: messages about faults in a file.
-- `fault_location`: key and settings class that a pydantic error refers to.
-- `spelling`: names that a misspelt word was meant to be.
-- `ranges`: ranges of numbers.
-- `distinct`: lists without repeated entries.
-- `effects`: conditions under which a key can change a run.
+- `strict_yaml`: A strict subset of YAML, read with the line of every value.
+- `yaml_scalar`: Values of unquoted YAML scalars (rules of `fleetsim.schema.strict_yaml`).
+- `yaml_text`: Plain data as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
+- `overrides`: Overrides of a document by `--set KEY.PATH=VALUE` or by another file.
+- `python_data`: Documents and overrides that are given as Python values, not as text.
+- `faults`: Messages about faults in a file, one line each: place, key, and what is allowed.
+- `fault_location`: Key, settings class and limits that a pydantic error location refers to.
+- `spelling`: Names that a misspelt word was most likely meant to be.
+- `ranges`: Ranges of the numbers that scenarios and data files may hold.
+- `distinct`: Lists without repeated entries.
+- `effects`: Conditions under which a key of a scenario can change a run.
 """

@@ -1,8 +1,8 @@
 """Training of selectors before they are used, and what it costs.
 
-- `episodes`: selectors that learn over runs in a row.
-- `study_records`: records of selections from the runs of a study.
-- `record_training`: selectors that learn from records.
-- `weight_writing`: weight files on the disk.
-- `break_even`: runs after which the cost of training is saved.
+- `episodes`: Selectors that learn over episodes.
+- `study_records`: Records of selections from the runs of a study.
+- `record_training`: Selectors that learn from records: FedGCS, one fit for each fleet of a study.
+- `weight_writing`: Weight files on the disk, to which training adds the weights of further fleets.
+- `break_even`: Runs after which the cost of training a selector is saved.
 """

@@ -1,10 +1,10 @@
 """One run of a scenario: task, fleet, server and record are built, connected and started.
 
-- `scenario_run`: the run of a scenario into a folder.
-- `built_parts`: selector, aggregator and other parts that a scenario asks for.
-- `run_manifest`: manifest of a run, and its description for trackers.
-- `shortest_tasks`: shortest tasks of a fleet, beside the server's deadline.
-- `recorded_run`: the folder of a run, and its end on record.
+- `scenario_run`: The run of a scenario into a folder.
+- `built_parts`: Parts of a run that its scenario asks for.
+- `run_manifest`: Manifest of a run that begins, and its description for trackers.
+- `shortest_tasks`: Shortest tasks of a fleet, beside the server's deadline.
+- `recorded_run`: The folder of a run, and its end on record: done, interrupted or failed.
 """
 
 from fleetsim.simulate.scenario_run import run

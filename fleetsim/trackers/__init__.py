@@ -1,9 +1,9 @@
 """Trackers: what follows a run elsewhere than in its folder.
 
-- `metrics`: numbers of a round and keys of a scenario as trackers show them.
-- `named`: trackers by name, such as `tensorboard=logs`.
-- `following`: calls of trackers during a run.
-- `tensorboard_events`: event files of TensorBoard.
-- `mlflow_runs`: runs of MLflow.
-- `wandb_runs`: runs of Weights & Biases.
+- `metrics`: Numbers of a round and keys of a scenario in the flat form that trackers show.
+- `named`: Trackers by name, such as `tensorboard` or `tensorboard=logs`.
+- `following`: Calls of trackers during a run, behind its recorder.
+- `tensorboard_events`: Event files of TensorBoard: a scalar for each column of the rounds table.
+- `mlflow_runs`: Runs of MLflow.
+- `wandb_runs`: Runs of Weights & Biases.
 """

@@ -3,18 +3,18 @@
 A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Python
 (`fleetsim.run(..., aggregator=Median)`). docs/plugins.md says how one is written.
 
-- `kinds`: all kinds of plug-in, and the kind of a class.
-- `parts`: each kind, with its settings, guards and rehearsal.
-- `plugin_kind`: interface of a kind: key in the scenario, Protocol, checks.
-- `plugin`: one plug-in: its settings, its place in a document, and how it is built.
-- `loading`: plug-ins from names and from Python objects.
-- `identity`: name, source and version of a class.
-- `extension`: settings classes with the kinds of plug-ins beside those of fleetsim.
-- `check`: `check_plugin`, the rehearsal of a plug-in of any kind.
-- `watched_calls`: calls of methods, and what they must not do.
-- `data`: data of the user's own, in any form that is read.
-- `models`: networks of the user's own: building, cost, checks and trainer.
-- `flop`: FLOP of the user's own code.
+- `kinds`: All kinds of plug-in, by name, and the kind of a class.
+- `parts`: Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
+- `plugin_kind`: Interface of a kind of plug-in.
+- `plugin`: One plug-in: its settings, its place in a document, and how it is built.
+- `loading`: Loading of plug-ins: import by name, or wrapping of what Python gives.
+- `identity`: Identity of a plug-in: its name, the SHA-256 of its file, and its version.
+- `extension`: Settings classes with the kinds of plug-ins beside those of fleetsim.
+- `check`: Check of a plug-in against its Protocol, in a rehearsal without a run.
+- `watched_calls`: Calls of a plug-in that is checked.
+- `data`: Data of the user's own.
+- `models`: Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
+- `flop`: FLOP of code of the user's own, from torch's formulas.
 
 A new kind is a subclass of `PluginKind` in a module of `parts` and its name in `kinds.KINDS`:
 

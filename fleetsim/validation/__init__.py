@@ -6,19 +6,19 @@ measurement (`measurements`), a closed form, or a count in a trace.
 
 - `page`: Page of all sections, with the list of what is not validated.
 - `tables`: Checks, estimates, sections and Markdown tables.
-- `measurements`: Published measurements that fleetsim carries, with their sources.
-- `devices`: Boards in PyTorch, and a phone at a lower clock.
-- `boards`: Boards and instances: measured times, and the energy figure of FedGCS.
+- `measurements`: Published measurements that fleetsim carries.
+- `devices`: Device models beside measured training.
+- `boards`: Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, and energy.
 - `launches`: Overhead of a layer on Jetson GPUs, fitted to latencies of PyTorch.
-- `phones`: Phones: 40 measured training times, the fit to them, and power.
+- `phones`: Phones: 40 measured training times on a Snapdragon 855, the repeated fit, and power.
 - `other_phones`: Scaling from phone to phone by inference latency.
-- `peak_memory`: Peak memory of an SGD step in the `mnn` engine.
-- `slowdown`: Slowdown of devices by CPU credits and heat.
-- `channel`: Fading channel, against closed forms and integrals over densities.
+- `peak_memory`: Peak memory of an SGD step in the `mnn` engine, beside readings.
+- `slowdown`: Slowdown of devices by CPU credits (t2 instances) and heat (phones).
+- `channel`: Fading channel, against closed forms and integrals over the densities of its laws.
 - `link_rates`: Default rates of links, beside measured rates.
 - `radio`: Radios: power by rate and by transmit power, Wi-Fi, round trips.
 - `transport`: Transfers over TCP: one connection by round trip, seconds by size.
-- `queueing`: Clients that wait for each other: shared links and rounds.
+- `queueing`: Clients that wait for each other.
 - `people`: Bundled usage traces, beside counts of their files.
 - `published`: Published traces that fleetsim may not carry, beside counts by another program.
 """

@@ -451,7 +451,7 @@ ALWAYS_ACT = {
 """Keys that may be left out and act in every scenario that sets them away from their default.
 
 Those of selectors and aggregators are not listed: their pages say of each key when it acts
-(`scripts/kinds_of_parts.py`).
+(`scripts/docs`).
 """
 ON_THEIR_PAGES = ("fleetsim.selectors.", "fleetsim.learning.aggregation.")
 

@@ -1,10 +1,10 @@
 """Tasks of clients: timelines from dispatch to end, interruptions and results.
 
-- `task`: training request, task as dispatched, and its result.
-- `task_batch`: timelines of tasks dispatched at the same instant.
-- `phase_segments`: time and resources that tasks used, by phase segment.
-- `task_outcomes`: outcomes and resource use, and their revision when tasks are cut off.
-- `resources`: resources that a client reports about itself.
-- `interruption`: settings of interruptions, pause policy and accumulated waiting time.
-- `lost_clients`: losses of clients during transfers that share links.
+- `task`: Tasks: what a client is asked, the task as dispatched, and its result.
+- `task_batch`: Timelines of tasks dispatched at the same instant.
+- `phase_segments`: Time and resources that tasks used, by phase segment.
+- `task_outcomes`: Outcomes and resource use of dispatched tasks.
+- `resources`: Resources that a client reports about itself.
+- `interruption`: Interruptions of tasks: settings, pause policy and accumulated waiting time.
+- `lost_clients`: Losses of clients during transfers that share links.
 """

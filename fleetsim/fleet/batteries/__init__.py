@@ -1,9 +1,9 @@
 """Batteries of the clients: settings, levels over time, and their assignment.
 
-- `settings`: settings of `fleet.battery`, with charging and discharging curves.
-- `base`: interface of batteries: levels while idle and in tasks.
-- `plain`: batteries that only tasks drain, in closed form.
-- `live`: batteries that owners drain too.
-- `dynamics`: equations of live batteries.
-- `assignment`: capacity, charger and first level of each client.
+- `settings`: Settings of `fleet.battery`: size, charger, curves, and power use of owners.
+- `base`: Interface of batteries: levels of N clients over time, idle or in a task. Pure in time.
+- `plain`: Batteries that only tasks drain: an idle one rises at constant power until it is full.
+- `live`: Batteries that owners drain too; `fleetsim.fleet.batteries.dynamics` has the equations.
+- `dynamics`: Equations of live batteries: use by owners, tapered charging and loss by resistance.
+- `assignment`: Assignment of batteries.
 """

@@ -1,17 +1,18 @@
 """Hardware of the clients: profiles, speed, memory, CPU credits and heat.
 
-- `profile`: device and radio profiles in SI units, and their loading.
-- `profile_files`: schema of device and radio files, in published units.
-- `figures`: value, source and range of each figure of these files.
-- `hardware_files`: device and radio files of one scenario, each read once.
-- `uncertainty`: errors of figures, drawn for each seed.
-- `extension`: device files that extend another device file.
-- `radio_duty_cycle`: power of a radio that is on the air for a share of the time.
-- `market`: speeds of the phones that AI-Benchmark lists.
-- `assignment`: device and unit speed of each client.
-- `compute`: duration and energy of computations.
-- `pace`: steps of speed and power of computations.
-- `memory`: free memory of devices and memory of an SGD step.
-- `credits`: CPU credits of burstable instances.
-- `thermal`: skin temperature and the clock that it allows.
+- `profile`: Profiles of devices and radios in SI units, and their loading from files.
+- `profile_files`: Schema of device and radio files.
+- `figures`: Figures of device, radio and price files.
+- `hardware_files`: Device and radio files of one scenario, each opened and checked once.
+- `uncertainty`: Errors of device and radio figures, drawn for each seed (`fleet.uncertainty`).
+- `extension`: Device files that extend another device file.
+- `radio_duty_cycle`: Power of a radio that is on the air for the share r / full of a transfer at
+  rate r.
+- `market`: Speeds of phones on the market, and the bundled phone that represents each.
+- `assignment`: Device and unit speed of each client.
+- `compute`: Duration and energy of computations.
+- `pace`: Steps of speed and power of computations, before background load.
+- `memory`: Memory of an SGD step, and free memory of devices.
+- `credits`: CPU credits of burstable instances: full speed while they last, then the baseline.
+- `thermal`: Skin temperature of phones and the clock that it allows.
 """

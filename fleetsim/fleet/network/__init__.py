@@ -1,13 +1,13 @@
 """Links of clients: radios, channels, transport protocol and shared links.
 
-- `access`: Links of clients to the server, with everything that limits a transfer.
-- `wifi_or_cellular`: Network of a wireless client: Wi-Fi or cellular.
+- `access`: Links of clients to the server: radios, channels, transport protocol and shared links.
+- `wifi_or_cellular`: Network of a wireless client.
 - `channel`: Rates of every client's links, and transfers over them.
 - `channels`: Kinds of cellular channel: settings of each, and the links that they build.
 - `links`: Cellular links of a fleet: rates that never change, and a source of rates that do.
 - `wireless`: Radio cells and Wi-Fi: signal, fading and rates.
 - `measured_links`: Rates of clients that follow network traces, exact in every lap.
-- `transfer`: Transfers of bits over rates that change from step to step.
+- `transfer`: Transfers of bits over rates that change from step to step, exact across edges.
 - `transport`: Connection set-up and TCP slow start, as caps on a transfer's rate over time.
 - `sharing`: Links that several clients share.
 - `radios`: Radios of clients, and the power that they draw.

@@ -1,18 +1,18 @@
 """Traces of people's usage and of networks: records, readers and importers.
 
-- `usage`: usage traces.
-- `network`: network traces.
-- `periodic`: records that repeat, and the step in force at any moment.
-- `followed_records`: record and shift of every client, by name.
-- `shuffled_assignment`: assignment of records to clients.
-- `formats`: importer of each published format.
-- `table_import`: import of any table, of rates or of usage.
-- `column_choice`: columns of a table that its owner names, with their units.
-- `column_units`: unit that the name of a column states.
-- `column_numbers`: numbers and times in such columns.
-- `json_object`: JSON files of one object, read within limits.
-- `table_rows`: rows of a table, and how its fields are written.
-- `csv_table`: columns of one CSV file, with faults by file and row.
-- `ordered_rows`: rows of several owners in the order of time.
-- `folder`: writing of trace folders.
+- `usage`: Usage traces: states of people's devices over time.
+- `network`: Network traces: measured rates over time.
+- `periodic`: Records that repeat.
+- `followed_records`: Records of a trace that clients follow, by name.
+- `shuffled_assignment`: Assignment of records of a trace to clients.
+- `formats`: Import of traces, of usage or of a network.
+- `table_import`: Import of any CSV table, of measured rates or of usage.
+- `column_choice`: Columns of a table that its owner names.
+- `column_units`: Unit that the name of a column states, by whole words.
+- `column_numbers`: Numbers and times in the columns of a table that its owner names.
+- `json_object`: JSON files of one object with a member for each user, plain or gzipped.
+- `table_rows`: Rows of a delimited table, the header first.
+- `csv_table`: Columns of one CSV file, as text and as numbers.
+- `ordered_rows`: Rows of several owners in the order of time.
+- `folder`: Writing of trace folders.
 """

@@ -1,11 +1,11 @@
 """Algorithms of clients that replace the built-in local training.
 
-- `settings`: settings of the bundled algorithms, without torch.
-- `client_data`: samples, batches and arrays of one task, as an algorithm sees them.
-- `run_algorithm`: one task of an algorithm as a job, and checks of what it returns.
-- `task_steps`: steps of one task by the scenario's optimizer.
-- `trained_weights`: trained parameters of a network as one vector.
-- `scaffold`: SCAFFOLD, control variates of clients and server (Karimireddy et al. 2020).
-- `feddyn`: FedDyn, dynamic regularisation (Acar et al. 2021).
-- `ditto`: Ditto, a personal model beside the global one (Li et al. 2021).
+- `settings`: Settings of the algorithms of clients, without torch.
+- `client_data`: Samples, batches and arrays of one task, as an algorithm of clients sees them.
+- `run_algorithm`: One task of an algorithm of clients, as a job.
+- `task_steps`: Steps of one task by the scenario's optimizer, which the bundled algorithms take.
+- `trained_weights`: Trained parameters of a network as one vector [T], without its buffers.
+- `scaffold`: SCAFFOLD: steps corrected by control variates of the client and of the server.
+- `feddyn`: FedDyn: dynamic regularisation of the clients' objectives.
+- `ditto`: Ditto: a personal model of each client, held near the global one.
 """

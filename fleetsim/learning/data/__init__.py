@@ -1,21 +1,21 @@
 """Data sets: settings, loading, standardisation, and sizes known in advance.
 
-- `loading`: data sets that a scenario can name, and the call that loads one.
-- `dataset_kind`: interface of a data set that a scenario can name.
-- `dataset`: loaded data set.
-- `digits`: handwritten digits of scikit-learn.
-- `published`: published data sets and their download.
-- `synthetic`: generated users whose models and inputs differ.
-- `labelled_text`: texts in the user's own CSV file.
-- `accessed_inputs`: interface of inputs that are made anew at each access.
-- `checked_part`: arrays of one part of the user's own data set, checked.
-- `assembly`: assembly of the user's own data set from its parts.
-- `content_hash`: digest of the content of a data set.
-- `folder`: the user's own folder of .npz or IDX files.
-- `blank`: shapes and sizes without data.
-- `formats`: IDX, .npz, zip, tar and picture files.
-- `byte_images`: images that stay bytes until their numbers are needed.
-- `standardisation`: inputs with mean 0 and standard deviation 1.
-- `tokens`: vocabulary and samples of texts.
-- `prefetch`: loading in a thread.
+- `loading`: Data sets that a scenario can name, and the call that loads one.
+- `dataset_kind`: Interface of the data sets that a scenario can name.
+- `dataset`: Loaded data set: arrays of inputs and labels.
+- `digits`: Handwritten digits that come with scikit-learn.
+- `published`: Published data sets: their readers, addresses and checksums, and their download.
+- `synthetic`: Synthetic(alpha, beta).
+- `labelled_text`: Texts with a label and a user each, from the user's own CSV file.
+- `accessed_inputs`: Interface of inputs that are made anew whenever a client trains on them.
+- `checked_part`: Arrays of one part of the user's own data set, checked.
+- `assembly`: Assembly of the user's own data set from its parts.
+- `content_hash`: Content of a loaded data set as a digest.
+- `folder`: The user's own folder of .npz or IDX files, as a data set of a scenario.
+- `blank`: Data set without data: only shapes and sizes, for runs that do not train.
+- `formats`: File formats of data sets, read without trust in the file.
+- `byte_images`: Images that stay bytes until their numbers are needed.
+- `standardisation`: Standardisation of inputs to mean 0 and standard deviation 1.
+- `tokens`: Tokens of texts: vocabulary, samples cut out of a long text, and their memory.
+- `prefetch`: Loading of a data set in a thread, while torch is imported.
 """

@@ -1,13 +1,13 @@
 """Kernels: computation of clients' jobs in one process.
 
-- `cpu`: numerical platform, matrix products and memory on the CPU.
-- `batches`: schedule of the batches of several clients in one stack.
-- `device_samples`: samples in the memory of a torch device.
-- `initial_models`: initial models of many clients on a device.
-- `base`: serial reference kernel, base class of the others.
-- `access_kernel`: serial kernel for samples that are made at each access.
-- `own_training`: kernel of clients' own training.
-- `stacked`: kernel for many small networks at once, with hand-written steps.
-- `vmap`: kernel for many networks at once, vectorised by torch.
-- `conv`: kernel for image networks, one client at a time.
+- `cpu`: Computation on the CPU: numerical platform, matrix products and memory.
+- `batches`: Schedule of the batches of several clients that train in one stack.
+- `device_samples`: Training samples in the memory of a torch device.
+- `initial_models`: Initial models of many clients on the device that trains them.
+- `base`: Serial reference kernel, the base class of all kernels.
+- `access_kernel`: Serial kernel for samples that the user's transform makes anew at each access.
+- `own_training`: Kernel of clients' own training, one client at a time.
+- `stacked`: Stacked kernel: hand-written SGD steps for many small networks at once.
+- `vmap`: Vectorised kernel: many clients at once by `torch.func.vmap`.
+- `conv`: Channels-last kernel: image networks in their fastest form on a CPU.
 """

@@ -1,17 +1,17 @@
 """Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
-- `learning_rate_decay`: decay of the learning rate over rounds.
-- `step_schedule`: schedule of the learning rate over the steps of a task.
-- `optimizer_settings`: settings of the optimizers.
-- `loss_settings`: settings of the loss that clients minimise.
-- `step_settings`: settings of the steps of a training.
-- `settings`: settings of local training, with the algorithm of clients.
-- `augmentation_settings`: settings of the augmentation of training samples.
-- `augmentation`: flip, crop, noise and mixup of the samples of a step.
-- `optimizers`: directions of the optimizers' steps, clipping of gradients.
-- `sample_losses`: losses of samples: the cross-entropy, a network's own, or the scenario's.
-- `focal_loss`: focal loss.
-- `local_sgd`: local training, gradient and evaluation on one client's samples.
-- `step_memory`: memory of an SGD step, measured on the real model.
-- `measured_networks`: networks whose training on phones was measured.
+- `learning_rate_decay`: Decay of the clients' learning rate over rounds, without torch.
+- `step_schedule`: Schedule of the learning rate over the steps of one task, without torch.
+- `optimizer_settings`: Settings of the clients' optimizers, without torch.
+- `loss_settings`: Settings of the loss that clients minimise, without torch.
+- `step_settings`: Settings of the steps of local training, without torch.
+- `settings`: Settings of local training, without torch.
+- `augmentation_settings`: Settings of the augmentation of training samples, without torch.
+- `augmentation`: Augmentation of the samples of a training step: flip, crop, noise and mixup.
+- `optimizers`: Optimizers of local training: directions of their steps, written out.
+- `sample_losses`: Losses of samples.
+- `focal_loss`: Focal loss: a cross-entropy in which samples that are classified well count less.
+- `local_sgd`: Local training, gradient and evaluation of a model on one client's samples.
+- `step_memory`: Memory of an SGD step of local training, measured on the real model.
+- `measured_networks`: Networks whose training on phones was measured.
 """

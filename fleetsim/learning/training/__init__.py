@@ -1,17 +1,17 @@
 """Training on the host: preparation of a learning task, trainers and their processes.
 
-- `settings`: settings of the learning task and of its trainer.
-- `trainer_choice`: choice of the trainer and its kernel.
-- `ipc`: messages between the processes of a pool.
-- `helper_processes`: start, calls, answers and end of the processes of a pool.
-- `worker_pool`: chunks of jobs, computed by the processes of a pool.
-- `pending_jobs`: jobs that wait until their results are requested.
-- `trainers`: trainers, with and without real training.
-- `prepared_task`: learning task that a scenario asks for, and the same ready to train.
-- `task_samples`: samples of the task, by client.
-- `task_cost`: cost of the task's model on a device.
-- `preparation`: preparation of a scenario's learning task.
-- `scenario_loss`: checks of the loss that a scenario names.
-- `trial_clients`: a few clients with drawn samples, on which a network is tried.
-- `equivalence`: proof that a trainer equals the serial one on a network, in float64.
+- `settings`: Settings of the learning task and of its computation on the host, without torch.
+- `trainer_choice`: Choice of the trainer that computes a scenario's jobs, and of its kernel.
+- `ipc`: Messages between the processes of a pool, over a socket.
+- `helper_processes`: Helper processes of a pool: their start, calls, answers and end.
+- `worker_pool`: Pool of processes that compute chunks of jobs.
+- `pending_jobs`: Pending jobs: kept by ticket, and computed only when their results are requested.
+- `trainers`: Trainers: computation of the clients' jobs on the host.
+- `prepared_task`: Learning task that a scenario asks for, and the same ready to train.
+- `task_samples`: Samples of a learning task: their form, their numbers by client, and themselves.
+- `task_cost`: Cost of a task's model on a device.
+- `preparation`: Preparation of a scenario's learning task: data, partition, model and trainer.
+- `scenario_loss`: Checks of the loss that a scenario names, before a run.
+- `trial_clients`: A few clients with drawn samples of a data set's form.
+- `equivalence`: Proof that a trainer equals the serial one on a user's network, in float64.
 """

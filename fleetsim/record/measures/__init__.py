@@ -1,9 +1,9 @@
 """Measures by which papers on client selection compare runs, computed from tables.
 
-- `cost_to_target`: rounds, time and energy until an accuracy is reached.
-- `selection_measures`: accuracy, waiting time, coverage and regret of a selection.
-- `comprehensive_score`: accuracy reduced by time and energy over budget (FedGCS).
-- `opinions`: accuracies that clients measured on their own data.
-- `diagnostics`: numbers that a selector told about its rounds.
-- `ledger`: joules by client, purpose, energy outcome and component.
+- `cost_to_target`: Rounds, time and energy until a run reaches an accuracy.
+- `selection_measures`: Measures of papers on client selection.
+- `comprehensive_score`: Score of a selection by accuracy, time and energy together (FedGCS).
+- `opinions`: Opinions of clients of the global model by slot, and their beliefs.
+- `diagnostics`: Numbers that a selector told about its rounds, from the rounds table.
+- `ledger`: The energy ledger: joules of a run by client, purpose, energy outcome and component.
 """

@@ -1,11 +1,11 @@
 """Tables of a run: rounds, tasks and clients.
 
-- `schemas`: columns of every table.
-- `building`: tables from rows and columns.
+- `schemas`: Columns of every table of a run.
+- `building`: Tables of a run from its rows and columns.
 - `arrow_columns`: Arrow columns from NumPy arrays and Python values.
-- `files`: parquet and Arrow files.
-- `announced_size`: rows and bytes that a message of an Arrow file announces.
-- `hashing`: SHA-256 of the values of tables.
+- `files`: Files of tables: parquet for published tables, Arrow for checkpoints.
+- `announced_size`: Rows and bytes that a message of an Arrow file announces.
+- `hashing`: Digests of tables: SHA-256 of their values, however they are stored.
 """
 
 from fleetsim.record.tables.building import (

@@ -3,18 +3,18 @@
 Tables are pandas frames with the columns of docs/outputs.md; docs/reports.md says how to read each
 figure.
 
-- `accuracy`: test accuracy against time, energy and rounds.
-- `device_costs`: time and energy by kind of device, waste by cause.
-- `device_groups`: groups of the rarer kinds of devices.
-- `ledger`: the energy ledger.
-- `energy_inequality`: inequality of energy among clients.
-- `coverage`: share of the fleet ever selected, and times selected.
-- `selection`: times selected by client or device.
-- `selection_ratio`: selected share of the fleet, by round and device.
-- `opinions`: opinions and beliefs of clients by round.
-- `diagnostics`: numbers that a selector told about its rounds.
-- `regret_curves`: regret against the best fixed clients.
-- `batteries`: battery levels over time.
-- `gantt`: the tasks of one round.
-- `style`: colours, layout and file formats of all figures.
+- `accuracy`: Figures of test accuracy against virtual time, energy and rounds.
+- `device_costs`: Figures of time and energy by kind of device, and of wasted energy by cause.
+- `device_groups`: Groups of the rarer kinds of devices, so that a figure stays readable.
+- `ledger`: Figures of the energy ledger: joules by component, purpose and energy outcome.
+- `energy_inequality`: Inequality of energy among the clients of a run.
+- `coverage`: Figure of the clients ever selected, and of the number of selections.
+- `selection`: Figure of times selected: by client, or as a distribution in a large fleet.
+- `selection_ratio`: Figure of the selected share of the fleet by round.
+- `opinions`: Figures of the opinions of clients of the model, and of their beliefs.
+- `diagnostics`: Figure of the numbers that a selector told about its rounds.
+- `regret_curves`: Figure of the regret of runs against the best fixed clients.
+- `batteries`: Figure of battery levels over time, and of the clients that can take part.
+- `gantt`: Gantt chart of the tasks of one round.
+- `style`: Style of every figure, and its files.
 """

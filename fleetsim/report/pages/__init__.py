@@ -1,17 +1,18 @@
 """Pages and tables on runs.
 
-- `run_page`: the page of one run.
-- `run_figures`: figures of that page, with captions.
-- `run_card`: summary of a run in a notebook, and its figures by name.
-- `comparison`: the page of runs side by side.
-- `comparison_tables`: the tables of that page.
-- `scenario_differences`: differences between scenarios, and labels of runs.
-- `terminal_summary`: a run in a few lines, for a terminal.
-- `summary`: totals, targets, outcomes and devices of a run.
-- `measures`: tables of the measures of papers on client selection.
-- `ledger_tables`: tables of the energy ledger.
-- `device_figures`: table of the device figures with drawn errors.
-- `regret`: regret of runs against the best fixed clients.
-- `batteries_paid`: share of their batteries that a run took from its clients.
-- `bill_tables`: tables of costs in money and carbon.
+- `run_page`: The page of one run, which opens offline.
+- `run_figures`: Figures of the page of one run, with descriptions and captions.
+- `run_card`: Summary of a run in the output of a notebook's cell, and single figures of its report.
+- `comparison`: The page of runs side by side.
+- `comparison_tables`: Tables of a comparison, with a row per run.
+- `scenario_differences`: Differences between the scenarios of runs, labels of the runs.
+- `terminal_summary`: Summary of a run for a terminal.
+- `summary`: Summary of a run: totals, targets, outcomes and devices.
+- `measures`: Tables of the measures of papers on client selection.
+- `ledger_tables`: Tables of the energy ledger: of one run, and of runs side by side.
+- `device_figures`: Table of the device and radio figures of which a run drew an error
+  (`fleet.uncertainty`).
+- `regret`: Regret of runs against the best fixed set of clients, by slot.
+- `batteries_paid`: Share of their batteries that a run took from its clients.
+- `bill_tables`: Tables of costs in money and carbon.
 """

@@ -1,14 +1,14 @@
 """Timeline of a run as a trace that Perfetto opens: tasks, rounds, accuracy and power.
 
-- `writing`: the file, from a run folder.
-- `trace`: all packets of a trace, in parts.
-- `task_slices`: tracks of clients, with their tasks and the phases of these.
-- `round_slices`: track of the server's rounds, and accuracy.
-- `power`: power of all tasks over time, from their joules.
-- `task_times`: moments of tasks in nanoseconds.
-- `debug_annotations`: columns of a table as annotations of slices.
-- `packets`: packets of a trace: tracks, slices, counters, interned texts.
-- `wire`: wire format of Protocol Buffers, for many messages at once.
+- `writing`: The file of a timeline, written from a run folder.
+- `trace`: The trace of a run: all its packets, in parts of some thousand tasks.
+- `task_slices`: Tracks of clients, grouped by device.
+- `round_slices`: Track of the server's rounds, with the parts of each within it.
+- `power`: Power of all tasks over time, by component, from their joules.
+- `task_times`: Moments of tasks in nanoseconds.
+- `debug_annotations`: Columns of a table as annotations of slices.
+- `packets`: Packets of a Perfetto trace: tracks, slices, counters and interned texts.
+- `wire`: Wire format of Protocol Buffers, for many messages at once.
 """
 
 from fleetsim.report.timeline.writing import write_timeline

@@ -1,5 +1,5 @@
 """AFL: active federated learning.
 
-- `selector`: settings, and the valuations that it keeps.
-- `equations`: valuations, probabilities and the draw.
+- `selector`: AFL, active federated learning: sampling of clients by the loss of their samples.
+- `equations`: Equations of active federated learning (AFL).
 """

@@ -1,6 +1,6 @@
 """Parts of the bandits that play a set of clients for several rounds.
 
-- `equations`: arms, indices, rewards and the quick initialisation.
-- `slots`: rounds with the same clients, evaluated as one.
-- `rehearsals`: slots played in probes, whose models are discarded.
+- `equations`: Equations of UCB over sets of clients: arms, indices, and the quick initialisation.
+- `slots`: Slots.
+- `rehearsals`: Rehearsals: slots of a group played in probes, from the initial model.
 """

@@ -1,7 +1,7 @@
 """Selectors to compare with: random, round-robin and fixed.
 
-- `uniform`: random clients, in equal or in sample-weighted shares.
-- `round_robin`: all clients in turn.
-- `fixed`: always the same clients.
-- `client_sets`: draw and order of predefined sets of clients.
+- `uniform`: Random selection: K of the available clients, uniformly or in proportion to their data.
+- `round_robin`: Round-robin selection: all clients in turn.
+- `fixed`: Fixed selection: always the same named clients.
+- `client_sets`: Predefined sets of clients.
 """

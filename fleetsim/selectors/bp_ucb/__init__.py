@@ -1,7 +1,7 @@
 """BP-UCB: a bandit over clients that agree with their neighbours by belief propagation.
 
-- `selector`: settings, and the course of a slot.
-- `equations`: index of a client.
-- `belief_propagation`: beliefs of clients from messages between neighbours.
-- `neighbour_graph`: graph of neighbours, and gossip along it.
+- `selector`: BP-UCB.
+- `equations`: Equations of BP-UCB.
+- `belief_propagation`: Belief propagation between neighbours.
+- `neighbour_graph`: Graph of neighbouring clients, and gossip along its edges.
 """

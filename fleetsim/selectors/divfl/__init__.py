@@ -1,5 +1,5 @@
 """DivFL: diverse clients by the facility location of their gradients.
 
-- `selector`: settings, and the gradients that it keeps.
-- `equations`: distances of gradients, and greedy choices.
+- `selector`: DivFL: clients whose gradients together represent those of all clients.
+- `equations`: Equations of DivFL.
 """

@@ -1,6 +1,6 @@
 """FedCor: clients whose losses correlate with those of all others.
 
-- `selector`: settings, warm-up, shadow rounds and the choice.
-- `equations`: covariance, scores and the choice.
-- `correlation_fit`: fit of the covariance to observed changes of losses.
+- `selector`: FedCor.
+- `equations`: Equations of FedCor: covariance of clients' loss changes, scores and the choice.
+- `correlation_fit`: Maximum-likelihood fit of FedCor's covariance: a point for each client.
 """

@@ -1,5 +1,5 @@
 """FedCS: as many clients as fit into a round.
 
-- `selector`: settings, and the request for resources.
-- `equations`: length of a round, and greedy packing.
+- `selector`: FedCS: as many clients as fit into a round, by the resources that they report.
+- `equations`: Equations of FedCS.
 """

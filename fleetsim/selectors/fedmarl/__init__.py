@@ -1,10 +1,10 @@
 """FedMarl: agents that let probed clients continue or stop.
 
-- `selector`: settings, probes, choices and rewards.
-- `agents`: the network that all agents share, and its training.
-- `round_reward`: reward of a round, from the reports of its clients.
-- `observations`: states of agents, free of the fleet's scale.
-- `replay`: rounds to learn from.
-- `network`: steps of Adam, in torch.
-- `equations`: reward, sums of values and their targets.
+- `selector`: FedMarl: probed clients whose agents say continue; the others stop after an epoch.
+- `agents`: Team of agents that share a network, and what they learn from round to round.
+- `round_reward`: Reward of a round.
+- `observations`: States of agents.
+- `replay`: Replay memory: rounds of the past from which agents learn.
+- `network`: Learning of the shared network: steps of Adam on the squared error of Q_tot, in torch.
+- `equations`: Equations of FedMarl.
 """

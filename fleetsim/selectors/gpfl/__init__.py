@@ -1,5 +1,5 @@
 """GPFL: clients whose gradients point along the global direction.
 
-- `selector`: settings, and the projections and rewards that it keeps.
-- `equations`: projections, rewards and confidence bounds.
+- `selector`: GPFL.
+- `equations`: Equations of GPFL: gradient projections, rewards, and confidence bounds.
 """

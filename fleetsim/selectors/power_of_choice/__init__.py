@@ -1,4 +1,4 @@
 """Power-of-choice: the largest losses among random candidates.
 
-- `selector`: settings, its probed and its reported variant.
+- `selector`: Power-of-choice: the largest losses among d random candidates.
 """

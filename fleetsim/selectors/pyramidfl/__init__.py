@@ -1,5 +1,5 @@
 """PyramidFL: Oort's clients, with individual work and uploads.
 
-- `selector`: settings, and the times and updates that it keeps.
-- `equations`: ranks, shares of updates, and extra work.
+- `selector`: PyramidFL.
+- `equations`: Equations of PyramidFL: the work and the upload of each chosen client.
 """

@@ -1,4 +1,4 @@
 """Quick-Init UCB: the bandit over sets with a cold start in groups.
 
-- `selector`: settings, and the groups of the cold start.
+- `selector`: Quick-Init UCB.
 """

@@ -1,5 +1,5 @@
 """RBCS-F: short exchange times, with a guaranteed share of rounds for all clients.
 
-- `selector`: settings, and the queues and regressions that it keeps.
-- `equations`: queues, estimates of exchange times, and the choice.
+- `selector`: RBCS-F.
+- `equations`: Equations of RBCS-F.
 """

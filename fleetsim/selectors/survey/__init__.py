@@ -1,5 +1,5 @@
 """Policies of a survey: average loss, its confidence bound, and no repeats.
 
-- `selector`: settings and the three policies.
-- `equations`: scores and choices of the policies.
+- `selector`: Policies of a survey: large losses times data, their confidence bound, or no repeats.
+- `equations`: Equations of the survey's policies.
 """

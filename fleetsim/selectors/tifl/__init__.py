@@ -1,5 +1,5 @@
 """TiFL: tiers of clients of similar latency.
 
-- `selector`: settings, profiling and the choice of a tier.
-- `equations`: latencies, tiers, credits, probabilities and the choice.
+- `selector`: TiFL.
+- `equations`: Equations of TiFL: latencies, tiers, credits, probabilities of tiers, and the choice.
 """

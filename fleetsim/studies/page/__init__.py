@@ -1,17 +1,17 @@
 """The page of a study, its static figures and its LaTeX tables, from the study's tables alone.
 
-- `study_page`: the page, and what is written beside it.
-- `study_card`: summary of a study in a notebook.
-- `findings`: verdicts, notices and descriptions in sentences.
-- `drawings`: contents of charts and of their static twins.
-- `accuracy_curves`: accuracy over time, energy or rounds on a common grid.
-- `arm_costs`: costs to a target: Pareto front, effect of a varied key, mean ledgers.
-- `intervals`: means over seeds with their ranges.
-- `charts`: interactive charts as JSON for plotly.
-- `twins`: static figures of one column.
-- `arm_styles`: colours, dashes and markers of arms.
-- `plotly_bundle`: the script of the installed plotly.
-- `html_tables`: tables of the page.
-- `latex_tables`: the same for a paper.
-- `units`: costs as text and units of axes.
+- `study_page`: The page of a study.
+- `study_card`: Summary of a study in the output of a cell.
+- `findings`: Findings of a study in sentences.
+- `drawings`: Contents of the charts of a study and of their static twins.
+- `accuracy_curves`: Accuracy of arms over time, energy or rounds: mean over seeds on a common grid.
+- `arm_costs`: Costs of arms to a target: in the time-energy plane, and by level of a varied key.
+- `intervals`: Means over seeds with the range in which they are drawn.
+- `charts`: Interactive charts of a study, as plain dictionaries that plotly's script reads.
+- `twins`: Static twins of the charts: files for a paper, one column wide, with type of 8 points.
+- `arm_styles`: Colour, dash and marker of every arm, and the colours of a light and a dark page.
+- `plotly_bundle`: Script of the installed plotly, to be put into a page as it is.
+- `html_tables`: Tables of the page: cells with text and the value to sort by.
+- `latex_tables`: Tables of a study for a paper.
+- `units`: Costs as text, and units for the axes of charts.
 """

@@ -4,17 +4,17 @@ A cost is what a run had spent (rounds, seconds, joules, dollars, grams) when it
 target, or when it ended without reaching it: then it is right-censored. Runs are never dropped.
 `docs/statistics.md` has every formula with its source, and what simulations measured.
 
-- `summary`: costs of one arm over seeds.
-- `paired_costs`: log-ratios of two arms, seed by seed.
-- `t_test`: interval and test of the mean log-ratio; the primary ones.
-- `bootstrap`: BCa interval of the mean log-ratio.
-- `rank_tests`: exact Wilcoxon signed-rank test and sign test.
-- `holm`: p-values adjusted for several comparisons.
-- `power`: number of seeds that would settle a comparison.
-- `comparison`: one arm against the baseline.
-- `verdict`: decision on each arm of a condition, target and currency.
-- `sentence`: decisions in plain English.
-- `shares`: share of wins with its interval.
+- `summary`: Summary of the costs of one arm over seeds, under right censoring.
+- `paired_costs`: Log-ratios of the costs of two arms, paired by seed, where runs may be censored.
+- `t_test`: Student's t for the mean of paired log-ratios: the primary interval and test.
+- `bootstrap`: BCa bootstrap interval of the mean of paired log-ratios.
+- `rank_tests`: Exact tests of paired differences by their order alone.
+- `holm`: Holm's adjustment of p-values for several comparisons.
+- `power`: Power of the paired t-test, and the number of seeds that would settle a comparison.
+- `comparison`: Comparison of one arm with the baseline, paired by seed.
+- `verdict`: Verdicts: which arms of one condition, target and currency differ from the baseline.
+- `sentence`: Verdicts in plain English, one sentence each.
+- `shares`: Share of wins with its interval: how often a ranking survives.
 """
 
 from fleetsim.studies.statistics.comparison import Comparison, compare

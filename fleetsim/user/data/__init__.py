@@ -1,11 +1,11 @@
 """Data of the user's own: arrays, tables, folders of files, Hugging Face and torch data sets.
 
-- `own_dataset`: `fleetsim.dataset`, data in any form that is read, and their options.
-- `reading`: reading of a form as training and test parts.
-- `values`: arrays of samples and labels, and what they must be.
-- `rows`: samples of a sequence or of a torch data set, one after another.
-- `fields`: names of the fields of samples, and which of them is what.
-- `tables`: samples of a pandas table.
-- `hugging_face`: samples of a Hugging Face data set.
-- `checked_dataset`: checks of a `Dataset` that a user's code made.
+- `own_dataset`: The user's own data set as given from Python.
+- `reading`: Reading of a part of the user's data: once into arrays, or once to learn its labels.
+- `values`: Values of the user's samples as arrays: numbers, arrays, tensors, lists and pictures.
+- `rows`: Rows of one part of the user's data: sample, label and client, by index or all at once.
+- `fields`: Parts of a row of the user's data (sample, label, client), and their names in it.
+- `tables`: Tables of the user's data.
+- `hugging_face`: Hugging Face data sets: columns as arrays, and local files that the library reads.
+- `checked_dataset`: Check of a data set that the user's code made itself.
 """

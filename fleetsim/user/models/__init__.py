@@ -1,8 +1,8 @@
 """Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
 
-- `building`: building of such a network, with addressed random draws.
-- `module_checks`: checks of a network's weights and of what its forward pass does.
-- `own_cost`: cost of such a network for a device.
-- `training_checks`: checks of a network's training on the clients of a trial.
-- `trainer_choice`: the fastest trainer that is proved, by a fixed rule.
+- `building`: Building of a network of the user's own, with addressed random draws.
+- `module_checks`: Checks of a network of the user's own.
+- `own_cost`: Cost of a network of the user's own for a device.
+- `training_checks`: Checks of the training of a network of the user's own.
+- `trainer_choice`: Choice of the trainer of a user's network.
 """

@@ -1,14 +1,14 @@
 """Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
 
-- `selectors`: the kind `selector`.
-- `small_server`: made-up server of a selector's rehearsal.
-- `aggregators`: the kind `aggregator`.
-- `partitions`: the kind `partition`.
-- `datasets`: the kind `dataset`.
-- `trackers`: the kind `tracker`.
-- `client_trainings`: the kind `local`.
-- `client_rounds`: rehearsal of clients' own training, with torch.
-- `losses`: the kind `loss`.
-- `checked_loss`: a loss in a run, each of whose answers is checked, and its trial.
-- `models`: the kind `model`.
+- `selectors`: Selectors of the user's own.
+- `small_server`: Small server with made-up clients, whose views a selector sees when it is checked.
+- `aggregators`: Aggregators of the user's own.
+- `partitions`: Partitions of the user's own.
+- `datasets`: Data sets of the user's own.
+- `trackers`: Trackers of the user's own, which change no result.
+- `client_trainings`: Own training of clients: algorithms of the user's own.
+- `client_rounds`: Rehearsal of own training.
+- `losses`: Losses of the user's own.
+- `checked_loss`: Loss of the user's own.
+- `models`: Networks of the user's own.
 """

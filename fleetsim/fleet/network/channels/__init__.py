@@ -3,12 +3,12 @@
 A new kind is one module here, with a settings class that has a `kind` and builds its links, and its
 name in `ChannelSettings`.
 
-- `settings`: Settings that every kind has, and what each kind provides.
+- `settings`: Settings that every kind of cellular channel has, and what each kind provides.
 - `constant`: Channel of the same rates for every wireless client.
 - `trace`: Channel of measured rates, from a network trace.
 - `blocks`: Settings of channels with fading blocks, and the cell that they describe.
 - `link_budget`: Channel with a link budget: the kind `fading`.
-- `normalised`: Channel with the same mean signal-to-noise ratio for every client.
+- `normalised`: Channel with the same mean signal-to-noise ratio for every client, at any distance.
 - `calibrated`: Channel calibrated by the mean signal-to-noise ratio at one distance.
 """
 

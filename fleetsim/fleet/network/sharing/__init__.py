@@ -1,7 +1,7 @@
 """Links that several clients share.
 
-- `shared_links`: Cells and the server's link, and their division among transfers.
+- `shared_links`: Cells and the server's link.
 - `max_min`: Max-min fair rates of clients that transmit at the same time.
-- `band`: Parts of a cell's band: the rates that they carry, and their division.
-- `flows`: Timelines of transfers that share links.
+- `band`: Parts of a cell's band: the rates that they carry, and their division among clients.
+- `flows`: Timelines of transfers that share links, computed together from event to event.
 """

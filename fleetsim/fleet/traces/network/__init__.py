@@ -1,8 +1,8 @@
 """Network traces: measured rates over time.
 
-- `trace`: the trace: rates that hold from one millisecond to another.
-- `files`: reading, writing and import of network traces.
-- `published_forms`: Irish 5G and Norwegian 3G logs.
-- `lumos5g`: Lumos5G, walks and drives around a loop in Minneapolis.
-- `table`: any table of rates, in columns that its owner names.
+- `trace`: Network traces: measured rates that hold from one millisecond to another.
+- `files`: Reading, writing and import of network traces in one CSV file.
+- `published_forms`: Published network traces, each read into a `NetTrace`.
+- `lumos5g`: Lumos5G 1.0.
+- `table`: Import of any table of measured rates.
 """

@@ -1,15 +1,15 @@
 """Usage traces: states of people's devices over time.
 
-- `trace`: the trace: states that hold from one whole second to another.
-- `files`: reading and writing of traces in CSV files.
-- `csv_forms`: the forms of CSV files.
-- `records`: records of a source, rotated into days from local midnight.
-- `importing`: import of published formats.
-- `flash`: event logs of FLASH.
-- `flash_ready`: intervals in which phones of FLASH are ready.
-- `features_labels`: phone state in the published files of ExtraSensory.
-- `table`: any table of usage, in columns that its owner names.
-- `state_columns`: columns of such a table that give states.
-- `fedscale`: behaviour file of FedScale.
-- `plain_pickle`: pickles of plain values, read without execution.
+- `trace`: Usage traces: states of people's devices that hold from one whole second to another.
+- `files`: Reading and writing of usage traces in CSV files.
+- `csv_forms`: Forms of usage traces in CSV files, each read into `Records`.
+- `records`: Records of a source, and their conversion to a `Trace` of days from local midnight.
+- `importing`: Import of published usage traces: one reader a format, and its options.
+- `flash`: Event logs of FLASH: lock, charger and network of phones, as `Records`.
+- `flash_ready`: Ready times of FLASH.
+- `features_labels`: ExtraSensory as published.
+- `table`: Import of any table of people's usage: states per sample, or intervals of availability.
+- `state_columns`: Columns of a table that give states: words of a flag, a load or memory.
+- `fedscale`: Behaviour file of FedScale: availability of its clients, as `Records`.
+- `plain_pickle`: Pickles of plain values (dicts, lists, text and numbers), read without execution.
 """

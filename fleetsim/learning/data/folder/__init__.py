@@ -1,6 +1,6 @@
 """The user's own folder of .npz or IDX files, as a data set of a scenario.
 
-- `folder_settings`: settings, and loading of the data set.
-- `files`: files in such a folder, read and checked.
-- `sizes`: numbers of samples and clients in such a folder.
+- `folder_settings`: The user's own data set: a folder of .npz or IDX files.
+- `files`: Files of the user's own data set: their names, and their arrays, read and checked.
+- `sizes`: Numbers of samples and clients of the user's own data set, without reading its samples.
 """

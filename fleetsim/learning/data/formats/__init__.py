@@ -1,9 +1,9 @@
 """File formats of data sets, read without trust in the file.
 
-- `idx`: arrays in IDX files, MNIST's format.
-- `npz`: arrays in .npz files.
-- `zip_members`: files in a zip archive.
-- `tar_members`: files in a gzipped tar archive.
-- `pictures`: pixels of JPEG and PNG files.
-- `picture_files`: picture files in a folder or an archive.
+- `idx`: Arrays in IDX files, the format of MNIST and its relatives.
+- `npz`: Arrays in .npz files of unknown origin, which are not trusted.
+- `zip_members`: Files in a zip archive, read in place: the wanted ones alone, up to a size.
+- `tar_members`: Files in a gzipped tar archive, read as a stream, up to a size.
+- `pictures`: Pixels of JPEG and PNG files, read without trust in the file.
+- `picture_files`: Picture files in a folder, in a zip archive or in a gzipped tar, all read alike.
 """

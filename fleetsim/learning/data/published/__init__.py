@@ -1,15 +1,15 @@
 """Published data sets: their readers, addresses and checksums, and their download.
 
-- `remote_set`: records of a published set.
-- `fetch`: download, local folders and verification.
-- `mnist`: MNIST and Fashion-MNIST.
-- `emnist`: EMNIST, letters and digits.
-- `cifar10`: CIFAR-10.
-- `cinic10`: CINIC-10, CIFAR-10's classes with pictures of ImageNet too.
-- `tiny_imagenet`: Tiny ImageNet, 200 classes.
-- `celeba`: CelebA, faces by person.
-- `extrasensory`: ExtraSensory, activities of people.
-- `shakespeare`: Shakespeare's plays, next character.
-- `plays`: files of the plays, with checksums.
-- `wikitext`: WikiText-2, next token.
+- `remote_set`: Records of a published data set: files, addresses, checksums, licence, citation.
+- `fetch`: Published data sets: download, local folders, and verification of the files.
+- `mnist`: MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
+- `emnist`: EMNIST, from the published archive or from its unpacked files.
+- `cifar10`: CIFAR-10, from the published archive or from a folder of pictures.
+- `cinic10`: CINIC-10: CIFAR-10's classes, with pictures of CIFAR-10 and of ImageNet.
+- `tiny_imagenet`: Tiny ImageNet: 200 classes of ImageNet in pictures of 64 x 64 pixels.
+- `celeba`: CelebA: faces of people by person, and whether they smile.
+- `extrasensory`: ExtraSensory.
+- `shakespeare`: Shakespeare's plays as a next-character task.
+- `plays`: Files of Shakespeare's plays: stem of the name, bytes, SHA-256.
+- `wikitext`: WikiText-2 as a language model's task, with its articles as natural clients.
 """

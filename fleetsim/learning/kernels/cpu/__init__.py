@@ -1,9 +1,9 @@
 """Computation on the CPU: numerical platform, matrix products and memory.
 
-- `processor`: description of the machine's processor.
-- `whole_products`: products of byte matrices in whole numbers.
-- `numerical_platform`: numerical platform of a run, and the forms of computing that it chooses.
-- `gemm`: choice of the library for float32 products, MKL or oneDNN.
-- `workspace`: memory that is reused between computations.
-- `compiled`: compilation of loops by numba.
+- `processor`: Description of the machine's processor, as far as numerical libraries depend on it.
+- `whole_products`: Products of byte matrices with float matrices, in whole numbers.
+- `numerical_platform`: Numerical platform of a run.
+- `gemm`: Choice of the library for float32 matrix products on the CPU: MKL or oneDNN.
+- `workspace`: Memory that is reused between computations.
+- `compiled`: Compilation of loops over numbers, for sums without a torch operation.
 """

@@ -1,10 +1,10 @@
 """Stacked kernel: hand-written SGD steps for many small networks at once.
 
-- `sgd_step`: SGD step of one layer's weights, for many models.
-- `score_gradients`: gradients of the losses by the class scores.
-- `linear_chain`: stack of chains of linear layers with ReLU.
-- `client_products`: products of one client's samples, for the dual form.
-- `dual_chain`: stack of chains with the first layer in its dual form.
-- `stacked_sgd`: division of trainings into stacks, and training of a stack.
-- `kernel`: kernel for the trainer kind `stacked`.
+- `sgd_step`: SGD step of one layer's weights or biases, for many models at once.
+- `score_gradients`: Gradients of samples' log-likelihood, or of minus their loss.
+- `linear_chain`: Stack of small networks of one shape.
+- `client_products`: Large products of one client's samples, for a layer in its dual form.
+- `dual_chain`: Stack of small networks of one shape, the first layer of each in its dual form.
+- `stacked_sgd`: Local SGD of many clients at once.
+- `kernel`: Kernel that trains many small networks at once.
 """

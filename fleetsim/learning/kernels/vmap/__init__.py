@@ -1,6 +1,6 @@
 """Vectorised kernel: many clients at once by `torch.func.vmap`.
 
-- `model_stack`: stacked weights of many models, and their SGD step.
-- `vmap_sgd`: division of trainings into stacks, and training of a stack.
-- `kernel`: kernel for the trainer kind `vectorised`.
+- `model_stack`: Stacked weights of many models of one network, and one step for all of them.
+- `vmap_sgd`: Local SGD of many clients at once for any network.
+- `kernel`: Kernel that trains many clients at once, for any network that torch can vectorise.
 """
