@@ -26,15 +26,19 @@ def docs() -> ModuleType:
     return module
 
 
-def test_tables_and_package_maps_are_those_of_the_code(docs):
-    wrong = [path for path, text in docs.pages().items() if path.read_text("utf-8") != text]
+@pytest.fixture(scope="module")
+def pages(docs) -> dict[Path, str]:
+    return docs.pages()
+
+
+def test_tables_and_package_maps_are_those_of_the_code(pages):
+    wrong = [path for path, text in pages.items() if path.read_text("utf-8") != text]
 
     assert wrong == [], "run scripts/docs"
 
 
-def test_every_table_stands_in_one_page(docs):
-    texts = [path.read_text("utf-8") for path in docs.pages()]
-    marked = [match[1] for text in texts for match in docs.MARK.finditer(text)]
+def test_every_table_stands_in_one_page(docs, pages):
+    marked = [match[1] for text in pages.values() for match in docs.MARK.finditer(text)]
 
     assert sorted(marked) == sorted(docs.TABLES)
 
