@@ -7,8 +7,9 @@ from pathlib import Path
 from benchmarks.papers.experiments import price_targets
 from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from fleetsim.schema.strict_yaml import shown
+from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore, Status
-from fleetsim.studies.study import PlannedRun, Study
+from fleetsim.studies.study import Study
 
 
 class KnownRuns(RunStore):

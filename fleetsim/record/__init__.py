@@ -15,4 +15,5 @@
 - `saved_tables`: Tables of a run as it wrote them, compared with the digests in its manifest.
 - `prices`: Costs of a run in money and carbon, by prices of joules and hours.
 - `measures`: Measures by which papers on client selection compare runs, computed from tables.
+- `resumption`: The resumption of a run.
 """

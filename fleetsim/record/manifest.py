@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 from fleetsim.record.failures import Baseline, Failure
 from fleetsim.record.identity import (
@@ -34,11 +34,6 @@ _LIBRARIES = (
     *("simpy", "torch"),
 )
 _ID_LENGTH = 12
-_MOST_NAMED = 4
-
-
-class OtherPlatformError(ScenarioError):
-    """Refusal to resume a run that began on another numerical platform."""
 
 
 class PluginRecord(Settings):
@@ -289,137 +284,3 @@ def _with_plugins(data: dict[str, Any]) -> dict[str, Any]:
     others = {key: value for key, value in data.items() if key != "plugin"}
     older = {"kind": "selector", "version": None}
     return {**others, "plugins": [] if one is None else [older | one]}
-
-
-def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
-    """Check that a resumed run has the scenario, plug-ins, weights and trainer of its start.
-
-    Raises:
-        ScenarioError: one of them differs.
-    """
-    _require_same_plugins(folder, before.plugins, now.plugins)
-    if before.flower != now.flower:
-        ran = "a Flower app" if before.flower is None else f"the Flower app {before.flower.app}"
-        verb = "without" if before.flower is None else "with"
-        same = "" if before.flower is None else ", the same source, configuration and flwr"
-        raise ScenarioError(
-            f"{folder}: was run {verb} {ran}{same}; resume it as it began, or run afresh"
-        )
-    if before.scenario_hash != now.scenario_hash:
-        raise ScenarioError(
-            f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
-            f" --seed and --set, or with {folder / 'scenario.yaml'}"
-        )
-    if before.data_sha256 is not None and before.data_sha256 != now.data_sha256:
-        raise ScenarioError(
-            f"{folder}: the data of the user's own data set are not those that the run began with;"
-            " restore them, or run afresh"
-        )
-    changed = [
-        path
-        for path, digest in now.input_sha256.items()
-        if before.input_sha256.get(path, digest) != digest
-    ]
-    if changed:
-        raise ScenarioError(
-            f"{folder}: the content of {changed[0]} is not as it was when the run began; restore"
-            " it, or run afresh"
-        )
-    _require_same_gifts(folder, before.plugins, now.plugins)
-    if before.frozen_sha256 != now.frozen_sha256:
-        raise ScenarioError(
-            f"{folder}: the frozen weights of the network (requires_grad=False) are not those that"
-            " the run began with; restore them, or run afresh"
-        )
-    if before.selector_weights != now.selector_weights:
-        raise ScenarioError(
-            f"{folder}: the weight file of the selector is not as it was when the run began;"
-            " restore it, or run afresh"
-        )
-    if before.trainer != now.trainer:
-        raise ScenarioError(
-            f"{folder}: was run with {before.trainer}, not with {now.trainer}; give or leave out"
-            " --no-train as in that run"
-        )
-
-
-def _require_same_plugins(
-    folder: Path, before: Sequence[PluginRecord], now: Sequence[PluginRecord]
-) -> None:
-    """Check that a resumed run has the plug-ins of its start, from the same files.
-
-    Raises:
-        ScenarioError: one differs.
-    """
-    then = {(own.kind, own.name): own for own in before if own.affects_results}
-    here = {(own.kind, own.name): own for own in now if own.affects_results}
-    for key, old in then.items():
-        kind, name = key
-        if key not in here:
-            others = [other for its_kind, other in here if its_kind == kind]
-            without = f", not {others[0]}" if others else ""
-            raise ScenarioError(
-                f"{folder}: was run with the plug-in {name}{without}; give it again with"
-                f" --plugin {name}, or run afresh"
-            )
-        new = here[key]
-        if old.source_sha256 != new.source_sha256:
-            raise ScenarioError(
-                f"{folder}: the file of {name} is not as it was when the run began; restore it, or"
-                " run afresh"
-            )
-        # Older runs have no version on record.
-        if old.version is not None and old.version != new.version:
-            raise ScenarioError(
-                f"{folder}: {name} is version {new.version or '-'}, and was {old.version} when the"
-                " run began; install that one, or run afresh"
-            )
-    added = [name for kind, name in here if (kind, name) not in then]
-    if added:
-        which = f"the plug-in {added[0]}" if then else "a plug-in"
-        raise ScenarioError(f"{folder}: was run without {which}; leave it out, or run afresh")
-
-
-def _require_same_gifts(
-    folder: Path, before: Sequence[PluginRecord], now: Sequence[PluginRecord]
-) -> None:
-    """Check that plug-ins of a resumed run have given the same as when it began.
-
-    Raises:
-        ScenarioError: one has not.
-    """
-    gave = {(own.kind, own.name): own.gave_sha256 for own in now}
-    for old in before:
-        if old.gave_sha256 is not None and old.gave_sha256 != gave[old.kind, old.name]:
-            what = "splits the data otherwise" if old.kind == "partition" else "has other weights"
-            raise ScenarioError(
-                f"{folder}: {old.name} {what} than when the run began; what it reads or draws has"
-                " changed: restore it, or run afresh"
-            )
-
-
-def with_platform(
-    folder: Path, manifest: Manifest, now: PlatformRecord, *, allow_other: bool
-) -> Manifest:
-    """Return the manifest of a resumed run, with the platform of this process.
-
-    Raises:
-        OtherPlatformError: the platform is another one, and `allow_other` is false.
-    """
-    if now in manifest.platforms:
-        return manifest
-    if not allow_other:
-        if manifest.platforms:
-            others = manifest.platforms[-1].differences(now)
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            says = (
-                "ran on another numerical platform; then and now differ in"
-                f" {'; '.join(others[:_MOST_NAMED])}{more}"
-            )
-        else:
-            says = "does not say on which numerical platform it ran"
-        raise OtherPlatformError(
-            f"{folder}: {says}; resume it there, start anew, or give --allow-other-platform, which"
-            " puts both on record"
-        )
-    return manifest.model_copy(update={"platforms": (*manifest.platforms, now)})

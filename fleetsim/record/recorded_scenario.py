@@ -2,94 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
+
+from pydantic import ConfigDict, Field
 
 from fleetsim.errors import DataError
-from fleetsim.quoting import quoted
-
-_MOST: Final = 10**9
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= _MOST
+from fleetsim.schema import faults
+from fleetsim.schema.ranges import ClientId, Clients, DurationS, FailureChance, Rounds
+from fleetsim.schema.strict_yaml import Document
+from fleetsim.settings import Settings
 
 
-def _is_quantity(value: Any) -> bool:
-    return type(value) in (int, float) and 0.0 < value <= _MOST
+class _Keys(Settings):
+    """Keys that reports and measures read; the defaults stand for keys that are not there."""
+
+    model_config = ConfigDict(extra="allow", validate_default=False)
 
 
-def _is_keys(value: Any) -> bool:
-    return isinstance(value, dict)
+class _Fleet(_Keys):
+    size: Clients = 1
+    thermal: dict[str, Any] | None = None
 
 
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str)
+class _Stop(_Keys):
+    rounds: Rounds | None = None
 
 
-def _is_clients(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        type(each) is int and 0 <= each < _MOST for each in value
-    )
+class _Privacy(_Keys):
+    delta: FailureChance = 0.0
 
 
-_READ: Final[dict[tuple[str, ...], tuple[Callable[[Any], bool], str]]] = {
-    ("task",): (_is_keys, "keys"),
-    ("fleet",): (_is_keys, "keys"),
-    ("server",): (_is_keys, "keys"),
-    ("stop",): (_is_keys, "keys"),
-    ("fleet", "size"): (_is_count, "a number of clients"),
-    ("fleet", "thermal"): (_is_keys, "keys"),
-    ("stop", "rounds"): (_is_count, "a number of rounds"),
-    ("server", "deadline_s"): (_is_quantity, "a number of seconds"),
-    ("server", "privacy"): (_is_keys, "keys"),
-    ("server", "privacy", "delta"): (_is_quantity, "a number above 0"),
-    ("server", "selector"): (_is_keys, "keys"),
-    ("server", "selector", "kind"): (_is_word, "a word"),
-    ("server", "selector", "slot_rounds"): (_is_count, "a number of rounds"),
-    ("server", "selector", "clients"): (_is_clients, "a list of clients"),
-}
-"""Keys that reports and measures read, with what they must be where they are not null."""
+class _Selector(_Keys):
+    kind: str = ""
+    slot_rounds: Rounds | None = None
+    clients: tuple[ClientId, ...] | None = None
 
 
-_NEVER_NULL: Final = frozenset(
-    {*((key,) for key in ("task", "fleet", "server", "stop")), ("fleet", "size")}
-    | {("server", "privacy", "delta"), ("server", "selector", "kind")}
-)
+class _Server(_Keys):
+    deadline_s: DurationS | None = None
+    privacy: _Privacy | None = None
+    selector: _Selector | None = None
+
+
+class _Scenario(_Keys):
+    task: dict[str, Any] = Field(default_factory=dict)
+    fleet: _Fleet = _Fleet()
+    server: _Server = _Server()
+    stop: _Stop = _Stop()
 
 
 class _Recorded(dict[str, Any]):
     """Keys of a scenario as recorded, which anyone may have edited."""
 
     place: str
-    way_out: str
+    hint: str
 
     def __missing__(self, key: str) -> Any:
-        raise DataError(f"{self.place}: lacks the key {key}; restore the file, or {self.way_out}")
+        raise DataError(f"{self.place}: lacks the key {key}; {self.hint}")
 
 
-def recorded(data: dict[str, Any], place: str, way_out: str) -> dict[str, Any]:
+def recorded(document: Document, hint: str) -> dict[str, Any]:
     """Return plain data of which a missing key, or one of another type, is an error of the file.
 
     Raises:
-        DataError: a key that readers use is of another type.
+        DataError: a key that readers use is of another type or out of range.
     """
-    for key_path, (is_right, what) in _READ.items():
-        owner, last = data, key_path[-1]
-        for key in key_path[:-1]:
-            owner = owner.get(key) or {}  # of the right type: it stands before
-        value = owner.get(last)
-        may_be_null = last not in owner or key_path not in _NEVER_NULL
-        if not (is_right(value) or (value is None and may_be_null)):
-            told = f"{'.'.join(key_path)} = {quoted(value)}: must be {what}"
-            raise DataError(f"{place}: {told}; restore the file, or {way_out}")
-    return _with_place(data, place, way_out)
+    hint = f"restore the file, or {hint}"
+    try:
+        faults.check(_Scenario, document, DataError)
+    except DataError as fault:
+        raise DataError(f"{fault}; {hint}") from None
+    return _with_place(document.data, document.source, hint)
 
 
-def _with_place(data: dict[str, Any], place: str, way_out: str) -> dict[str, Any]:
+def _with_place(data: dict[str, Any], place: str, hint: str) -> dict[str, Any]:
     found = _Recorded(
-        (key, _with_place(value, place, way_out) if isinstance(value, dict) else value)
+        (key, _with_place(value, place, hint) if isinstance(value, dict) else value)
         for key, value in data.items()
     )
-    found.place, found.way_out = place, way_out
+    found.place, found.hint = place, hint
     return found

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from fleetsim.errors import DataError
 from fleetsim.host import new_files, paths
@@ -26,10 +25,11 @@ from fleetsim.record.manifest import (
     MANIFEST,
     Manifest,
     read_manifest,
-    require_same_run,
     write_manifest,
 )
+from fleetsim.record.resumption import require_same_run
 from fleetsim.schema import strict_yaml
+from fleetsim.schema.strict_yaml import Document
 
 RUNS = Path("runs")
 """Home of the folders of runs without a place of their own."""
@@ -258,10 +258,10 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def read_scenario(folder: Path) -> dict[str, Any]:
-    """Return the resolved scenario as plain data.
+def read_scenario(folder: Path) -> Document:
+    """Return the resolved scenario as a document.
 
     Raises:
         DataError: `scenario.yaml` is missing or is not YAML as fleetsim writes it.
     """
-    return strict_yaml.read(folder / SCENARIO, DataError).data
+    return strict_yaml.read(folder / SCENARIO, DataError)

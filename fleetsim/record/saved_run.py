@@ -53,9 +53,9 @@ class Run:
             DataError: scenario.yaml is missing, damaged, or not the one that was run; or a key that
                 readers use is of another type.
         """
-        data = run_folder.read_scenario(self.folder)
+        document = run_folder.read_scenario(self.folder)
         try:
-            is_that_of_the_run = scenario_hash(data) == self.manifest.scenario_hash
+            is_that_of_the_run = scenario_hash(document.data) == self.manifest.scenario_hash
         except ValueError:  # NaN or infinity, of which no scenario has any
             is_that_of_the_run = False
         if not is_that_of_the_run:
@@ -63,7 +63,7 @@ class Run:
                 f"{self.folder / run_folder.SCENARIO}: was changed after the run began, its hash is"
                 f" not the scenario_hash in {MANIFEST}; restore the file, or {RUN_AGAIN}"
             )
-        return recorded(data, str(self.folder / run_folder.SCENARIO), RUN_AGAIN)
+        return recorded(document, RUN_AGAIN)
 
     @cached_property
     def rounds(self) -> pd.DataFrame:

@@ -43,6 +43,8 @@ PositiveFraction = Annotated[float, Field(ge=1e-6, le=1.0)]
 """A share that may not be 0: from one in a million to all."""
 PartFraction = Annotated[float, Field(ge=1e-6, lt=1.0)]
 """A share that is neither nothing nor all."""
+FailureChance = Annotated[float, Field(ge=1e-30, lt=1.0)]
+"""Chance delta with which a bound of differential privacy may be exceeded."""
 
 Clients = Annotated[int, Field(ge=1, le=1_000_000_000)]
 """A number of clients; as many as the largest fleet."""

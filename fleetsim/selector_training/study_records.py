@@ -22,8 +22,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.record.saved_run import Run
 from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore
-from fleetsim.studies.study import PlannedRun, Study
+from fleetsim.studies.study import Study
 
 Form = Literal["round", "run"]
 """Form of a record: one round, or a whole run of a fixed set."""

@@ -18,10 +18,10 @@ from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
     read_manifest,
-    with_platform,
     write_manifest,
 )
 from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.resumption import with_platform
 from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import FolderSettings

@@ -5,7 +5,6 @@
 - `inputs`: The user's own files that a scenario names.
 - `run_store`: Runs of studies on the disk, found by their content.
 - `run_order`: Orders of runs, which travel to the processes and machines that carry them out.
-- `advice`: Advice in the faults of runs, in terms of `fleetsim study run`.
 - `backends`: Places where the runs of a study are carried out.
 - `dask_cluster`: A Dask cluster as the place where the runs of a study are carried out.
 - `execution`: Execution of a study.
@@ -18,4 +17,6 @@
 - `study_tables`: Tables and header of a study, from which its page and its files are made.
 - `page`: The page of a study, its static figures and its LaTeX tables.
 - `statistics`: Statistics of costs to a target: pure functions on arrays, one value for each seed.
+- `planned_run`: A planned run of a study.
+- `run_process`: A process that carries out runs of a study: its start, its messages, and its end.
 """

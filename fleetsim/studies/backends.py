@@ -8,72 +8,23 @@ only orders and finished tables travel.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext, suppress
-from multiprocessing.connection import Connection
+from contextlib import contextmanager, suppress
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from fleetsim.contracts import Progress
 from fleetsim.errors import ScenarioError
 from fleetsim.host.spawning import FreshContext
-from fleetsim.progress import fraction_done
-from fleetsim.record import atomic_files
-from fleetsim.scenario import Scenario
-from fleetsim.studies.run_order import RunOrder, carry_out, carry_out_and_return
+from fleetsim.studies.run_order import RunOrder, carry_out_and_return
+from fleetsim.studies.run_process import END, RunProgress, begin, into_folder, kill_group
 
 Files = Mapping[str, bytes]
 
-_TELL_PERIOD_S = 0.5
 _LOOK_PERIOD_S = 0.25
-
-
-class RunProgress(NamedTuple):
-    """Progress of a run under way."""
-
-    key: str
-    fraction: float
-    """Share of the run that is done, by the stop rule that is nearest."""
-    round: int
-    now_s: float
-    accuracy: float | None
-
-
-class Teller:
-    """Callback of a run that tells its progress, twice a second at most."""
-
-    def __init__(
-        self,
-        key: str,
-        tell: Callable[[RunProgress], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._key, self._tell, self._clock = key, tell, clock
-        self._told_s: float | None = None
-
-    def __call__(self, scenario: Scenario, progress: Progress) -> None:
-        """Tell the progress, unless it was told just now."""
-        now_s = self._clock()
-        if self._told_s is not None and now_s - self._told_s < _TELL_PERIOD_S:
-            return
-        self._told_s = now_s
-        self._tell(
-            RunProgress(
-                self._key,
-                float(fraction_done(scenario.stop, progress)),
-                int(progress.round),
-                float(progress.now_s),
-                None if progress.accuracy is None else float(progress.accuracy),
-            )
-        )
 
 
 class Backend(Protocol):
@@ -203,7 +154,7 @@ class _Child:
         self._told, told = context.Pipe(duplex=False)
         asked, self._asked = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=_begin, initargs=(told, asked)
+            1, mp_context=context, initializer=begin, initargs=(told, asked)
         )
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
@@ -214,7 +165,7 @@ class _Child:
         """
         self.has_own_code = self.has_own_code or bool(order.plugins)
         with _without_ctrl_c():
-            return self.pool.submit(_into_folder, order, folder)
+            return self.pool.submit(into_folder, order, folder)
 
     def told(self) -> list[RunProgress]:
         """Return what the process has told since the last call."""
@@ -231,7 +182,7 @@ class _Child:
     def ask_to_end(self) -> None:
         """Ask the process to end its run after the current round."""
         try:
-            self._asked.send_bytes(_END)
+            self._asked.send_bytes(END)
         except OSError:
             # It is dead already.
             return
@@ -240,7 +191,7 @@ class _Child:
         """End the process whatever it does, and those that it has started."""
         with suppress(ProcessLookupError):
             if self.number is not None:
-                _kill_group(self.number)
+                kill_group(self.number)
         self.leave()
 
     def leave(self) -> None:
@@ -263,108 +214,6 @@ def _without_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-_END = b"end"
-
-
-class _Process(NamedTuple):
-    """State of a process that makes runs."""
-
-    told: Connection
-    ends: threading.Event
-    """Set when the run shall end after its current round."""
-
-
-_PROCESS: list[_Process] = []
-"""State of this process, if it makes runs."""
-
-
-def _begin(told: Connection, asked: Connection) -> None:
-    """Initialise a process that makes runs."""
-    # Ctrl-C reaches all processes of a terminal; the first one tells the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "setpgid"):
-        os.setpgid(0, 0)  # what it starts ends with it
-    # Loads torch, which takes longer on some machines than a run may.
-    import fleetsim.simulate  # noqa: F401, PLC0415
-
-    told.send(os.getpid())
-    ends = threading.Event()
-    _PROCESS[:] = [_Process(told, ends)]
-    threading.Thread(target=_listen, args=(asked, ends), daemon=True).start()
-
-
-def _listen(asked: Connection, ends: threading.Event) -> None:
-    """Wait for the request to end; exit when the parent process has gone."""
-    try:
-        while asked.recv_bytes() == _END:
-            ends.set()
-    except (EOFError, OSError):
-        # At once: a run survives a kill at any moment.
-        _kill_group(os.getpid())
-        os._exit(1)
-
-
-def _kill_group(process: int) -> None:
-    """Kill a process that makes runs, and those that it has started.
-
-    Raises:
-        ProcessLookupError: it is gone.
-    """
-    if hasattr(os, "killpg"):
-        os.killpg(process, signal.SIGKILL)
-    else:
-        os.kill(process, signal.SIGTERM)  # Windows ends it by this
-
-
-def _into_folder(order: RunOrder, folder: Path) -> None:
-    """Carry out an order in a process of its own."""
-    told, ends = _PROCESS[0]
-    tell = Teller(order.key, told.send)
-
-    def watch(scenario: Scenario, progress: Progress) -> None:
-        if ends.is_set():
-            raise KeyboardInterrupt
-        tell(scenario, progress)
-
-    try:
-        with _output_in(output_of(folder)) if order.plugins else nullcontext():
-            carry_out(order, folder, on_progress=watch)
-    except KeyboardInterrupt:
-        # The executor takes results alone; the run has saved what it has.
-        return
-
-
-def output_of(folder: Path) -> Path:
-    """Return the file with what code of the user's own prints in a run; there is none without."""
-    return folder.parent.with_name("study-output") / f"{folder.name}.txt"
-
-
-@contextmanager
-def _output_in(path: Path) -> Iterator[None]:
-    """Write what this process prints within the block to a file, which replaces an earlier one."""
-    atomic_files.make_folder(path.parent, way_out="choose another place with --home")
-    streams = (sys.stdout, sys.stderr)
-    with atomic_files.one_line_error(path, "cannot be written", "choose another --home"):
-        path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        target = os.open(path, flags, 0o666)
-    kept = [os.dup(number) for number in (1, 2)]
-    try:
-        for number in (1, 2):
-            os.dup2(target, number)
-        yield
-    finally:
-        for stream in streams:
-            if stream is not None:
-                stream.flush()
-        for number, before in zip((1, 2), kept, strict=True):
-            os.dup2(before, number)
-            os.close(before)
-        os.close(target)
-        if path.stat().st_size == 0:
-            path.unlink()
 
 
 class RemoteTasks:

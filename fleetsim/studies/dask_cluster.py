@@ -30,8 +30,9 @@ from fleetsim.host import numerics
 from fleetsim.host.numerics import Numerics
 from fleetsim.quoting import one_line, quoted
 from fleetsim.scenario import Scenario
-from fleetsim.studies.backends import Files, RunProgress, Teller
+from fleetsim.studies.backends import Files
 from fleetsim.studies.run_order import RunOrder, carry_out_and_return
+from fleetsim.studies.run_process import RunProgress, Teller
 
 _CONNECT_S = 8.0
 """Seconds in which a scheduler must answer."""

@@ -13,10 +13,10 @@ from fleetsim.host import notebook
 from fleetsim.host.notebook import CellOutput
 from fleetsim.host.plain_console import PlainConsole
 from fleetsim.progress import bar_html, duration_text
-from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.execution import Watcher
+from fleetsim.studies.planned_run import PlannedRun
+from fleetsim.studies.run_process import RunProgress
 from fleetsim.studies.run_store import SetAside
-from fleetsim.studies.study import PlannedRun
 
 _LINE_PERIOD_S = 30.0
 _MOST_NAMED = 4

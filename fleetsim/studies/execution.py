@@ -19,11 +19,12 @@ from fleetsim.host.termination import terminable
 from fleetsim.quoting import one_line
 from fleetsim.record.run_folder import RunIsBusyError
 from fleetsim.record.saved_run import Run
-from fleetsim.studies.advice import for_study
-from fleetsim.studies.backends import Backend, Files, RunProgress, output_of
+from fleetsim.studies.backends import Backend, Files
+from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_order import order_of, receive
-from fleetsim.studies.run_store import RunStore, SetAside
-from fleetsim.studies.study import PlannedRun, Study
+from fleetsim.studies.run_process import RunProgress, output_of
+from fleetsim.studies.run_store import RunStore, SetAside, for_study
+from fleetsim.studies.study import Study
 
 MOST_ATTEMPTS = 2
 """Number of times that a run is carried out before it counts as failed."""

@@ -21,17 +21,18 @@ from fleetsim.host.turns import Environment, turn
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import (
     MANIFEST,
-    OtherPlatformError,
     read_manifest,
     versions,
     write_manifest,
 )
+from fleetsim.record.resumption import OtherPlatformError
 from fleetsim.record.run_folder import SCENARIO, clear, locked
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario, from_document
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
+from fleetsim.studies.planned_run import PlannedRun, require_planned
 from fleetsim.studies.study import PlannedRun, require_planned
 from fleetsim.user import Plugin, load_plugins
 

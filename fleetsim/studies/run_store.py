@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
@@ -23,8 +23,7 @@ from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.run_folder import RUNS, RunIsBusyError
 from fleetsim.record.saved_run import Run
-from fleetsim.studies.advice import for_study
-from fleetsim.studies.study import PlannedRun, require_planned
+from fleetsim.studies.planned_run import PlannedRun, require_planned
 
 HOME = RUNS
 _FAILURES = "failures.json"
@@ -41,6 +40,29 @@ class SetAside(NamedTuple):
     """New name of the folder."""
     reason: str
     """Damage in one line."""
+
+
+_IN_A_STUDY: Final = (
+    ("go on with --resume, delete it", "delete it"),
+    ("go on with --resume", "repeat the command"),
+    ("finish it with --resume", "repeat the command to finish it"),
+    ("resume with the same SCENARIO, --seed and --set, or with", "delete the folder, which has"),
+    ("give or leave out --no-train as in that run", "delete the folder and repeat the command"),
+    ("use --no-train", "set train: false in the study"),
+    ("another place with --out", "another place with --home"),
+)
+"""Phrases with options that `fleetsim run` has and a study lacks, and what to say instead."""
+
+
+def for_study(fault: str) -> str:
+    """Return the fault of a run with the ways out that a study has.
+
+    >>> for_study("runs/a: is not empty; empty it, or choose another place with --out")
+    'runs/a: is not empty; empty it, or choose another place with --home'
+    """
+    for of_run, of_study in _IN_A_STUDY:
+        fault = fault.replace(of_run, of_study)
+    return fault
 
 
 class RunStore:

@@ -12,9 +12,10 @@ import pandas as pd
 from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.costs import costs
+from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore, damage_of
 from fleetsim.studies.settings import Budgets
-from fleetsim.studies.study import PlannedRun, Study
+from fleetsim.studies.study import Study
 
 _RUN_COLUMNS = {
     "status": "object",

@@ -13,7 +13,6 @@ from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.record import prices
-from fleetsim.record.manifest import MANIFEST, Manifest
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
 from fleetsim.schema import faults, overrides, strict_yaml
@@ -21,12 +20,11 @@ from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
-from fleetsim.studies.inputs import digests
+from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
 
 _MOST_KEYS = 4
-_SHOWN_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +36,6 @@ class Condition:
     levels: Mapping[str, str]
     """Labels of the levels by varied key."""
     overrides: tuple[Override, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """One run of a study."""
-
-    condition: str
-    arm: str
-    seed: int
-    scenario: Scenario
-    train: bool
-    key: str
-    """SHA-256 of everything that determines the tables of the run."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return ", ".join(filter(None, (self.condition, self.arm, f"seed {self.seed}")))
 
 
 @dataclass(frozen=True)
@@ -133,54 +113,6 @@ class Study:
             train=self.settings.train,
             key=run_key(scenario, train=self.settings.train),
         )
-
-
-def require_planned(folder: Path, manifest: Manifest, planned: PlannedRun) -> None:
-    """Check that a manifest is that of a planned run, whatever its folder is called.
-
-    Raises:
-        DataError: it is that of another run, or does not say of which.
-    """
-    found, scenario = manifest, planned.scenario
-    if found.run_key is None:
-        says = (
-            "does not say which run of a study it is: `fleetsim run` or an older fleetsim made it"
-        )
-    elif (found.run_key, found.seed, found.scenario_hash) != (
-        planned.key,
-        scenario.seed,
-        scenario.content_hash,
-    ):
-        says = (
-            f"is that of another run, {quoted(found.name)} with seed {found.seed} and run_key"
-            f" {found.run_key[:_SHOWN_DIGITS]}..., not of {planned.name} with"
-            f" {planned.key[:_SHOWN_DIGITS]}..."
-        )
-    else:
-        return
-    raise DataError(f"{folder / MANIFEST}: {says}; move the folder to its own place")
-
-
-def run_key(scenario: Scenario, *, train: bool) -> str:
-    """Return the SHA-256 of everything that determines the tables of a run.
-
-    That is the scenario without its name, whether it trains, the sources of its plug-ins, and the
-    content of the user's own files that it names.
-    """
-    data = scenario.data()
-    own = sorted(
-        [plugin.kind.name, plugin.name, plugin.source_sha256, plugin.version]
-        for plugin in scenario.plugins
-        if plugin.kind.key_path is not None
-    )
-    return overrides.content_hash(
-        {
-            "scenario": {key: data[key] for key in data if key not in ("name", "checkpoint")},
-            "train": train,
-            "plugin": own or None,
-            "files": digests(data),
-        }
-    )
 
 
 def load_study(

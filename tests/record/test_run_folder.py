@@ -19,11 +19,10 @@ from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
     read_manifest,
-    require_same_run,
     versions,
-    with_platform,
     write_manifest,
 )
+from fleetsim.record.resumption import require_same_run, with_platform
 from fleetsim.record.run_folder import (
     create_folder,
     find_run,
@@ -50,7 +49,7 @@ def test_what_was_written_at_the_start_is_read_back(is_there: bool, tmp_path: Pa
     folder = make(tmp_path / "runs" / "quick")
 
     assert read_manifest(folder) == STARTED
-    assert read_scenario(folder) == {"name": "quick", "flag": "no"}
+    assert read_scenario(folder).data == {"name": "quick", "flag": "no"}
     assert sorted(path.name for path in folder.iterdir()) == [
         ".lock",
         "checkpoint",

@@ -224,7 +224,7 @@ def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done:
     with pytest.raises(DataError) as caught:
         _ = with_scenario(done, text).scenario
 
-    assert f"scenario.yaml: {'.'.join(names)} = " in str(caught.value)
+    assert f"scenario.yaml:1: {'.'.join(names)}" in str(caught.value)
     assert str(caught.value).endswith("; restore the file, or run the scenario again")
 
 

@@ -10,7 +10,7 @@ import typer.main
 
 import fleetsim
 from fleetsim.cli.application import app
-from fleetsim.studies.advice import for_study
+from fleetsim.studies.run_store import for_study
 
 PACKAGE = Path(fleetsim.__file__).parent
 OF_RUNS = ("engine", "learning", "plugins", "record", "scenario", "selectors", "simulate")

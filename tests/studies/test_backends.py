@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from fleetsim.contracts import Progress
 from fleetsim.scenario import load
-from fleetsim.studies.backends import RunProgress, Teller
+from fleetsim.studies.run_process import RunProgress, Teller
 
 
 def test_progress_is_told_twice_a_second_at_most():

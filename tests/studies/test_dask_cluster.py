@@ -10,7 +10,6 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.numerics import Numerics
-from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.dask_cluster import (
     DaskCluster,
     connect,
@@ -19,6 +18,7 @@ from fleetsim.studies.dask_cluster import (
     versions_here,
 )
 from fleetsim.studies.run_order import RunOrder
+from fleetsim.studies.run_process import RunProgress
 from tests.studies.small_studies import AtOnce
 
 HERE = {"Python": "3.11", "fleetsim": "0.1.0", "torch": "2.13.0", "distributed": "2026.8.0"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.display import Lines
+from fleetsim.studies.run_process import RunProgress
 from tests.studies.small_studies import loaded
 
 

@@ -11,7 +11,8 @@ import pytest
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.studies.study import load_study, run_key
+from fleetsim.studies.planned_run import run_key
+from fleetsim.studies.study import load_study
 from tests.studies.small_studies import loaded, written
 
 

@@ -15,8 +15,9 @@ import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.own_code import own_code, told
 from fleetsim.host.turns import Environment, turn
-from fleetsim.studies.backends import LocalProcesses, RemoteTasks, output_of
+from fleetsim.studies.backends import LocalProcesses, RemoteTasks
 from fleetsim.studies.execution import execute
+from fleetsim.studies.run_process import output_of
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.studies.small_studies import Silent

@@ -37,6 +37,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.update_screening import update_norm
 from fleetsim.learning.aggregation.weighted_mean import check_finite
+from fleetsim.schema.ranges import FailureChance
 from fleetsim.settings import Settings
 
 _INNER = "aggregator/"
@@ -50,7 +51,7 @@ class CentralPrivacySettings(Settings):
     """Euclidean norm S to which each client's update is clipped."""
     noise_multiplier: Annotated[float, Field(ge=1e-3, le=1e4, examples=[1.0])]
     """Standard deviation z of the noise of the sum, in units of the clip norm."""
-    delta: Annotated[float, Field(ge=1e-30, lt=1.0, examples=[1e-5])]
+    delta: Annotated[FailureChance, Field(examples=[1e-5])]
     """Chance delta with which the bound epsilon may be exceeded; less than 1 over the number of
     clients."""
     sampling: Literal["poisson", "none"] = "poisson"
