@@ -1,7 +1,5 @@
 """The Typer application with all verbs, and the message after an interrupt."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from typing import Annotated, Any, Final

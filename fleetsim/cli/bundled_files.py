@@ -1,7 +1,5 @@
 """The verbs `show` and `copy`: bundled files for people who installed a wheel."""
 
-from __future__ import annotations
-
 import shlex
 from enum import StrEnum
 from pathlib import Path

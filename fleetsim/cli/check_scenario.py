@@ -27,8 +27,7 @@ def validate(
     set_: SetOption = None,
     plugin: PluginOption = None,
     full: Annotated[
-        bool,
-        typer.Option("--full", help="Print the whole scenario as YAML, with every default."),
+        bool, typer.Option("--full", help="Print the whole scenario as YAML, with every default.")
     ] = False,
 ) -> None:
     """Check a scenario without running it, and say in five lines what it asks for.

@@ -9,8 +9,6 @@
 A traceback goes to a file that the one line on the terminal names.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """The verb `data fetch`: download a published data set, or list them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -18,9 +16,7 @@ def fetch(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME",
-            help="Data set; --list shows them.",
-            autocompletion=completion.datasets,
+            metavar="NAME", help="Data set; --list shows them.", autocompletion=completion.datasets
         ),
     ] = None,
     list_: Annotated[

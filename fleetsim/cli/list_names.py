@@ -1,7 +1,5 @@
 """The verbs `list` and `schema`: names and keys that scenarios and commands may use."""
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The verbs `trace import` and `device calibrate`: measurements become traces and devices."""
 
-from __future__ import annotations
-
 import shlex
 from enum import StrEnum
 from pathlib import Path
@@ -73,8 +71,7 @@ def import_(
         typer.Option(help="flash: phones that count as online; locked unless given."),
     ] = None,
     utc_offset_h: Annotated[
-        float | None,
-        typer.Option(help="Hours by which the users' clock is ahead of the source's."),
+        float | None, typer.Option(help="Hours by which the users' clock is ahead of the source's.")
     ] = None,
     whole_days: Annotated[
         bool, typer.Option("--whole-days", help="Cut records down to their whole days.")
@@ -136,8 +133,7 @@ def import_(
         ),
     ] = False,
     split_gap_s: Annotated[
-        float | None,
-        typer.Option(help="table: a longer pause between two rates ends a record."),
+        float | None, typer.Option(help="table: a longer pause between two rates ends a record.")
     ] = None,
     separator: _Separator = None,
     decimal: _Decimal = None,

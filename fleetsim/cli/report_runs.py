@@ -1,7 +1,5 @@
 """The verbs `report` and `compare`: pages on finished runs."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Consoles, messages on stderr, and exit codes of an interrupt."""
 
-from __future__ import annotations
-
 import contextlib
 
 import typer

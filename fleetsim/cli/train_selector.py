@@ -45,8 +45,7 @@ def train(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="favor, fedmarl, autofl or fedgcs.")],
     out: Annotated[Path, typer.Option(help="The weight file to write, FILE.safetensors.")],
     scenario: Annotated[
-        str | None,
-        typer.Option(help="Scenario of every episode: a YAML file or a bundled name."),
+        str | None, typer.Option(help="Scenario of every episode: a YAML file or a bundled name.")
     ] = None,
     episodes: Annotated[
         int, typer.Option(help="Number of episodes.", min=1, max=_MAX_EPISODES)
@@ -55,8 +54,7 @@ def train(
         int, typer.Option(help="Seed of the first episode; the next one has the next.", min=0)
     ] = 1_000_001,
     records: Annotated[
-        str | None,
-        typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs)."),
+        str | None, typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs).")
     ] = None,
     form: Annotated[
         RecordForm, typer.Option(help="A record is a round, or a whole run of a fixed set.")
@@ -202,12 +200,7 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str,
-    wanted: Wanted,
-    out: Path,
-    seed: int,
-    overrides: list[str],
-    home: Path,
+    study: str, wanted: Wanted, out: Path, seed: int, overrides: list[str], home: Path
 ) -> None:
     from fleetsim.selector_training.record_training import settings_of, train_from_records
     from fleetsim.selector_training.study_records import collected

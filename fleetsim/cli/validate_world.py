@@ -1,7 +1,5 @@
 """The verb `validate-world`: compare the models with measurements and theory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

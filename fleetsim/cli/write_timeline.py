@@ -1,7 +1,5 @@
 """The verb `timeline`: a run as a trace for Perfetto."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

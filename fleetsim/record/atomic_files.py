@@ -8,8 +8,6 @@ Nothing is written through a link that lies in a folder of fleetsim's: a link in
 replaced, and one in place of a folder or a lock refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -14,8 +14,6 @@ problems I", 1980). So n rows lie in O(log n) segments, and each row is written 
 the run, the cost of a checkpoint grows with its new rows, not with the size of the fleet.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -1,7 +1,5 @@
 """Lock of a file between processes, which the system releases when its process dies."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

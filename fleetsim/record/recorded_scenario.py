@@ -1,7 +1,5 @@
 """The scenario of a saved run as plain data, whose keys that readers use have their types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict, Field

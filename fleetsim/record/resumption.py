@@ -1,7 +1,5 @@
 """The resumption of a run: what must be as when it began, and the platforms that it runs on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -9,8 +9,6 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
 ```
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,12 +19,7 @@ from fleetsim.errors import DataError
 from fleetsim.host import new_files, paths
 from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.file_lock import acquired
-from fleetsim.record.manifest import (
-    MANIFEST,
-    Manifest,
-    read_manifest,
-    write_manifest,
-)
+from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fleetsim.record.resumption import require_same_run
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.strict_yaml import Document

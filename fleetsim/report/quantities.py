@@ -1,7 +1,5 @@
 """Seconds, joules and fractions as text."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -26,11 +26,7 @@ from fleetsim.scenario.settings import (
     Scenario,
     SynchronousServerSettings,
 )
-from fleetsim.scenario.warning_lines import (
-    reproductions,
-    scenario_warnings,
-    transformer_warning,
-)
+from fleetsim.scenario.warning_lines import reproductions, scenario_warnings, transformer_warning
 
 __all__ = [
     "LEAST_BYTE_PER_CLIENT",

@@ -1,7 +1,5 @@
 """Contradictions between the parts of a scenario, which the settings of one part cannot see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

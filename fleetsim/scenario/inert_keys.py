@@ -8,8 +8,6 @@
   keys out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -69,11 +67,7 @@ def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterato
 
 
 def _entries(
-    key_path: KeyPath,
-    value: Any,
-    written: Any,
-    conditions: Sequence[EntryActsIf],
-    facts: Facts,
+    key_path: KeyPath, value: Any, written: Any, conditions: Sequence[EntryActsIf], facts: Facts
 ) -> Iterator[Inert]:
     """Yield inert entries of a list or mapping, each with the first condition that fails.
 

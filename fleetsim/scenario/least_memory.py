@@ -1,7 +1,5 @@
 """Least memory of a run, checked before anything as large as the fleet is made."""
 
-from __future__ import annotations
-
 from fleetsim.errors import ScenarioError
 from fleetsim.host import memory
 from fleetsim.scenario.settings import Scenario

@@ -1,7 +1,5 @@
 """Loading of a scenario: read, override, check, and resolve to absolute paths."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

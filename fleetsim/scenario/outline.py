@@ -1,7 +1,5 @@
 """Outline of a scenario in five lines: task, fleet, server, end, and identity of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleetsim.engine.servers.stop import StopSettings

@@ -3,8 +3,6 @@
 A resolved scenario names bundled files by name and the user's own by absolute path.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

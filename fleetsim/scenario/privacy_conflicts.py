@@ -1,7 +1,5 @@
 """Parts of a scenario that break the promises of privacy and of secure aggregation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind

@@ -1,7 +1,5 @@
 """Samples of the clients of a scenario, and what is missing from a data set that is too small."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -60,11 +60,7 @@ MaxUpdateNorm = Gain | None
 class SynchronousServerSettings(SynchronousSettings):
     """Server in rounds: select a cohort, wait for its updates, aggregate."""
 
-    acts_if = by_key(
-        max_update_norm=TRAINING,
-        aggregator=TRAINING,
-        privacy=TRAINING,
-    )
+    acts_if = by_key(max_update_norm=TRAINING, aggregator=TRAINING, privacy=TRAINING)
 
     mode: Literal["synchronous"] = "synchronous"
     selector: SelectorSettings = RandomSettings()
@@ -81,10 +77,7 @@ class SynchronousServerSettings(SynchronousSettings):
 class BufferedServerSettings(BufferedSettings):
     """Server that aggregates updates as they arrive, or in windows."""
 
-    acts_if = by_key(
-        max_update_norm=TRAINING,
-        aggregator=TRAINING,
-    )
+    acts_if = by_key(max_update_norm=TRAINING, aggregator=TRAINING)
 
     mode: Literal["buffered"]
     selector: SelectorSettings = RandomSettings()
@@ -102,10 +95,7 @@ ServerSettings = Annotated[
 class EvaluateSettings(Settings):
     """Evaluation of the global model on the server's test set; it takes no virtual time."""
 
-    acts_if = by_key(
-        every_rounds=TRAINING,
-        validation_fraction=TRAINING,
-    )
+    acts_if = by_key(every_rounds=TRAINING, validation_fraction=TRAINING)
 
     every_rounds: Rounds = 1
     validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0

@@ -1,7 +1,5 @@
 """Warnings about a scenario that can run but may not be what its user meant."""
 
-from __future__ import annotations
-
 from fleetsim.contracts import ModelCost
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.population import places_m

@@ -1,7 +1,5 @@
 """Lists without repeated entries."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -202,9 +202,7 @@ WIFI = ActsIf(
     "set fleet.network.kind to wifi, with a Wi-Fi radio as fleet.channel.unmetered_radio",
 )
 BATTERIES = ActsIf(
-    lambda _, facts: facts.has_batteries,
-    "no device of the fleet has a battery",
-    "add one that has",
+    lambda _, facts: facts.has_batteries, "no device of the fleet has a battery", "add one that has"
 )
 INFERRED_FIGURES = ActsIf(
     lambda _, facts: "inferred" in facts.figure_marks,
@@ -217,9 +215,7 @@ MEASURED_FIGURES = ActsIf(
     "add a device or radio that has one",
 )
 WIRELESS = ActsIf(
-    lambda _, facts: facts.has_wireless,
-    "every device of the fleet is wired",
-    "add a wireless one",
+    lambda _, facts: facts.has_wireless, "every device of the fleet is wired", "add a wireless one"
 )
 NO_DISTANCES = ActsIf(
     lambda _, facts: not facts.has_distances,

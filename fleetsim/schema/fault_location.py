@@ -5,8 +5,6 @@ key `selector.alpha` of the class with the tag `oort`. Only the core schema, by 
 validates, distinguishes them, so it is followed along the location.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

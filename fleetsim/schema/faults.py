@@ -8,8 +8,6 @@ them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`.
 - At most 20 faults are listed; at most 200 are examined in detail, which bounds the cost.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -11,8 +11,6 @@
 Overrides apply in order. Faults that validation finds in them name the override, not a line.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -10,8 +10,6 @@ Overrides are one of:
 - keywords, with two underscores for the dot: `server__cohort=20`.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -5,8 +5,6 @@ a wrong unit or exponent: 1e300 W, a deadline of 5e-324 s, 1e9 epochs. Floating-
 must be above 0 have a smallest value, so that quotients by them stay finite.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Names that a misspelt word was most likely meant to be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from fleetsim.quoting import MAX_VALUE, quoted

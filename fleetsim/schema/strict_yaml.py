@@ -9,8 +9,6 @@ Only PyYAML's scanner and parser are used (`yaml.SafeLoader`'s events). Values a
 * UTF-8, at most 1 MiB, 32 levels and 200,000 values, no control characters, not even as `"\x1b"`.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -5,8 +5,6 @@ eight. This module follows the core schema of YAML 1.2 (https://yaml.org/spec/1.
 without hexadecimal and octal numbers.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

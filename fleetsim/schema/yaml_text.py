@@ -4,8 +4,6 @@ Mappings are written in lines, and lists in brackets, so that a list of a hundre
 stays short. Text is quoted unless it consists of letters, digits and a few unambiguous signs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ continues. `RemoteTasks` runs on any `concurrent.futures.Executor`, such as that
 only orders and finished tables travel.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 from collections.abc import Iterator, Mapping

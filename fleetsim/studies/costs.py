@@ -11,8 +11,6 @@ the whole run.
 - grams: CO2e of the joules, by the study's prices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -71,12 +69,7 @@ def costs(
 
 
 def _spent(
-    run: Run,
-    label: str,
-    position: int | None,
-    priced: Prices | None,
-    *,
-    is_reached: bool = True,
+    run: Run, label: str, position: int | None, priced: Prices | None, *, is_reached: bool = True
 ) -> Iterator[Cost]:
     """Yield what a run spent until the end of a row of its rounds; until its end if None."""
     row = run.rounds.iloc[-1 if position is None else position]

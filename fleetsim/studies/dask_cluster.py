@@ -11,8 +11,6 @@ Sources: distributed.dask.org, API (`Client.get_executor`, `Client.run`, `Client
 `Worker.log_event`) and "Why did my worker die?" (`allowed-failures`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import platform

@@ -1,7 +1,5 @@
 """Progress of a study: a live display on a terminal or in a notebook, else a line every 30 s."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

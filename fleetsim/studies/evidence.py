@@ -4,8 +4,6 @@ The methods are in `fleetsim.studies.statistics`. Arms are compared with the bas
 that both have completed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -63,10 +61,7 @@ def verdicts(
     for family, own in _families(costs):
         comparisons = dict(_comparisons(own, arms, baseline))
         for verdict in decide(
-            comparisons,
-            baseline=baseline,
-            currency=family["currency"],
-            target=family["target"],
+            comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
         ):
             rows.append(family | _verdict_row(verdict, is_doubtful=family["condition"] in doubtful))
     return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)

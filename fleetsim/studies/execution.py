@@ -5,8 +5,6 @@ begun here: its result is taken when it is there, or it is begun when that proce
 one.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ radios, traces and weights of selectors are small and travel with a run. A data 
 the other machine must have the same files at the same place.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

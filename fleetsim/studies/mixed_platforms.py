@@ -3,8 +3,6 @@
 docs/outputs.md defines the platform; results of different platforms may differ in their last bits.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """A planned run of a study: its scenario, its key, and the manifest that its folder must have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ An order holds plain text and bytes alone: the resolved scenario, the source of 
 user's own files that the scenario names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import sys
@@ -19,12 +17,7 @@ from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.turns import Environment, turn
 from fleetsim.record import atomic_files
-from fleetsim.record.manifest import (
-    MANIFEST,
-    read_manifest,
-    versions,
-    write_manifest,
-)
+from fleetsim.record.manifest import MANIFEST, read_manifest, versions, write_manifest
 from fleetsim.record.resumption import OtherPlatformError
 from fleetsim.record.run_folder import SCENARIO, clear, locked
 from fleetsim.record.saved_run import Run
@@ -95,10 +88,7 @@ def _source_of(plugin: Plugin) -> PluginSource:
 
 
 def carry_out(
-    order: RunOrder,
-    folder: Path,
-    *,
-    on_progress: Callable[[Scenario, Progress], None],
+    order: RunOrder, folder: Path, *, on_progress: Callable[[Scenario, Progress], None]
 ) -> Run:
     """Run an order into a folder, or continue the run that is there.
 

@@ -4,8 +4,6 @@ It tells the progress of a run, ends the run after the current round when it is 
 at once when its parent process has gone.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -7,8 +7,6 @@ HOME/studies/NAME/                     the study's own folder: its page, tables 
 ```
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

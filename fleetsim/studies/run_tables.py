@@ -1,7 +1,5 @@
 """Tables of the runs of a study, read from the run folders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -74,8 +74,7 @@ class StudySettings(Settings):
     overrides: Overrides = Field(default_factory=dict)
     """Overrides of the scenario for all runs."""
     arms: Annotated[
-        dict[Name, Overrides],
-        Field(min_length=1, max_length=1000, json_schema_extra=_OTHER_NAMES),
+        dict[Name, Overrides], Field(min_length=1, max_length=1000, json_schema_extra=_OTHER_NAMES)
     ]
     """Arms that are compared, with the overrides of each."""
     baseline: Name | None = None

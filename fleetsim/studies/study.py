@@ -116,10 +116,7 @@ class Study:
 
 
 def load_study(
-    path: str | Path | Mapping[str, Any],
-    overrides_: Overrides = (),
-    *,
-    plugin: PluginNames = None,
+    path: str | Path | Mapping[str, Any], overrides_: Overrides = (), *, plugin: PluginNames = None
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
@@ -277,10 +274,7 @@ def _cells(
                 for plugin in own_plugins:
                     unnamed.pop(plugin.said, None)
                 cells[condition.label, arm] = load(
-                    base,
-                    changes,
-                    seed=settings.seeds[0],
-                    plugin=own_plugins,
+                    base, changes, seed=settings.seeds[0], plugin=own_plugins
                 )
             except ScenarioError as fault:
                 found |= dict.fromkeys(fault.faults)

@@ -4,8 +4,6 @@ An arm is what is compared, a condition one combination of levels of the varied 
 (condition, arm, seed). A study that varies nothing has one condition, the empty text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, and energy."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.figure import Figure
 

@@ -7,8 +7,6 @@ Pr[g < (2^rho - 1) / snr], the ergodic rate E[log2(1 + g snr)]; under rayleigh t
 1 - exp(-(2^rho - 1) / snr) and exp(1 / snr) E1(1 / snr) / ln 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ inputs and of weights), so `layer_s` of the boards is 3 k. The networks ran in h
 is no rate of training; k is work of the CPU and does not depend on it.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 
@@ -101,7 +99,5 @@ The Jetson TX2 has the Nano's figure scaled by the clocks of their CPU cores, th
 Xavier's. No training of a small network on these boards was found to compare with.
 """
     return Section(
-        "Boards: overhead of a layer",
-        text,
-        (Verdict.of("Jetson GPUs, latency by layers", checks),),
+        "Boards: overhead of a layer", text, (Verdict.of("Jetson GPUs, latency by layers", checks),)
     )

@@ -1,7 +1,5 @@
 """Default rates of links, beside measured rates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

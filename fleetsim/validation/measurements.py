@@ -1,7 +1,5 @@
 """Published measurements that fleetsim carries, with their sources (measurements/README.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache

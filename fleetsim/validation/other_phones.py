@@ -1,7 +1,5 @@
 """Scaling from phone to phone by inference latency, on three phones that FLASH timed."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 

@@ -3,8 +3,6 @@
 The same code gives the same page and, under one version of matplotlib, the same bytes of figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 

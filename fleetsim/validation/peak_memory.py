@@ -98,8 +98,4 @@ SqueezeNet in batches of 32 is left out: its growth halves there, as on a phone 
 Tests compare `autograd` with torch's own allocator ([memory](models/memory.md)); no board's or
 instance's memory was measured during training.
 """
-    return Section(
-        "Peak memory",
-        text,
-        (Verdict.of("Peak memory, MNN", checks),),
-    )
+    return Section("Peak memory", text, (Verdict.of("Peak memory, MNN", checks),))

@@ -1,7 +1,5 @@
 """Bundled usage traces, beside counts of their files."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

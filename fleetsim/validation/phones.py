@@ -6,8 +6,6 @@ relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in th
 The same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Published traces that fleetsim may not carry, beside counts by another program."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

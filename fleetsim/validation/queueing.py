@@ -9,8 +9,6 @@
   m^2 (1 + 1/4 + ... + 1/n^2) (Renyi, 1953).
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from pathlib import Path
@@ -185,9 +183,7 @@ def _exact() -> list[Check]:
     # A and B at 0.5 to 1.0 s, when A has moved 0.75 and B 0.25 Mbit; then C 0.2 and both 0.4: A
     # ends at 1.625 s. B, with 0.5 left, at 0.8 ends at 2.25 s; C alone has 0.2 to the end, 6.0 s.
     staggered = finishing_s(
-        np.array([0.0, 0.5, 1.0]),
-        np.full(3, 1e6),
-        np.array([_OWN_BIT_PER_S, _OWN_BIT_PER_S, 2e5]),
+        np.array([0.0, 0.5, 1.0]), np.full(3, 1e6), np.array([_OWN_BIT_PER_S, _OWN_BIT_PER_S, 2e5])
     )
     for name, by_hand, end_s in zip("ABC", (1.625, 2.25, 6.0), staggered.tolist(), strict=True):
         checks.append(

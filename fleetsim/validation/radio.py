@@ -3,8 +3,6 @@
 Power of a phone is the model's radio plus its screen; that of a walk is given without it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

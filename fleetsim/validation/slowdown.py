@@ -1,7 +1,5 @@
 """Slowdown of devices by CPU credits (t2 instances) and heat (phones)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The transfer times were measured for this page: Linux's own TCP between two netw
 joined by a link of a given delay and rate without losses (measurements/README.md).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -67,11 +65,7 @@ def section() -> Section:
     window, measured = one_connection_checks(), transfers()
     errors = [
         percent((measured[model] / measured[seconds] - 1.0).abs().mean(), signed=False)
-        for model, seconds in (
-            ("said_s", "cubic_s"),
-            ("said_s", "bbr_s"),
-            ("plain_s", "cubic_s"),
-        )
+        for model, seconds in (("said_s", "cubic_s"), ("said_s", "bbr_s"), ("plain_s", "cubic_s"))
     ]
     rows = [
         (

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tests.bad_input.good import tree

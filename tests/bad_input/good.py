@@ -1,7 +1,5 @@
 """A scenario and a device file without fault, and how a fault gets into the scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

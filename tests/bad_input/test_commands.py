@@ -1,7 +1,5 @@
 """Wrong commands and run folders that will not do: exit 2, one line, nothing written."""
 
-from __future__ import annotations
-
 import shutil
 
 import pyarrow as pa

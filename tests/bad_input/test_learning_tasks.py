@@ -1,7 +1,5 @@
 """Data, partitions and models that cannot be: exit 2, one line, nothing written."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.bad_input.good import bad, scenario

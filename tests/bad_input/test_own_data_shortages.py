@@ -1,7 +1,5 @@
 """Data of one's own that are too few for the scenario: `validate` says what `run` says."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import tracemalloc
@@ -268,10 +266,7 @@ def test_sizes_without_samples_are_those_of_the_data_set(
 ):
     folder = tmp_path_factory.mktemp("own")
     client = np.repeat(np.arange(len(sizes)), sizes)
-    arrays: dict[str, Any] = {
-        "inputs": np.ones((client.size, 2), np.float32),
-        "labels": client % 2,
-    }
+    arrays: dict[str, Any] = {"inputs": np.ones((client.size, 2), np.float32), "labels": client % 2}
     if is_owned:
         arrays["client"] = client
     np.savez(folder / "train.npz", **arrays)

@@ -1,7 +1,5 @@
 """Paths that lead to what cannot be read, wherever a user can name one: exit 2 and one line."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

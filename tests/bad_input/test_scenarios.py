@@ -1,7 +1,5 @@
 """Faults of a scenario or of a file that it names: exit 2, one line, nothing written."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """The verbs `show` and `copy`."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -78,7 +76,7 @@ def test_force_replaces_the_files_of_a_trace_and_leaves_others(command):
 
     assert command("copy", "trace", "people-week", ".", "--force").code == 0
     assert {path.name for path in Path("people-week").iterdir()} == {
-        *("README.md", "make.py", "states.csv.gz", "users.csv.gz", "notes.txt"),
+        *("README.md", "make.py", "states.csv.gz", "users.csv.gz", "notes.txt")
     }
 
 

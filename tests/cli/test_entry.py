@@ -1,7 +1,5 @@
 """Messages of the command line about its own bugs, and about output that cannot be written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

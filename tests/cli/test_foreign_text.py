@@ -1,7 +1,5 @@
 """Text of foreign files on the terminal: no control character of theirs reaches it."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

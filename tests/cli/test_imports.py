@@ -1,7 +1,5 @@
 """Libraries that a command or a run does not import, since they cost seconds and memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Options of the command line on what is written after a run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -23,7 +21,7 @@ def test_a_run_without_a_report_says_the_same_and_writes_no_page(tmp_path, comma
 
     assert done.code == 0
     assert [line.split()[0] for line in done.out.splitlines()] == [
-        *("folder", "rounds", "accuracy", "energy", "tasks", "battery", "digest"),
+        *("folder", "rounds", "accuracy", "energy", "tasks", "battery", "digest")
     ]
     assert (tmp_path / "run" / "tasks.parquet").is_file()
     assert not (tmp_path / "run" / "report.html").exists()

@@ -1,7 +1,5 @@
 """The verb `timeline`, on runs of the engine and on made-up ones."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

@@ -1,7 +1,5 @@
 """A disk on which a process can be killed at any operation."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A made-up run: what an engine would record, as a pure function of the round's number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Failures of whole runs: each is found, names its cause and key, and a good run has none."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run killed at any moment and resumed must end as if nothing had happened."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

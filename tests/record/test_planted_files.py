@@ -1,7 +1,5 @@
 """Folders of strangers: links and bombs that were planted where fleetsim writes and reads."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -76,10 +74,7 @@ INNER: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda run: RunRecorder.resume(run, run=STARTED.identity, every_rounds=1),
     ),
     "replies": ("replies", lambda run: CallRecord(run, is_kept=True).put(b"reply")),
-    "study": (
-        "studies/one",
-        lambda run: RunStore(run).save_failures("one", {}),
-    ),
+    "study": ("studies/one", lambda run: RunStore(run).save_failures("one", {})),
 }
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +121,7 @@ def test_later_changes_of_an_array_do_not_reach_a_remembered_state(tmp_path: Pat
     assert resumed(tmp_path)["model"].tolist() == [0.0, 0.0]
 
 
-def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpoint(
-    tmp_path: Path,
-):
+def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpoint(tmp_path: Path):
     recorder = new_recorder(tmp_path, every_rounds=10)
     simulate(recorder, None, 4)  # tasks 0 to 5
     recorder.task(task_row(6, round_=5))

@@ -1,7 +1,5 @@
 """The measures of a run, worked out by hand from its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Most tests of pages need no picture of their figures, which takes longer than all the rest."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.report.figures import style

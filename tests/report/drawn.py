@@ -1,7 +1,5 @@
 """Contents of a figure: its lines, bars and words."""
 
-from __future__ import annotations
-
 import matplotlib.text
 import numpy as np
 from matplotlib.axes import Axes

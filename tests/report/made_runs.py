@@ -1,7 +1,5 @@
 """Made-up runs in real run folders: plausible numbers, with no engine behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +16,7 @@ from fleetsim.contracts import (
     RoundRow,
     TaskRow,
 )
-from fleetsim.record.manifest import (
-    Manifest,
-    PlatformRecord,
-    write_manifest,
-)
+from fleetsim.record.manifest import Manifest, PlatformRecord, write_manifest
 from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import Run, open_run

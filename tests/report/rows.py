@@ -1,7 +1,5 @@
 """Rows of the tables, all defaults but for what a test is about."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

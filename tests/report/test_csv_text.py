@@ -1,7 +1,5 @@
 """CSV files whose texts no spreadsheet takes for formulas."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -4,8 +4,6 @@ Hashes without defaults (`Settings.stated`) stay the same when a key is added, a
 default of a key changes. So a changed default asks for a new `DEFAULTS_VERSION`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

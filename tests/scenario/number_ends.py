@@ -3,8 +3,6 @@
 They are found in the settings classes, so a new selector, aggregator or key is found at once.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A small scenario, and changes of it that give its devices owners."""
 
-from __future__ import annotations
-
 BASE = """\
 name: inert
 task:

@@ -1,7 +1,5 @@
 """Hashes of scenarios without defaults, which keys of later versions leave unchanged."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 import fleetsim
@@ -40,11 +38,7 @@ def test_a_kind_is_stated_even_if_all_of_its_keys_have_their_defaults():
     one, other = Outer(name="a", parts=(Inner(),)), Outer(name="a", inner=Other(), parts=(Other(),))
 
     assert one.stated() == {"name": "a", "parts": [{"kind": "inner"}]}
-    assert other.stated() == {
-        "name": "a",
-        "inner": {"kind": "other"},
-        "parts": [{"kind": "other"}],
-    }
+    assert other.stated() == {"name": "a", "inner": {"kind": "other"}, "parts": [{"kind": "other"}]}
 
 
 def test_a_key_with_its_default_leaves_the_hashes_of_definition_and_clients():

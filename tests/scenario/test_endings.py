@@ -1,7 +1,5 @@
 """Every run ends: rules that cannot hold are refused, the others are bounded and say so."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.engine.servers.stop import (

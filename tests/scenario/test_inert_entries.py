@@ -1,7 +1,5 @@
 """Entries of lists and mappings: none is repeated, and a warning names those without effect."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 

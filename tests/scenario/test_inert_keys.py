@@ -1,7 +1,5 @@
 """Keys without effect: every warning is true, none is forgotten, bundled scenarios have none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,10 +100,7 @@ LINK_KEYS = {
     "Calibrated": {"reference_snr_db": "10", "reference_distance_m": "100"},
     "Trace": {"shift": "none", "rate_scale": "2", "up_over_down": "0.3"},
 }
-CHANNELS = {
-    "Placed": "{kind: fading}",
-    "Trace": "{kind: trace, trace: commute-5g}",
-}
+CHANNELS = {"Placed": "{kind: fading}", "Trace": "{kind: trace, trace: commute-5g}"}
 BELIEF_KEYS = {
     "distance_decay": "0.01",
     "distance_exponent": "2",

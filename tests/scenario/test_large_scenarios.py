@@ -1,7 +1,5 @@
 """Scenarios with very many values: work and memory grow no faster than what the user wrote."""
 
-from __future__ import annotations
-
 import functools
 import tracemalloc
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scenarios beyond their single settings; bad ones are in bad_input."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -3,8 +3,6 @@
 Each ends with finite records, or is refused before its first round in a line.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from itertools import chain, permutations

@@ -1,7 +1,5 @@
 """Outline of a scenario in five lines."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim import bundled

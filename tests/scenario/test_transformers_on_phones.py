@@ -1,7 +1,5 @@
 """One line about transformers on phones, whose matrix products nobody timed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib
 import itertools
 import pickle
@@ -226,18 +224,11 @@ def test_each_fault_of_the_world_is_one_line(text, says):
         ("backup: {radio: wify}", "backup.radio = 'wify': must be 'wifi' or 'lte'; MEAN 'wifi'?"),
         ("backup: 3", "backup = 3: must be 'none' or a mapping {key: value}"),
         ("backup: {radoi: lte}", "backup.radoi = 'lte': unknown key; MEAN 'radio'?"),
-        (
-            "plan: soon",
-            "plan = 'soon': must be a mapping whose kind is one of KINDS or a number",
-        ),
+        ("plan: soon", "plan = 'soon': must be a mapping whose kind is one of KINDS or a number"),
     ],
 )
 def test_each_fault_of_the_server_is_one_line(server, says):
-    short = {
-        "KEYS": "keys carry their unit:",
-        "KINDS": "'oort', 'random'",
-        "MEAN": "did you mean",
-    }
+    short = {"KEYS": "keys carry their unit:", "KINDS": "'oort', 'random'", "MEAN": "did you mean"}
     for word, full in short.items():
         says = says.replace(word, full)
     # The fault is in the last line.

@@ -1,7 +1,5 @@
 """Documents and overrides that are given as Python values."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from pathlib import Path
@@ -38,12 +36,7 @@ def test_values_of_numpy_and_of_paths_become_plain():
 
     found = document_of(data, "scenario")
 
-    assert found.data == {
-        "a": 0.5,
-        "b": [1, 2],
-        "c": [3, True, None],
-        "d": {"x": "some/file.yaml"},
-    }
+    assert found.data == {"a": 0.5, "b": [1, 2], "c": [3, True, None], "d": {"x": "some/file.yaml"}}
     assert type(found.data["a"]) is float
     assert found.where(("a",)) == "scenario"
 

@@ -1,7 +1,5 @@
 """Every number that a scenario, device or radio file may hold has a sensible range."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Small studies without training, and executors for them."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any

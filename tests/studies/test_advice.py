@@ -1,7 +1,5 @@
 """Ways out in the faults of runs name options that `fleetsim study run` has."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

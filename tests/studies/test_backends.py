@@ -1,7 +1,5 @@
 """Backends: progress of runs, and processes that are killed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from fleetsim.contracts import Progress

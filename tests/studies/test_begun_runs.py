@@ -1,7 +1,5 @@
 """Runs of studies that were begun elsewhere or by another version; plug-ins that travel again."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every bundled study: its file, its worlds, and a shortened form of it."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

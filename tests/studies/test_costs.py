@@ -1,7 +1,5 @@
 """Costs of made-up runs until targets, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

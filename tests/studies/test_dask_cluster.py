@@ -1,7 +1,5 @@
 """A Dask cluster without Dask: versions, room, lost connections, the missing extra."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

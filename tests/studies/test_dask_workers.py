@@ -1,7 +1,5 @@
 """Studies on Dask clusters of real processes, one of which is killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

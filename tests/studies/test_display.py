@@ -1,7 +1,5 @@
 """Progress of a study in lines."""
 
-from __future__ import annotations
-
 from fleetsim.studies.display import Lines
 from fleetsim.studies.run_process import RunProgress
 from tests.studies.small_studies import loaded

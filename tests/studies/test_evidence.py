@@ -1,7 +1,5 @@
 """Summaries, verdicts and differences of made-up tables, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd
@@ -53,11 +51,7 @@ def test_arms_are_compared_by_the_seeds_that_both_have():
 
 def test_p_values_are_adjusted_over_the_arms_of_a_family():
     base = [10.0, 11.0, 9.0, 12.0, 10.0]
-    table = costs(
-        base=base,
-        half=[5.0, 5.6, 4.4, 6.1, 5.0],
-        same=[10.2, 10.8, 9.3, 11.6, 10.1],
-    )
+    table = costs(base=base, half=[5.0, 5.6, 4.4, 6.1, 5.0], same=[10.2, 10.8, 9.3, 11.6, 10.1])
 
     found = evidence.verdicts(table, ["base", "half", "same"], "base")
 

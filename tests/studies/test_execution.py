@@ -1,7 +1,5 @@
 """Execution of studies: what is made, repeated, shared and on record."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import CancelledError, Future
 from pathlib import Path

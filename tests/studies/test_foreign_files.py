@@ -3,8 +3,6 @@
 The small study has the runs random, seed 1; cohort of 5, seed 1; and the same with seed 2.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Notes on studies whose runs are of several numerical platforms or versions."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest

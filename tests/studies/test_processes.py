@@ -1,7 +1,5 @@
 """Studies in processes of this machine that are killed, interrupted and continued."""
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 import subprocess

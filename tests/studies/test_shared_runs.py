@@ -1,7 +1,5 @@
 """Runs that another process is writing: waited for and taken, or begun when it has ended."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Study files: combinations, messages, and the identity of runs."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import sys
@@ -133,11 +131,7 @@ def test_faults_of_all_arms_are_listed_each_once(tmp_path):
 
 
 def test_too_many_runs_are_refused_before_any_is_loaded(tmp_path):
-    says = fault(
-        tmp_path,
-        vary={"server.cohort": list(range(1, 401))},
-        seeds=list(range(500)),
-    )
+    says = fault(tmp_path, vary={"server.cohort": list(range(1, 401))}, seeds=list(range(500)))
 
     assert "400,000 runs, more than 100,000" in says
 

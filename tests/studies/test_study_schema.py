@@ -1,7 +1,5 @@
 """The JSON Schema of study files, as editors use it."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim import bundled

@@ -1,7 +1,5 @@
 """Sections of devices, against sums by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """docs/validation.md is what the command makes: the same words, and numbers to their last digit."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache

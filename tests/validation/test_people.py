@@ -1,7 +1,5 @@
 """Two counts of a trace, on people worked out by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Radios beside measurements: the carried means are those of the raw data, the fits are fits."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections import defaultdict

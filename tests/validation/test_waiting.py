@@ -1,7 +1,5 @@
 """Queues and laws of the validation page against independent references, and wrong theories."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

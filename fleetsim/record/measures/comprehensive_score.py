@@ -11,8 +11,6 @@ learning via gradient-based optimization", IJCAI 2024, equation (1), a = b = 2. 
 user's; the paper gives none.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray

@@ -124,11 +124,7 @@ def energy_by(entries: pd.DataFrame, *keys: str) -> pd.Series[float]:
 
 
 def check_balance(
-    entries: pd.DataFrame,
-    rounds: pd.DataFrame,
-    clients: pd.DataFrame | None,
-    *,
-    run: str,
+    entries: pd.DataFrame, rounds: pd.DataFrame, clients: pd.DataFrame | None, *, run: str
 ) -> None:
     """Check that a ledger agrees with the rounds and with the clients' meters, if there are any.
 

@@ -4,8 +4,6 @@ They are pure functions of columns of the rounds and tasks tables. Docstrings st
 a paper leaves open.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

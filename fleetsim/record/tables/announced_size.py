@@ -6,8 +6,6 @@ Source: the Arrow columnar format, "Serialization and interprocess communication
 of FlatBuffers (tables, vtables, vectors).
 """
 
-from __future__ import annotations
-
 import struct
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Arrow columns from NumPy arrays and Python values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of tables: parquet for published tables, Arrow for checkpoints."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Digests of tables: SHA-256 of their values, however they are stored."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

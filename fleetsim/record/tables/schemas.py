@@ -10,8 +10,6 @@ The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in thei
 docs/outputs.md defines each column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, Literal, get_args, get_type_hints
@@ -90,9 +88,7 @@ _ARROW_TYPES: Mapping[Any, pa.DataType] = {
 def _schema(row: type) -> pa.Schema:
     return pa.schema(
         pa.field(
-            name,
-            _ARROW_TYPES[hint],
-            nullable=NoneType in get_args(hint) or name in NULL_WHEN_NAN,
+            name, _ARROW_TYPES[hint], nullable=NoneType in get_args(hint) or name in NULL_WHEN_NAN
         )
         for name, hint in get_type_hints(row).items()
     )

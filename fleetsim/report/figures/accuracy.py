@@ -1,7 +1,5 @@
 """Figures of test accuracy against virtual time, energy and rounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -26,10 +24,7 @@ _AGAINST: dict[Against, tuple[str, Quantity | None, str]] = {
 
 @style.house_style()
 def accuracy(
-    rounds: Mapping[str, pd.DataFrame],
-    *,
-    against: Sequence[Against],
-    targets: Sequence[float] = (),
+    rounds: Mapping[str, pd.DataFrame], *, against: Sequence[Against], targets: Sequence[float] = ()
 ) -> Figure:
     """Draw test accuracy of runs against virtual time, energy or rounds, a panel each.
 

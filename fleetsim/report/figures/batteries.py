@@ -1,7 +1,5 @@
 """Figure of battery levels over time, and of the clients that can take part."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure

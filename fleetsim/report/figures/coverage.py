@@ -7,8 +7,6 @@
 `selection` shows devices.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
@@ -39,9 +37,7 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     (own, *_) = counts.values()
     has_clients = is_one and own.size <= MAX_CLIENTS
     figure = style.new_figure(
-        style.WIDTH_IN,
-        6.6 if has_clients else 4.4,
-        title="Spread of selections over the fleet",
+        style.WIDTH_IN, 6.6 if has_clients else 4.4, title="Spread of selections over the fleet"
     )
     if has_clients:
         panels = figure.subplot_mosaic([["seen", "often"], ["client", "client"]])

@@ -1,7 +1,5 @@
 """Figures of time and energy by kind of device, and of wasted energy by cause."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

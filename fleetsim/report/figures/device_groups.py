@@ -1,7 +1,5 @@
 """Groups of the rarer kinds of devices, so that a figure stays readable."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

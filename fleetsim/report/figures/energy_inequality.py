@@ -5,8 +5,6 @@ of all joules the share of clients with the lowest energy spent. Gini's index is
 between it and the diagonal of equal shares: 0 if all spent the same, near 1 if one spent all.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

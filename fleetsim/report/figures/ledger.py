@@ -3,8 +3,6 @@
 The ledger itself is `Run.ledger`; docs/outputs.md defines it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figure of the regret of runs against the best fixed clients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ et al., "FedGCS", IJCAI 2024, Fig. 6). The lower panel shows their kinds of devi
 preference for fast ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -7,8 +7,6 @@ The colours are those of Okabe and Ito, "Color universal design" (2008), which p
 of colour blindness can distinguish, and greys. There are seven hues, so no figure has more.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

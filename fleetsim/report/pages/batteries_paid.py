@@ -1,7 +1,5 @@
 """Share of their batteries that a run took from its clients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleetsim.record.measures.ledger import COMPONENTS

@@ -1,7 +1,5 @@
 """Tables of costs in money and carbon."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from fleetsim.record.prices import AMOUNTS, Bill, Prices, total_of

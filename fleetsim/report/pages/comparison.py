@@ -3,8 +3,6 @@
 docs/reports.md says which runs can be compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,13 +14,7 @@ from fleetsim.record.prices import Prices, bill
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text, markup
 from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
-from fleetsim.report.pages import (
-    ledger_tables,
-    regret,
-    run_figures,
-    scenario_differences,
-    summary,
-)
+from fleetsim.report.pages import ledger_tables, regret, run_figures, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
     NO_EVIDENCE,
     Comparison,

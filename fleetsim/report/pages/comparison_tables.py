@@ -1,7 +1,5 @@
 """Tables of a comparison, with a row per run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

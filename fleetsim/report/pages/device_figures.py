@@ -1,7 +1,5 @@
 """Table of the device and radio figures of which a run drew an error (`fleet.uncertainty`)."""
 
-from __future__ import annotations
-
 from fleetsim.record.manifest import Manifest
 from fleetsim.report.markup import Table
 

@@ -1,7 +1,5 @@
 """Tables of the energy ledger: of one run, and of runs side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ The measures are methods of `Run`; docs/outputs.md defines them. A measure that 
 run has no row in its report, and `-` in a comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 

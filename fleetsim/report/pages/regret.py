@@ -5,8 +5,6 @@ analytics: improving model efficacy with goal-directed client selection", equati
 such a run, with selector `fixed`, in the same world.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

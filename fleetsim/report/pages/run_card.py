@@ -1,7 +1,5 @@
 """Summary of a run in the output of a notebook's cell, and single figures of its report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Figures of the page of one run, with descriptions and captions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

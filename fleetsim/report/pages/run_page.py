@@ -1,7 +1,5 @@
 """The page of one run, which opens offline, and its figures as files where these are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -116,9 +114,7 @@ def write_report(
         ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done),
-            folder,
-            formats,
+            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done), folder, formats
         ),
         device_figures=device_figures.table(run.manifest),
         prices=priced,

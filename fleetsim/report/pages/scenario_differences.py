@@ -1,7 +1,5 @@
 """Differences between the scenarios of runs, labels of the runs, and comparison of their worlds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

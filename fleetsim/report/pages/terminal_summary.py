@@ -1,7 +1,5 @@
 """Summary of a run for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd

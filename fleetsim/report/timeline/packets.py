@@ -11,8 +11,6 @@ as Perfetto's own classes write them. How they are to be used:
 https://perfetto.dev/docs/reference/synthetic-track-event.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -93,8 +91,7 @@ def interned(tables: Sequence[Interned]) -> bytes:
         wire.message_field(
             _TABLES[table.kind],
             wire.join(
-                wire.varint_field(_IID, np.array([table.iid(text)])),
-                wire.text_field(_TEXT, [text]),
+                wire.varint_field(_IID, np.array([table.iid(text)])), wire.text_field(_TEXT, [text])
             ),
         )
         for table in tables

@@ -14,8 +14,6 @@ Powers are whole nanowatts, so that their sum has no rounding of its own and is 
 works. The integral of the power is the joules of the table to .5 nW times the lengths of the tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

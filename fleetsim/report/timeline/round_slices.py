@@ -4,8 +4,6 @@ The table has the total time that a round waited for eligible clients and that i
 shown at its begin, in this order; the remaining time is that of the train tasks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -5,8 +5,6 @@ the power as far as later tasks do not change it. So memory holds one part, and 
 under way at its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

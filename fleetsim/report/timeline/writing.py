@@ -3,8 +3,6 @@
 The tables are in memory, the trace is not: it is written in parts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ after its run has ended: the model does not change any more. The grid starts whe
 one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

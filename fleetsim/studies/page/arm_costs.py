@@ -5,8 +5,6 @@ cost. Arms with such runs are marked, and are left out of the Pareto front, whic
 cannot decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

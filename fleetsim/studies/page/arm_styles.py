@@ -5,8 +5,6 @@ first; the dark ones are the same hues, lighter, so that all have a contrast abo
 Dashes and markers differ too: colour is never the only cue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -6,8 +6,6 @@ it. Text is escaped for plotly, which reads tags in names. Labels are never bold
 style attribute, which the policy of the page refuses.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

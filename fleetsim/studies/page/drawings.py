@@ -4,8 +4,6 @@ A drawing is one chart for one choice of condition, target, currency or axis. Ch
 (`charts`) and files (`twins`) are made of the same drawings, so they show the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The description of a chart says what it shows, not that it is a chart: it comes from the verdicts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

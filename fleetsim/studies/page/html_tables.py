@@ -1,7 +1,5 @@
 """Tables of the page: cells with text and the value to sort by."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence

@@ -7,8 +7,6 @@ of two to four of them is too wide to read. Costs, which are positive and multip
 logarithms: their mean is the geometric one. Ranges describe; verdicts come from `statistics`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

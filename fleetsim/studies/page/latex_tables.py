@@ -3,8 +3,6 @@ r"""Tables of a study for a paper, in LaTeX with booktabs (``\usepackage{booktab
 Numbers are plain text, so that no other package is needed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

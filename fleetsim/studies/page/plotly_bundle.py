@@ -4,8 +4,6 @@
 alone (MIT licence, https://github.com/plotly/plotly.js).
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from importlib import resources

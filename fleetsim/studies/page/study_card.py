@@ -1,7 +1,5 @@
 """Summary of a study in the output of a cell: verdicts, costs, and the time-energy plane."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleetsim.report import markup

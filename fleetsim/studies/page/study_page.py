@@ -4,8 +4,6 @@ The page runs two scripts, plotly's and its own, which its policy names by their
 no other script, no `eval`, and no request. Text of the study is escaped.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

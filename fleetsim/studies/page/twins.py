@@ -3,8 +3,6 @@
 The legend lies below the axes, never on the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

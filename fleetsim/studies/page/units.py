@@ -1,7 +1,5 @@
 """Costs as text, and units for the axes of charts."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim.report import quantities

@@ -7,8 +7,6 @@ acceleration by the jackknife is sum(x^3) / (6 sum(x^2)^1.5) with x the deviatio
 With few pairs it is too short (docs/statistics.md), so it is a second opinion beside Student's t.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

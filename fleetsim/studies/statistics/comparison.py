@@ -5,8 +5,6 @@ their costs (common random numbers: Law, Simulation Modeling and Analysis, 5th e
 10.2.1 and 11.2).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ then has a false rejection in at most a share alpha of families, whatever their 
 may share their baseline.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray

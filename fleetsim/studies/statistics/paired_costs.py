@@ -11,8 +11,6 @@ Two forms, because an average needs numbers and a rank test only an order:
   worst rank (Lachin, Controlled Clinical Trials 20:408-422, 1999). Two such runs are a tie.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray

@@ -9,8 +9,6 @@ The power at the *observed* d is a function of the p-value and no evidence (Hoen
 American Statistician 55:19-24, 2001). It plans the next study only, and is as uncertain as d.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ Sign test: Dixon and Mood, JASA 41:557-566, 1946: binomial, zeros left out.
 No p-value can be less than 2^(1 - n): with 5 pairs 0.0625, so neither test can decide at 5 % then.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

@@ -1,7 +1,5 @@
 """Verdicts in plain English, one sentence each."""
 
-from __future__ import annotations
-
 import math
 
 from fleetsim.studies.settings import WHOLE_RUN

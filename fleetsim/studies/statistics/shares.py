@@ -6,8 +6,6 @@ DasGupta, Statistical Science 16:101-133, 2001, equation 4):
     (k + z^2 / 2) / (n + z^2) +- z / (n + z^2) sqrt(k (n - k) / n + z^2 / 4)
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ costs (until the target or the end of the run: Royston and Parmar, BMC Medical R
 13:152, 2013), and a bound of the median.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ exact if log-ratios are normal (Student, Biometrika 6:1-25, 1908; of log-ratios:
 BMJ 312:1079, 1996). The exponential of the ends is an interval of the geometric mean of the ratios.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import special
 

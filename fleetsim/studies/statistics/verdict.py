@@ -4,8 +4,6 @@ The rule: an arm differs if the p-value of its paired t-test on log-ratios, adju
 by Holm's method, is at most 0.05. The tests by ranks stand beside it and decide nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

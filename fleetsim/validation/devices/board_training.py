@@ -6,8 +6,6 @@ are those of the files. Least squares of ln(model / measured), so that twice and
 alike. Each network is also predicted from a fit without it (leave one network out).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 
@@ -62,9 +60,7 @@ def as_fitted(*figures: float) -> dict[str, ComputeProfile]:
     *rates, depthwise, gemm = figures
     return {
         board: dataclasses.replace(
-            compute,
-            conv_flop_per_s=rate,
-            phi={**compute.phi, "depthwise": depthwise, "gemm": gemm},
+            compute, conv_flop_per_s=rate, phi={**compute.phi, "depthwise": depthwise, "gemm": gemm}
         )
         for (board, compute), rate in zip(shipped().items(), rates, strict=True)
     }

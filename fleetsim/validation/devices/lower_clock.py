@@ -6,8 +6,6 @@ speed in proportion to the clock, stand beside it. Each network is also predicte
 one network out).
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 
@@ -114,11 +112,7 @@ def section() -> Section:
         "in proportion to the clock": (slowed(np.ones(1), at.overhead), None),
     }  # fmt: skip
     form_rows = [
-        (
-            what,
-            _mean_error(said / measured),
-            "" if other is None else _mean_error(other / measured),
-        )
+        (what, _mean_error(said / measured), "" if other is None else _mean_error(other / measured))
         for what, (said, other) in forms.items()
     ]
     without = fit(2, "LeNet")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.record.measures.cost_to_target import (

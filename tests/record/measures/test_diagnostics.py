@@ -1,7 +1,5 @@
 """Numbers that a selector told, as rows of a frame; damaged texts are refused by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.errors import DataError

@@ -1,7 +1,5 @@
 """Every joule of a run is in its ledger once, by component and energy outcome."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -205,11 +203,7 @@ SWAPPED = {"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
     ("tasks", "size", "says"),
     [
         (TASKS.iloc[1:], 8, r"joules do not add up: its tasks spent 120\.0 J"),
-        (
-            TASKS.rename(columns=SWAPPED),
-            8,
-            r"client 0 spent 6\.0 J on tail, .* 5\.0 J; run the",
-        ),
+        (TASKS.rename(columns=SWAPPED), 8, r"client 0 spent 6\.0 J on tail, .* 5\.0 J; run the"),
         (
             TASKS.assign(client=np.where(TASKS.task == 2, 4, TASKS.client)),
             8,

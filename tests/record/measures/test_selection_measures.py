@@ -1,7 +1,5 @@
 """Measures of a selection, besides the examples in their docstrings."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figure of the fleet's batteries."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Colours of figures, as people with a form of colour blindness see them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The figure of what a selector told: its panels, and what they draw."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

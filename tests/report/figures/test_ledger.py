@@ -1,7 +1,5 @@
 """The energy ledger in reports: its table, its figures, energy by client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -163,10 +161,7 @@ def test_energy_by_client_counts_clients_that_paid_nothing() -> None:
     assert y_of(curve) == pytest.approx([0.0, 0.0, 0.0, 50 / 1059, 1.0])
     assert "Gini index 0.73" in figure.axes[0].get_title(loc="left")
     assert "1 of 4 clients spent 95.3 % of 1.06 kJ" in figure.get_suptitle()
-    assert tick_labels(figure.axes[1]) == [
-        "board  #0",
-        "phone  #2",
-    ]
+    assert tick_labels(figure.axes[1]) == ["board  #0", "phone  #2"]
     assert widths(figure.axes[1], "used") == pytest.approx([0.02, 1.0])
     assert widths(figure.axes[1], "unused") == pytest.approx([0.0, 0.009])
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -286,8 +284,7 @@ def test_a_task_is_drawn_from_dispatch_to_its_end() -> None:
 
 def test_pauses_are_drawn_before_the_upload_where_there_are_any() -> None:
     tasks = task_frame(
-        task_row(1, 4, paused_s=3.0, num_pauses=2, finished_at_s=13.0),
-        task_row(2, 9),
+        task_row(1, 4, paused_s=3.0, num_pauses=2, finished_at_s=13.0), task_row(2, 9)
     )
     axes = gantt.stragglers(round_frame(round_row(1, finished_at_s=13.0)), tasks).axes[0]
 

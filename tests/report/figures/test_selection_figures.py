@@ -1,7 +1,5 @@
 """Figures of coverage, selection ratio, opinions and regret: what they draw, by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tables of measures, of a report and of a comparison."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

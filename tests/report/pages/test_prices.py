@@ -1,7 +1,5 @@
 """Costs of a run in money and carbon."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Summary of a run in a notebook, and figures that display."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib
@@ -15,13 +13,7 @@ from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
-from fleetsim.report.pages import (
-    batteries_paid,
-    ledger_tables,
-    run_page,
-    summary,
-    terminal_summary,
-)
+from fleetsim.report.pages import batteries_paid, ledger_tables, run_page, summary, terminal_summary
 from tests.report.made_runs import SPEED_S, MadeUp, make_run, reworded, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 

@@ -4,8 +4,6 @@ Events are put in the order of their moments, those of one moment in the order o
 opens a slice within the open one of its track, an end closes it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise

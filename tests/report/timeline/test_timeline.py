@@ -1,7 +1,5 @@
 """Timelines of made-up runs, read back by Perfetto's own classes."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

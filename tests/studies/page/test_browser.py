@@ -98,8 +98,7 @@ def hides(page: Page, arms: list[int]) -> None:
     """Wait until all charts of arms hide these ones."""
     for chart in ("accuracy", "plane", "effect"):
         page.wait_for_function(
-            f"([chart, arms]) => String(({HIDDEN_ARMS})(chart)) === String(arms)",
-            arg=[chart, arms],
+            f"([chart, arms]) => String(({HIDDEN_ARMS})(chart)) === String(arms)", arg=[chart, arms]
         )
 
 

@@ -1,7 +1,5 @@
 """Summary of a study in a notebook."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -25,7 +23,7 @@ def test_a_study_shows_its_verdicts_costs_and_one_picture():
     assert html.count("<img ") == 1
     assert sentence.replace("'", "&#39;") in html
     assert re.findall(r"<tr><th>(.*?)</th><td>80 %</td><td>(.*?)</td>", body) == [
-        *(("random", "seconds"), ("random", "joules"), ("oort", "seconds"), ("oort", "joules")),
+        *(("random", "seconds"), ("random", "joules"), ("oort", "seconds"), ("oort", "joules"))
     ]
     assert len(html) < 150_000
 

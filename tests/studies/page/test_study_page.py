@@ -1,7 +1,5 @@
 """The page as a file: what it holds, and what its policy allows."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

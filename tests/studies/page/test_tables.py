@@ -1,7 +1,5 @@
 """Tables of the page and for a paper, and the sentences around them."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Static twins of the charts: size, type, legend and names of files."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import chain
 from pathlib import Path

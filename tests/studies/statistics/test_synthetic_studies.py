@@ -1,7 +1,5 @@
 """Claims of docs/statistics.md on synthetic studies, whose truth is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
