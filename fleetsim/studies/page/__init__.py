@@ -3,12 +3,12 @@
 - `study_page`: The page of a study.
 - `study_card`: Summary of a study in the output of a cell.
 - `findings`: Findings of a study in sentences.
-- `drawings`: Contents of the charts of a study and of their static twins.
+- `chart_data`: Data of the charts of a study: numbers in units, titles, words.
 - `accuracy_curves`: Accuracy of arms over time, energy or rounds: mean over seeds on a common grid.
 - `arm_costs`: Costs of arms to a target: in the time-energy plane, and by level of a varied key.
 - `intervals`: Means over seeds with the range in which they are drawn.
 - `charts`: Interactive charts of a study, as plain dictionaries that plotly's script reads.
-- `twins`: Static twins of the charts: files for a paper, one column wide, with type of 8 points.
+- `static_charts`: Static charts of a study.
 - `arm_styles`: Colour, dash and marker of every arm, and the colours of a light and a dark page.
 - `plotly_bundle`: Script of the installed plotly, to be put into a page as it is.
 - `html_tables`: Tables of the page: cells with text and the value to sort by.

@@ -19,15 +19,19 @@ from fleetsim.report.figures.ledger import FATE_COLORS
 from fleetsim.studies.page import arm_styles, units
 from fleetsim.studies.page.arm_costs import LevelCost, PlanePoint
 from fleetsim.studies.page.arm_styles import ArmStyle
-from fleetsim.studies.page.drawings import (
-    AccuracyDrawing,
+from fleetsim.studies.page.chart_data import (
+    AccuracyData,
     Axis,
-    EffectDrawing,
-    LedgerDrawing,
-    PlaneDrawing,
+    ChartData,
+    EffectData,
+    LedgerData,
+    PlaneData,
 )
+from fleetsim.studies.page.intervals import Mean
 
 Json = dict[str, Any]
+Drawn = tuple[list[Json], Json]
+"""Traces and layout."""
 
 _MOST_LETTERS = 26
 COMPONENT_COLORS = {
@@ -37,75 +41,75 @@ COMPONENT_COLORS = {
 
 
 def variant(
-    choice: Mapping[str, str], traces: list[Json], layout: Json, finding: str, caption: str
+    chart: ChartData, looks: Mapping[str, ArmStyle], part_colors: Mapping[str, str]
 ) -> Json:
     """Return one chart and the choices under which it is shown."""
+    match chart:
+        case AccuracyData():
+            traces, layout = accuracy(chart, looks)
+        case PlaneData():
+            traces, layout = plane(chart, looks)
+        case EffectData():
+            traces, layout = effect(chart, looks)
+        case LedgerData():
+            traces, layout = ledger(chart, part_colors)
     return {
-        "choice": dict(choice),
+        "choice": chart.choice,
         "traces": traces,
         "layout": layout,
-        "finding": finding,
-        "caption": caption,
+        "finding": chart.finding,
+        "caption": chart.caption,
     }
 
 
-def accuracy(drawing: AccuracyDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return accuracy against one axis: areas, single seeds, then means."""
     traces: list[Json] = []
-    for curve in drawing.curves:
+    for curve in chart.curves:
         look = looks[curve.arm]
-        x = _numbers(curve.x / drawing.x.scale)
+        x = _numbers(curve.x / chart.x.scale)
         if len(curve.seeds) > 1:
             traces += _band(look, x, _numbers(curve.low), _numbers(curve.high), shape="hv")
-    for curve in drawing.curves:
+    for curve in chart.curves:
         look = looks[curve.arm]
         traces += [
             _trace(
                 look,
                 "seed",
-                x=_numbers(seed.x / drawing.x.scale),
+                x=_numbers(seed.x / chart.x.scale),
                 y=_numbers(seed.accuracy),
                 mode="lines",
                 line={"color": f"@arm{look.number}-pale", "width": 1, "shape": "hv"},
                 hovertemplate=f"{_text(curve.arm)}, seed {seed.seed}<br>%{{y:.1%}} at %{{x:.4~g}}"
-                f" {drawing.x.unit}<extra></extra>",
+                f" {chart.x.unit}<extra></extra>",
             )
             for seed in curve.seeds
         ]
-    for curve in drawing.curves:
+    for curve in chart.curves:
         look = looks[curve.arm]
         traces.append(
-            _trace(
+            _mean(
                 look,
-                "mean",
-                name=_text(units.shortened(curve.arm, _MOST_LETTERS)),
-                showlegend=True,
-                x=_numbers(curve.x / drawing.x.scale),
+                curve.arm,
+                x=_numbers(curve.x / chart.x.scale),
                 y=_numbers(curve.mean),
-                customdata=_ranges(curve.low, curve.high),
+                customdata=np.column_stack([_numbers(curve.low), _numbers(curve.high)]).tolist(),
                 mode="lines",
-                line={
-                    "color": f"@arm{look.number}",
-                    "width": 2.2,
-                    "dash": look.dash,
-                    "shape": "hv",
-                },
+                line=_line(look, 2.2, shape="hv"),
                 hovertemplate=f"{_text(curve.arm)}<br>%{{y:.1%}}"
                 + (" [%{customdata[0]:.1%}, %{customdata[1]:.1%}]" if len(curve.seeds) > 1 else "")
-                + f"<br>at %{{x:.4~g}} {drawing.x.unit}, {quantities.count(len(curve.seeds))}"
+                + f"<br>at %{{x:.4~g}} {chart.x.unit}, {quantities.count(len(curve.seeds))}"
                 f" seed{'s' if len(curve.seeds) > 1 else ''}<extra></extra>",
             )
         )
-    layout = _layout(drawing.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
-    choice = {"condition": drawing.condition, "against": drawing.against}
-    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+    return traces, _layout(chart.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
 
 
-def plane(drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the time-energy plane: front, single seeds, then means with their ranges."""
-    x_axis, y_axis = drawing.x, drawing.y
+    x_axis, y_axis = chart.x, chart.y
     front = sorted(
-        (point for point in drawing.points if point.is_on_front),
+        (point for point in chart.points if point.is_on_front),
         key=lambda point: point.seconds.center,
     )
     traces: list[Json] = []
@@ -124,7 +128,7 @@ def plane(drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> Json:
                 "y": _numbers([point.joules.center / y_axis.scale for point in front]),
             }
         )
-    for point in drawing.points:
+    for point in chart.points:
         look = looks[point.arm]
         symbols = [look.marker + ("" if seed.is_reached else "-open") for seed in point.seeds]
         traces.append(
@@ -143,17 +147,15 @@ def plane(drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> Json:
                 + _at(x_axis, y_axis),
             )
         )
-    traces += [_plane_mean(point, looks[point.arm], x_axis, y_axis) for point in drawing.points]
-    layout = _layout(x_axis.title, y_axis.title)
-    choice = {"condition": drawing.condition, "target": drawing.target}
-    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+    traces += [_plane_mean(point, looks[point.arm], x_axis, y_axis) for point in chart.points]
+    return traces, _layout(x_axis.title, y_axis.title)
 
 
-def effect(drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the effect of a varied key: areas, then means at each level."""
-    scale = drawing.y.scale
+    scale = chart.y.scale
     traces: list[Json] = []
-    for each in drawing.effects:
+    for each in chart.effects:
         look = looks[each.arm]
         if max(point.cost.num_seeds for point in each.levels) > 1:
             traces += _band(
@@ -162,19 +164,17 @@ def effect(drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> Json:
                 _numbers([point.cost.low / scale for point in each.levels]),
                 _numbers([point.cost.high / scale for point in each.levels]),
             )
-    for each in drawing.effects:
+    for each in chart.effects:
         look = looks[each.arm]
         traces.append(
-            _trace(
+            _mean(
                 look,
-                "mean",
-                name=_text(units.shortened(each.arm, _MOST_LETTERS)),
-                showlegend=True,
+                each.arm,
                 x=[_text(point.level) for point in each.levels],
                 y=_numbers([point.cost.center / scale for point in each.levels]),
-                customdata=[_told(point, drawing.currency) for point in each.levels],
+                customdata=[_hover(point, chart.currency) for point in each.levels],
                 mode="lines+markers",
-                line={"color": f"@arm{look.number}", "width": 2, "dash": look.dash},
+                line=_line(look, 2),
                 marker={
                     "size": 9,
                     "symbol": [
@@ -186,20 +186,19 @@ def effect(drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> Json:
                 "<br>%{customdata[1]}<extra></extra>",
             )
         )
-    layout = _layout(drawing.key, drawing.y.title)
+    layout = _layout(chart.key, chart.y.title)
     layout["xaxis"] |= {
         "type": "category",
         "categoryorder": "array",
-        "categoryarray": [_text(level) for level in drawing.levels],
+        "categoryarray": [_text(level) for level in chart.levels],
     }
     layout["yaxis"]["rangemode"] = "tozero"
-    choice = {"key": drawing.key, "target": drawing.target, "currency": drawing.currency}
-    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+    return traces, layout
 
 
-def ledger(drawing: LedgerDrawing, colors: Mapping[str, str]) -> Json:
+def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
     """Return the mean ledgers as stacked bars, in colours that are named by part."""
-    joules = drawing.joules
+    joules = chart.joules
     arms = [_text(units.shortened(str(arm), 18)) for arm in joules.index]
     sums_j = joules.sum(axis=1).to_numpy(dtype=np.float64) if len(joules) else np.zeros(0)
     traces: list[Json] = []
@@ -209,11 +208,11 @@ def ledger(drawing: LedgerDrawing, colors: Mapping[str, str]) -> Json:
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": _text(drawing.labels[str(part)]),
+                "name": _text(chart.labels[str(part)]),
                 "meta": {"role": "part"},
                 # Numbers, and not names: two long names may be shortened to the same.
                 "y": list(range(len(arms))),
-                "x": _numbers(spent_j / drawing.x.scale),
+                "x": _numbers(spent_j / chart.x.scale),
                 "customdata": [
                     [
                         _text(str(arm)),
@@ -235,11 +234,11 @@ def ledger(drawing: LedgerDrawing, colors: Mapping[str, str]) -> Json:
                         "solidity": 0.2,
                     },
                 },
-                "hovertemplate": f"%{{customdata[0]}}<br>{_text(drawing.labels[str(part)])}:"
+                "hovertemplate": f"%{{customdata[0]}}<br>{_text(chart.labels[str(part)])}:"
                 " %{customdata[1]}, %{customdata[2]}<extra></extra>",
             }
         )
-    layout = _layout(drawing.x.title, "")
+    layout = _layout(chart.x.title, "")
     layout |= {"barmode": "stack", "bargap": 0.35}
     layout["height"] = 190 + 46 * max(2, len(arms))
     layout["yaxis"] |= {
@@ -249,8 +248,7 @@ def ledger(drawing: LedgerDrawing, colors: Mapping[str, str]) -> Json:
         "ticktext": arms,
         "showgrid": False,
     }
-    choice = {"condition": drawing.condition, "by": drawing.by}
-    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+    return traces, layout
 
 
 def ledger_colors(parts: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -267,11 +265,9 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
     times, energies = point.seconds, point.joules
     has_range = len(point.seeds) > 1
     reached = f"{point.num_reached} of {len(point.seeds)} seeds reached it"
-    return _trace(
+    return _mean(
         look,
-        "mean",
-        name=_text(units.shortened(point.arm, _MOST_LETTERS)),
-        showlegend=True,
+        point.arm,
         x=_numbers([times.center / x_axis.scale]),
         y=_numbers([energies.center / y_axis.scale]),
         mode="markers",
@@ -281,12 +277,8 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
             "color": f"@arm{look.number}",
             "line": {"width": 1 if point.is_complete else 2.5, "color": f"@arm{look.number}"},
         },
-        error_x=_error(times.center, times.low, times.high, x_axis.scale, look)
-        if has_range
-        else {},
-        error_y=_error(energies.center, energies.low, energies.high, y_axis.scale, look)
-        if has_range
-        else {},
+        error_x=_error(times, x_axis.scale, look) if has_range else {},
+        error_y=_error(energies, y_axis.scale, look) if has_range else {},
         hovertemplate=f"{_text(point.arm)}, {reached}<br>"
         + (
             f"{units.text(times.center, 'seconds')} [{units.text(times.low, 'seconds')},"
@@ -299,12 +291,12 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
     )
 
 
-def _error(center: float, low: float, high: float, scale: float, look: ArmStyle) -> Json:
+def _error(mean: Mean, scale: float, look: ArmStyle) -> Json:
     return {
         "type": "data",
         "symmetric": False,
-        "array": _numbers([(high - center) / scale]),
-        "arrayminus": _numbers([(center - low) / scale]),
+        "array": _numbers([(mean.high - mean.center) / scale]),
+        "arrayminus": _numbers([(mean.center - mean.low) / scale]),
         "color": f"@arm{look.number}",
         "thickness": 1.5,
         "width": 4,
@@ -315,7 +307,7 @@ def _at(x: Axis, y: Axis) -> str:
     return f"%{{x:.3~g}} {x.unit}, %{{y:.3~g}} {y.unit}<extra></extra>"
 
 
-def _told(point: LevelCost, currency: str) -> list[str]:
+def _hover(point: LevelCost, currency: str) -> list[str]:
     cost = point.cost
     ends = f" [{units.text(cost.low, currency)}, {units.text(cost.high, currency)}]"
     return [
@@ -337,6 +329,16 @@ def _trace(look: ArmStyle, role: str, **parts: Any) -> Json:
             else {}
         ),
     }
+
+
+def _mean(look: ArmStyle, arm: str, **parts: Any) -> Json:
+    """Return the trace of an arm's means, which stands in the legend."""
+    name = _text(units.shortened(arm, _MOST_LETTERS))
+    return _trace(look, "mean", name=name, showlegend=True, **parts)
+
+
+def _line(look: ArmStyle, width: float, **parts: str) -> Json:
+    return {"color": f"@arm{look.number}", "width": width, "dash": look.dash, **parts}
 
 
 def _band(
@@ -385,10 +387,6 @@ def _layout(x_title: str, y_title: str, *, y: Json | None = None) -> Json:
         "xaxis": {**axis, "title": {"text": _text(x_title), "standoff": 8}},
         "yaxis": {**axis, "title": {"text": _text(y_title), "standoff": 8}, **(y or {})},
     }
-
-
-def _ranges(low: FloatArray, high: FloatArray) -> list[list[float]]:
-    return [list(pair) for pair in zip(_numbers(low), _numbers(high), strict=True)]
 
 
 def _numbers(values: FloatArray | Sequence[float]) -> list[float]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fleetsim.report import markup
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
-from fleetsim.studies.page import arm_styles, drawings, findings, html_tables, twins
+from fleetsim.studies.page import arm_styles, chart_data, findings, html_tables, static_charts
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 _COLUMNS = ("arm", "condition", "target", "currency", "reached", "mean", "least", "most")
@@ -20,13 +20,13 @@ def html(tables: StudyTables, header: StudyHeader) -> str:
     num_done = int((tables.runs["status"] == findings.DONE).sum())
     png, description = None, ""
     if num_done:
-        drawing = next(
+        chart = next(
             each
-            for each in drawings.planes(tables, header)
+            for each in chart_data.planes(tables, header)
             if (each.condition, each.target) == (header.conditions[0], header.targets[-1])
         )
-        figure = twins.draw(drawing, arm_styles.of_arms(header.arms))
-        png, description = style.encode(figure, ["png"])["png"], drawing.finding
+        figure = static_charts.draw(chart, arm_styles.of_arms(header.arms))
+        png, description = style.encode(figure, ["png"])["png"], chart.finding
     return markup.card(
         header.name,
         f"{header.question} {num_done} of {len(tables.runs)} runs are complete.".strip(),

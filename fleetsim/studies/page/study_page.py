@@ -18,22 +18,16 @@ from markupsafe import Markup
 from fleetsim.record import atomic_files
 from fleetsim.studies.page import (
     arm_styles,
+    chart_data,
     charts,
-    drawings,
     findings,
     html_tables,
     latex_tables,
     plotly_bundle,
-    twins,
+    static_charts,
 )
 from fleetsim.studies.page.arm_styles import ArmStyle
-from fleetsim.studies.page.drawings import (
-    AccuracyDrawing,
-    Drawing,
-    EffectDrawing,
-    LedgerDrawing,
-    PlaneDrawing,
-)
+from fleetsim.studies.page.chart_data import ChartData, LedgerData
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 PAGE = "study.html"
@@ -74,7 +68,7 @@ def write_page(
         tables: Tables of the study.
         header: Plan of the study.
         folder: Folder of the study; links to runs are relative to it.
-        formats: Formats of static twins, which are written into `figures/`: svg, pdf, png.
+        formats: Formats of static charts, which are written into `figures/`: svg, pdf, png.
         latex: Write `latex/summaries.tex` and `latex/verdicts.tex` too.
 
     Raises:
@@ -82,19 +76,19 @@ def write_page(
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.arms)
-    by_chart: dict[str, list[Drawing]] = {
-        "accuracy": list(drawings.accuracies(tables, header)),
-        "plane": list(drawings.planes(tables, header)),
-        "effect": list(drawings.level_effects(tables, header)),
-        "ledger": list(drawings.ledgers(tables, header)),
+    by_chart: dict[str, list[ChartData]] = {
+        "accuracy": list(chart_data.accuracies(tables, header)),
+        "plane": list(chart_data.planes(tables, header)),
+        "effect": list(chart_data.level_effects(tables, header)),
+        "ledger": list(chart_data.ledgers(tables, header)),
     }
     atomic_files.make_folder(folder, way_out=_WAY_OUT)
     stems: list[str] = []
     if formats:
         figures = folder / FIGURES
         atomic_files.make_inner_folder(figures, way_out=_WAY_OUT)
-        every = [drawing for drawn in by_chart.values() for drawing in drawn]
-        stems = twins.save(every, looks, figures, formats, way_out=_WAY_OUT)
+        every = [chart for drawn in by_chart.values() for chart in drawn]
+        stems = static_charts.save(every, looks, figures, formats, way_out=_WAY_OUT)
     if latex:
         atomic_files.make_inner_folder(folder / LATEX, way_out=_WAY_OUT)
         for name, text in (
@@ -114,7 +108,7 @@ def _html(
     tables: StudyTables,
     header: StudyHeader,
     folder: Path,
-    by_chart: Mapping[str, Sequence[Drawing]],
+    by_chart: Mapping[str, Sequence[ChartData]],
     looks: Mapping[str, ArmStyle],
     stems: Sequence[str],
     formats: Sequence[str],
@@ -179,17 +173,17 @@ def embedded(data: Any) -> str:
 def _chart_data(
     tables: StudyTables,
     header: StudyHeader,
-    by_chart: Mapping[str, Sequence[Drawing]],
+    by_chart: Mapping[str, Sequence[ChartData]],
     looks: Mapping[str, ArmStyle],
 ) -> dict[str, Any]:
     """Return all charts, the opening choices and the colours of both schemes."""
-    ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerDrawing)]
+    ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerData)]
     parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
     names, light, dark = charts.ledger_colors(parts)
     made: dict[str, list[dict[str, Any]]] = {}
     for name, drawn in by_chart.items():
         if drawn:
-            made[name] = [_chart(drawing, looks, names) for drawing in drawn]
+            made[name] = [charts.variant(chart, looks, names) for chart in drawn]
     return {
         "charts": made,
         "choices": {
@@ -206,20 +200,6 @@ def _chart_data(
             "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
         },
     }
-
-
-def _chart(
-    drawing: Drawing, looks: Mapping[str, ArmStyle], names: Mapping[str, str]
-) -> dict[str, Any]:
-    match drawing:
-        case AccuracyDrawing():
-            return charts.accuracy(drawing, looks)
-        case PlaneDrawing():
-            return charts.plane(drawing, looks)
-        case EffectDrawing():
-            return charts.effect(drawing, looks)
-        case LedgerDrawing():
-            return charts.ledger(drawing, names)
 
 
 def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Static twins of the charts: size, type, legend and names of files."""
+"""Static charts: size, type, legend and names of files."""
 
 import dataclasses
 from itertools import chain
@@ -10,27 +10,27 @@ import numpy as np
 import pytest
 
 from fleetsim.report.figures import style
-from fleetsim.studies.page import arm_styles, drawings, twins
-from fleetsim.studies.page.drawings import Drawing
+from fleetsim.studies.page import arm_styles, chart_data, static_charts
+from fleetsim.studies.page.chart_data import ChartData
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 
 @pytest.fixture(scope="module")
-def drawn(tables: StudyTables, header: StudyHeader) -> list[Drawing]:
-    """One drawing of every kind."""
+def drawn(tables: StudyTables, header: StudyHeader) -> list[ChartData]:
+    """One chart of every kind."""
     return [
-        next(drawings.accuracies(tables, header)),
-        next(drawings.planes(tables, header)),
-        next(drawings.level_effects(tables, header)),
-        next(drawings.ledgers(tables, header)),
+        next(chart_data.accuracies(tables, header)),
+        next(chart_data.planes(tables, header)),
+        next(chart_data.level_effects(tables, header)),
+        next(chart_data.ledgers(tables, header)),
     ]
 
 
 @pytest.mark.parametrize("number", range(4), ids=["accuracy", "plane", "effect", "ledger"])
-def test_a_twin_fits_a_column_in_type_of_eight_points_with_its_legend_off_the_data(
-    number: int, drawn: list[Drawing], header: StudyHeader
+def test_a_static_chart_fits_a_column_in_type_of_eight_points_with_its_legend_off_the_data(
+    number: int, drawn: list[ChartData], header: StudyHeader
 ):
-    figure = twins.draw(drawn[number], arm_styles.of_arms(header.arms))
+    figure = static_charts.draw(drawn[number], arm_styles.of_arms(header.arms))
     figure.draw_without_rendering()
     (axes,), (legend,) = figure.axes, figure.legends
     texts = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
@@ -48,16 +48,18 @@ def test_early_gains_are_drawn_on_a_logarithmic_axis(drawn, header: StudyHeader)
     (accuracy, *_) = drawn
     looks = arm_styles.of_arms(header.arms)
     scales = [
-        twins.draw(dataclasses.replace(accuracy, is_early=is_early), looks).axes[0].get_xscale()
+        static_charts.draw(dataclasses.replace(accuracy, is_early=is_early), looks)
+        .axes[0]
+        .get_xscale()
         for is_early in (False, True)
     ]
 
     assert scales == ["linear", "log"]
 
 
-def test_a_twin_shows_what_the_chart_shows(drawn, header: StudyHeader):
+def test_a_static_chart_shows_what_the_interactive_one_shows(drawn, header: StudyHeader):
     (accuracy, *_) = drawn
-    axes = twins.draw(accuracy, arm_styles.of_arms(header.arms)).axes[0]
+    axes = static_charts.draw(accuracy, arm_styles.of_arms(header.arms)).axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
 
     assert np.asarray(lines["oort"].get_ydata()).tolist() == accuracy.curves[1].mean.tolist()
@@ -65,10 +67,10 @@ def test_a_twin_shows_what_the_chart_shows(drawn, header: StudyHeader):
 
 @pytest.mark.slow
 def test_files_are_named_by_what_they_show_and_are_svg_and_pdf(
-    tmp_path: Path, drawn: list[Drawing], header: StudyHeader
+    tmp_path: Path, drawn: list[ChartData], header: StudyHeader
 ):
     looks = arm_styles.of_arms(header.arms)
-    stems = twins.save(drawn[:1] * 2, looks, tmp_path, ("svg", "pdf"), way_out="")
+    stems = static_charts.save(drawn[:1] * 2, looks, tmp_path, ("svg", "pdf"), way_out="")
 
     assert stems == ["accuracy-time-deadline-s-60", "accuracy-time-deadline-s-60-1"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
@@ -79,9 +81,11 @@ def test_files_are_named_by_what_they_show_and_are_svg_and_pdf(
     assert (tmp_path / f"{stems[0]}.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_drawing_without_data_says_so(drawn, header: StudyHeader):
+def test_a_chart_without_data_says_so(drawn, header: StudyHeader):
     (accuracy, *_) = drawn
-    figure = twins.draw(dataclasses.replace(accuracy, curves=[]), arm_styles.of_arms(header.arms))
+    figure = static_charts.draw(
+        dataclasses.replace(accuracy, curves=[]), arm_styles.of_arms(header.arms)
+    )
     encoded = style.encode(figure, ["svg"])
 
     assert "no data" in [text.get_text() for text in figure.findobj(matplotlib.text.Text)]

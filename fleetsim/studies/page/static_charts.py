@@ -1,4 +1,4 @@
-"""Static twins of the charts: files for a paper, one column wide, with type of 8 points.
+"""Static charts of a study: files for a paper, one column wide, with type of 8 points.
 
 The legend lies below the axes, never on the data.
 """
@@ -18,12 +18,12 @@ from fleetsim.report.figures import style
 from fleetsim.report.figures.ledger import FATE_COLORS
 from fleetsim.studies.page import arm_styles, charts, units
 from fleetsim.studies.page.arm_styles import ArmStyle
-from fleetsim.studies.page.drawings import (
-    AccuracyDrawing,
-    Drawing,
-    EffectDrawing,
-    LedgerDrawing,
-    PlaneDrawing,
+from fleetsim.studies.page.chart_data import (
+    AccuracyData,
+    ChartData,
+    EffectData,
+    LedgerData,
+    PlaneData,
     slug,
 )
 from fleetsim.studies.page.intervals import Mean
@@ -39,59 +39,59 @@ _WIDE_RATIO = 8.0
 
 
 def save(
-    drawings: Iterable[Drawing],
+    every: Iterable[ChartData],
     looks: Mapping[str, ArmStyle],
     folder: Path,
     formats: Iterable[str],
     *,
     way_out: str,
 ) -> list[str]:
-    """Write a file for each drawing and format; return the names without their suffix.
+    """Write a file for each chart and format; return the names without their suffix.
 
     Raises:
         DataError: a file cannot be written.
     """
     stems: list[str] = []
-    for drawing in drawings:
+    for chart in every:
         # Two long names may have the same slug.
-        stem = stem_of(drawing)
+        stem = stem_of(chart)
         if stem in stems:
             stem = f"{stem}-{len(stems)}"
         stems.append(stem)
-        encoded = style.encode(draw(drawing, looks), formats)
+        encoded = style.encode(draw(chart, looks), formats)
         for suffix, data in encoded.items():
             atomic_files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
     return stems
 
 
-def stem_of(drawing: Drawing) -> str:
-    """Return the name of a drawing's files."""
-    match drawing:
-        case AccuracyDrawing():
-            return slug("accuracy", drawing.against, drawing.condition)
-        case PlaneDrawing():
-            return slug("plane", drawing.target, drawing.condition)
-        case EffectDrawing():
-            return slug("effect", drawing.key, drawing.currency, drawing.target)
-        case LedgerDrawing():
-            return slug("ledger", drawing.by, drawing.condition)
+def stem_of(chart: ChartData) -> str:
+    """Return the name of a chart's files."""
+    match chart:
+        case AccuracyData():
+            return slug("accuracy", chart.against, chart.condition)
+        case PlaneData():
+            return slug("plane", chart.target, chart.condition)
+        case EffectData():
+            return slug("effect", chart.key, chart.currency, chart.target)
+        case LedgerData():
+            return slug("ledger", chart.by, chart.condition)
 
 
 @style.house_style()
-def draw(drawing: Drawing, looks: Mapping[str, ArmStyle]) -> Figure:
+def draw(chart: ChartData, looks: Mapping[str, ArmStyle]) -> Figure:
     """Draw a figure of one column."""
     figure = style.ShownFigure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
-    match drawing:
-        case AccuracyDrawing():
-            handles = _accuracy(axes, drawing, looks)
-        case PlaneDrawing():
-            handles = _plane(axes, drawing, looks)
-        case EffectDrawing():
-            handles = _effect(axes, drawing, looks)
-        case LedgerDrawing():
-            handles = _ledger(axes, drawing)
+    match chart:
+        case AccuracyData():
+            handles = _accuracy(axes, chart, looks)
+        case PlaneData():
+            handles = _plane(axes, chart, looks)
+        case EffectData():
+            handles = _effect(axes, chart, looks)
+        case LedgerData():
+            handles = _ledger(axes, chart)
     if not handles:
         style.say(axes, "no data")
     axes.tick_params(labelsize=TYPE_PT, which="both")
@@ -103,19 +103,19 @@ def draw(drawing: Drawing, looks: Mapping[str, ArmStyle]) -> Figure:
     return figure
 
 
-def _accuracy(axes: Axes, drawing: AccuracyDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles = []
-    for curve in drawing.curves:
+    for curve in chart.curves:
         look = looks[curve.arm]
-        x = curve.x / drawing.x.scale
+        x = curve.x / chart.x.scale
         if len(curve.seeds) > 1:
             axes.fill_between(
                 x, curve.low, curve.high, step="post", color=look.light, alpha=0.16, linewidth=0
             )
-    for curve in drawing.curves:
+    for curve in chart.curves:
         look = looks[curve.arm]
         handles += axes.step(
-            curve.x / drawing.x.scale,
+            curve.x / chart.x.scale,
             curve.mean,
             where="post",
             color=look.light,
@@ -123,24 +123,24 @@ def _accuracy(axes: Axes, drawing: AccuracyDrawing, looks: Mapping[str, ArmStyle
             linewidth=1.2,
             label=_name(curve.arm),
         )
-    if drawing.is_early:
+    if chart.is_early:
         axes.set_xscale("log")
         _plain_ticks(axes, "x")
-    axes.set_xlabel(drawing.x.title)
+    axes.set_xlabel(chart.x.title)
     axes.set_ylabel("accuracy")
     style.in_percent(axes, "y")
     return handles
 
 
-def _plane(axes: Axes, drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles: list[Any] = []
-    x, y = drawing.x.scale, drawing.y.scale
+    x, y = chart.x.scale, chart.y.scale
     front = sorted(
         (point.seconds.center / x, point.joules.center / y)
-        for point in drawing.points
+        for point in chart.points
         if point.is_on_front
     )
-    for point in drawing.points:
+    for point in chart.points:
         look = looks[point.arm]
         for seed in point.seeds:
             axes.plot(
@@ -181,20 +181,20 @@ def _plane(axes: Axes, drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> 
             label="Pareto front",
             zorder=1,
         )
-    costs = [(seed.seconds, seed.joules) for point in drawing.points for seed in point.seeds]
+    costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
     for which, values in zip("xy", zip(*costs, strict=True), strict=False):
         if max(values) > _WIDE_RATIO * min(values):
             _logarithmic(axes, which)
-    axes.set_xlabel(drawing.x.title)
-    axes.set_ylabel(drawing.y.title)
+    axes.set_xlabel(chart.x.title)
+    axes.set_ylabel(chart.y.title)
     return handles
 
 
-def _effect(axes: Axes, drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles: list[Any] = []
-    place = {level: number for number, level in enumerate(drawing.levels)}
-    scale = drawing.y.scale
-    for effect in drawing.effects:
+    place = {level: number for number, level in enumerate(chart.levels)}
+    scale = chart.y.scale
+    for effect in chart.effects:
         look = looks[effect.arm]
         x = [place[point.level] for point in effect.levels]
         axes.fill_between(
@@ -219,22 +219,22 @@ def _effect(axes: Axes, drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -
             if point.num_reached < point.num_runs:
                 axes.plot(at, point.cost.center / scale, look.point, color=look.light,
                           markerfacecolor="white", markersize=4)  # fmt: skip
-    axes.set_xticks(range(len(drawing.levels)), [_name(level) for level in drawing.levels])
+    axes.set_xticks(range(len(chart.levels)), [_name(level) for level in chart.levels])
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(drawing.key)
-    axes.set_ylabel(drawing.y.title)
+    axes.set_xlabel(chart.key)
+    axes.set_ylabel(chart.y.title)
     return handles
 
 
-def _ledger(axes: Axes, drawing: LedgerDrawing) -> list[Any]:
-    joules = drawing.joules
+def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
+    joules = chart.joules
     parts = tuple(map(str, joules.columns))
     colors = arm_styles.part_colors(parts, {**charts.COMPONENT_COLORS, **FATE_COLORS})
     rows = np.arange(len(joules))
     left = np.zeros(len(joules))
     handles: list[Any] = []
     for number, part in enumerate(parts):
-        width = joules[part].to_numpy(dtype=np.float64) / drawing.x.scale
+        width = joules[part].to_numpy(dtype=np.float64) / chart.x.scale
         hatches = arm_styles.MATPLOTLIB_HATCHES
         handles.append(
             axes.barh(
@@ -246,14 +246,14 @@ def _ledger(axes: Axes, drawing: LedgerDrawing) -> list[Any]:
                 edgecolor="white",
                 linewidth=0.3,
                 hatch=hatches[number % len(hatches)],
-                label=drawing.labels[part],
+                label=chart.labels[part],
             )
         )
         left += width
     axes.set_yticks(rows, [units.shortened(str(arm), 16) for arm in joules.index])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(drawing.x.title)
+    axes.set_xlabel(chart.x.title)
     return handles
 
 

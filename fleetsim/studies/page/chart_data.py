@@ -1,7 +1,7 @@
-"""Contents of the charts of a study and of their static twins: numbers in units, titles, words.
+"""Data of the charts of a study: numbers in units, titles, words.
 
-A drawing is one chart for one choice of condition, target, currency or axis. Charts of the page
-(`charts`) and files (`twins`) are made of the same drawings, so they show the same.
+One `ChartData` is one chart for one choice of condition, target, currency or axis. Interactive
+charts (`charts`) and files (`static_charts`) are drawn from the same data, so they show the same.
 """
 
 import re
@@ -38,7 +38,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyDrawing:
+class AccuracyData:
     """Accuracy of all arms in a condition, against one axis."""
 
     condition: str
@@ -49,9 +49,14 @@ class AccuracyDrawing:
     finding: str
     caption: str
 
+    @property
+    def choice(self) -> dict[str, str]:
+        """Choices under which the page shows the chart."""
+        return {"condition": self.condition, "against": self.against}
+
 
 @dataclass(frozen=True, slots=True)
-class PlaneDrawing:
+class PlaneData:
     """Seconds and joules of all arms to a target in a condition."""
 
     condition: str
@@ -62,9 +67,14 @@ class PlaneDrawing:
     finding: str
     caption: str
 
+    @property
+    def choice(self) -> dict[str, str]:
+        """Choices under which the page shows the chart."""
+        return {"condition": self.condition, "target": self.target}
+
 
 @dataclass(frozen=True, slots=True)
-class EffectDrawing:
+class EffectData:
     """Costs of all arms by the level of a varied key."""
 
     key: str
@@ -76,9 +86,14 @@ class EffectDrawing:
     finding: str
     caption: str
 
+    @property
+    def choice(self) -> dict[str, str]:
+        """Choices under which the page shows the chart."""
+        return {"key": self.key, "target": self.target, "currency": self.currency}
+
 
 @dataclass(frozen=True, slots=True)
-class LedgerDrawing:
+class LedgerData:
     """Mean joules of all arms in a condition, by component or by energy outcome."""
 
     condition: str
@@ -89,8 +104,13 @@ class LedgerDrawing:
     finding: str
     caption: str
 
+    @property
+    def choice(self) -> dict[str, str]:
+        """Choices under which the page shows the chart."""
+        return {"condition": self.condition, "by": self.by}
 
-Drawing = AccuracyDrawing | PlaneDrawing | EffectDrawing | LedgerDrawing
+
+ChartData = AccuracyData | PlaneData | EffectData | LedgerData
 
 
 def done_only(frame: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +120,7 @@ def done_only(frame: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return frame.merge(done, on=keys, how="inner")
 
 
-def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDrawing]:
+def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyData]:
     """Yield accuracy for each condition and axis."""
     curves = done_only(tables.curves, tables.runs)
     for condition in header.conditions:
@@ -109,7 +129,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDra
             found = accuracy_curves.arm_curves(own, header.arms, column)
             scale, unit = units.of_axis(max((c.x[-1] for c in found), default=0.0), currency)
             target = header.targets[-1]
-            yield AccuracyDrawing(
+            yield AccuracyData(
                 condition,
                 against,
                 Axis(units.with_unit(words, unit), scale, unit),
@@ -123,7 +143,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDra
             )
 
 
-def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneDrawing]:
+def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
     """Yield the time-energy plane for each condition and target."""
     costs = done_only(tables.costs, tables.runs)
     for condition in header.conditions:
@@ -138,7 +158,7 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneDrawing]:
                 max((seed.joules for seed in seeds), default=0.0), "joules"
             )
             spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
-            yield PlaneDrawing(
+            yield PlaneData(
                 condition,
                 target,
                 Axis(units.with_unit(f"time to {target}", time_unit), time, time_unit),
@@ -152,7 +172,7 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneDrawing]:
             )
 
 
-def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDrawing]:
+def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectData]:
     """Yield the effect of each varied key for each target and currency."""
     costs = done_only(tables.costs, tables.runs)
     for key, levels in header.factors.items():
@@ -169,7 +189,7 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDr
                     (point.cost.num_seeds for point in points), mean="logarithms"
                 )
                 others = " and over the levels of other keys" if len(header.factors) > 1 else ""
-                yield EffectDrawing(
+                yield EffectData(
                     key,
                     target,
                     currency,
@@ -187,7 +207,7 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDr
                 )
 
 
-def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerDrawing]:
+def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
     """Yield mean ledgers for each condition, by component and by energy outcome."""
     entries = done_only(tables.ledgers, tables.runs)
     for condition in header.conditions:
@@ -197,7 +217,7 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerDrawing]
             scale, unit = units.of_axis(
                 float(joules.sum(axis=1).max()) if len(joules) else 0.0, "joules"
             )
-            yield LedgerDrawing(
+            yield LedgerData(
                 condition,
                 by,
                 Axis(units.with_unit("mean energy of a run", unit), scale, unit),
