@@ -26,7 +26,6 @@ from fleetsim.scenario.own_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
 from fleetsim.studies.planned_run import PlannedRun, require_planned
-from fleetsim.studies.study import PlannedRun, require_planned
 from fleetsim.user import Plugin, load_plugins
 
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)

@@ -96,7 +96,11 @@ BROKEN = (
             ),
             "Fails": (
                 "train_client of client 0 fails: KeyError: 'weights'",
-                {"train_client": lambda self, model, data, generator, settings: {}["weights"]},
+                {
+                    "train_client": lambda self, model, data, generator, settings: dict[str, Any]()[
+                        "weights"
+                    ]
+                },
             ),
             "DrawsFromTorch": (
                 "train_client draws from or seeds the global generator of torch",

@@ -106,11 +106,11 @@ BROKEN = {
         ),
         "DrawsFromTorch": (
             "observe draws from or seeds the global generator of torch; draw from",
-            {"observe": lambda self, outcome: vars(self).update(noise=torch.rand(1))},
+            {"observe": lambda self, outcome: self.__dict__.update(noise=torch.rand(1))},
         ),
         "DrawsWhenMade": (
             "making it draws from or seeds the global generator of numpy",
-            {"__init__": lambda self: vars(self).update(first=np.random.random())},
+            {"__init__": lambda self: self.__dict__.update(first=np.random.random())},
         ),
         "DrawsUnseeded": (
             "select gives two answers in round 1 to equal views; draw from fleetsim.rng",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.plugins.small import SMALL
 
 import fleetsim
 from fleetsim import simulate
@@ -21,7 +20,7 @@ from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import load, schema
 from fleetsim.studies.planned_run import run_key
-from fleetsim.studies.study import load_study, run_key
+from fleetsim.studies.study import load_study
 from fleetsim.user import given_plugin, load_plugin
 from tests.user.small import SMALL
 
