@@ -27,8 +27,8 @@ from torch import Tensor, nn
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult, Parameters
-from fleetsim.learning.kernels.batches import StackJob
-from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_stack
+from fleetsim.kernels.batches import StackJob
+from fleetsim.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_stack
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings

@@ -26,13 +26,13 @@ from torch.utils.flop_counter import FlopCounterMode
 import fleetsim
 from benchmarks import user_networks
 from fleetsim.contracts import Job, SampleForm, Work, WorkKind
-from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.synthetic_samples import drawn_samples
-from fleetsim.learning.training.settings import TrainerSettings
-from fleetsim.learning.training.trainer_choice import kernel_class
+from fleetsim.training.settings import TrainerSettings
+from fleetsim.training.trainer_choice import kernel_class
 from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
 

@@ -38,6 +38,8 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `errors`: Exceptions of fleetsim, by the party that must act.
 - `quoting`: Foreign text in messages: on one line, without control characters, of bounded length.
 - `host`: The host on which fleetsim runs: files, memory, signals and numerics.
+- `kernels`: Kernels: computation of clients' jobs in one process.
+- `training`: Training on the host: preparation of a learning task, trainers and their processes.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from fleetsim.cli.terminal import output, say
 from fleetsim.errors import DataError
 
 if TYPE_CHECKING:
-    from fleetsim.learning.training.prepared_task import PreparedTask
     from fleetsim.scenario import Scenario
+    from fleetsim.training.prepared_task import PreparedTask
 
 
 def validate(
@@ -91,9 +91,9 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     is_own = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
     if not is_own and scenario.server.deadline_s is None:
         return None, []
-    from fleetsim.learning.training.preparation import prepare_task
     from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
+    from fleetsim.training.preparation import prepare_task
 
     try:
         prepared = prepare_task(task_request(scenario), train=is_own, torch_device="cpu", workers=1)

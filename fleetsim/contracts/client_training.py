@@ -56,8 +56,9 @@ class ClientTraining(Protocol):
 
         Args:
             model: `torch.nn.Module` in training mode, with the weights that the server sent.
-            data: `fleetsim.learning.algorithms.client_data.ClientData`: the client's samples, the
-                batches of this task, `state` that the client kept and `received` arrays.
+            data: `fleetsim.learning.local.algorithms.client_data.ClientData`: the client's
+                samples, the batches of this task, `state` that the client kept and `received`
+                arrays.
             generator: random numbers of this task, of address (seed, client, dispatch).
             settings: `LocalSettings` of the scenario, at the learning rate of the round.
         """

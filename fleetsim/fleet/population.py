@@ -28,7 +28,7 @@ from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.fleet_radios import (
+from fleetsim.fleet.network.fleet_radios import (
     Radios,
     build_radios,
     cellular_radio,

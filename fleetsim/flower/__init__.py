@@ -14,7 +14,6 @@
 - `payload`: Content of messages.
 - `app`: A Flower app: its folder, what `pyproject.toml` says, and the hash of its source.
 - `versions`: Versions of flwr that are tested, and what differs between them.
-- `torch_counting`: FLOP of one call, counted by operation class while torch computes it.
 
 The library flwr is imported when an app runs, and not before. docs/flower.md is the manual.
 """

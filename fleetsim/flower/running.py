@@ -29,8 +29,8 @@ from fleetsim.flower.server_app import on_virtual_clock
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
+from fleetsim.kernels.cpu.numerical_platform import resolve
 from fleetsim.learning.global_generators import GlobalGenerators, addressed
-from fleetsim.learning.kernels.cpu.numerical_platform import resolve
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.record.checkpoint import FOLDER
 from fleetsim.record.identity import FlowerRecord, RunIdentity

@@ -6,8 +6,5 @@
 - `partition`: Partitions.
 - `models`: Models: networks that a scenario can name, their weights as one vector, and their cost.
 - `local`: Local work of one client: training, gradients, evaluation, and the memory that it needs.
-- `algorithms`: Algorithms of clients that replace the built-in local training.
-- `kernels`: Kernels: computation of clients' jobs in one process.
-- `training`: Training on the host: preparation of a learning task, trainers and their processes.
 - `aggregation`: Aggregation of client updates into the next global model.
 """

@@ -11,17 +11,17 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.learning.aggregation.compression import UncompressedSettings
-from fleetsim.learning.algorithms.settings import UNCOVERED
 from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
-from fleetsim.learning.training import trainer_choice
 from fleetsim.scenario.privacy_conflicts import of_privacy, of_secure_aggregation
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import requirements
+from fleetsim.training import trainer_choice
 
 
 def contradictions(scenario: Scenario) -> list[Fault]:

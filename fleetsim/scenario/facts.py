@@ -9,7 +9,7 @@ from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
 from fleetsim.fleet.devices.uncertainty import uncertain_figures
-from fleetsim.fleet.network.radios.fleet_radios import radios_in_use, unmetered_radio
+from fleetsim.fleet.network.fleet_radios import radios_in_use, unmetered_radio
 from fleetsim.fleet.network.wifi_or_cellular import ByUsageSettings, NetworkSettings, in_force
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.loading import load_trace

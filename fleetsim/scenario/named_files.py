@@ -17,7 +17,7 @@ from fleetsim.fleet.devices.assignment import MARKET, load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile
 from fleetsim.fleet.devices.thermal import SkinSettings
-from fleetsim.fleet.network.radios.fleet_radios import metered_radio, unmetered_radio
+from fleetsim.fleet.network.fleet_radios import metered_radio, unmetered_radio
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import skin_of
 from fleetsim.host import paths

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.fleet.devices.assignment import device_counts
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.learning.training.settings import TaskSettings
 from fleetsim.quoting import counted
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
+from fleetsim.training.settings import TaskSettings
 from fleetsim.units import S_PER_DAY
 
 _MOST_DEVICES = 6

@@ -29,7 +29,6 @@ from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregationSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
-from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.schema import overrides, strict_yaml
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
@@ -37,6 +36,7 @@ from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.settings import DEFAULTS_VERSION, Settings
+from fleetsim.training.settings import TaskSettings, TrainerSettings
 from fleetsim.user import Plugin, given_plugin
 from fleetsim.user.extension import extended
 from fleetsim.user.parts.selectors import guarded

@@ -22,11 +22,11 @@ from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
-from fleetsim.learning.algorithms.settings import UNCOVERED
-from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
+from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.quoting import quoted
 from fleetsim.scenario import BufferedServerSettings, Scenario, never_ends
 from fleetsim.selectors import requirements
+from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 
 
 def task_request(scenario: Scenario) -> TaskRequest:

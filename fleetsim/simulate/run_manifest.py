@@ -10,7 +10,6 @@ from fleetsim.contracts import State, TrackedRun
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.throttle import not_slowed_by_heat
-from fleetsim.learning.training.prepared_task import UNTRAINED, PreparedTask
 from fleetsim.record.failures import Baseline
 from fleetsim.record.identity import WeightsRecord
 from fleetsim.record.manifest import (
@@ -23,6 +22,7 @@ from fleetsim.record.manifest import (
 from fleetsim.scenario import Scenario, scenario_warnings, transformer_warning
 from fleetsim.scenario.own_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
+from fleetsim.training.prepared_task import UNTRAINED, PreparedTask
 from fleetsim.user import Plugin
 
 

@@ -18,7 +18,6 @@ from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
@@ -37,6 +36,7 @@ from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
+from fleetsim.training.preparation import prepare_task
 from fleetsim.user.parts.trackers import trackers_among
 
 

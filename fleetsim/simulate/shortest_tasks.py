@@ -13,8 +13,8 @@ from fleetsim.contracts import FloatArray, Work, WorkKind
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.learning.training.prepared_task import PreparedTask
 from fleetsim.scenario import Scenario
+from fleetsim.training.prepared_task import PreparedTask
 from fleetsim.units import BIT_PER_BYTE
 
 

@@ -9,7 +9,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
+from fleetsim.fleet.network.fleet_radios import cellular_radio
 from fleetsim.fleet.network.wireless.modulation import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT

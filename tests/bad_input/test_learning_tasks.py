@@ -42,7 +42,7 @@ def test_a_learning_task_that_cannot_be_is_refused_before_anything_is_written(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     if "not enough memory" in fault.says:
-        monkeypatch.setattr("fleetsim.learning.training.task_samples.blank_sizes", no_memory)
+        monkeypatch.setattr("fleetsim.training.task_samples.blank_sizes", no_memory)
 
     line = refused("run", scenario(fault), "--out", "run", *fault.words)
 

@@ -25,7 +25,7 @@ small = ["server.cohort=5", "stop.rounds=2", "checkpoint.every_rounds=1"]
 fleetsim.run(fleetsim.load("synthetic-fedprox", small), out=sys.argv[-1])
 
 from torch import nn
-from fleetsim.learning.kernels.conv.channels_last import form_of
+from fleetsim.kernels.conv.channels_last import form_of
 form_of(nn.Sequential(nn.Conv2d(3, 8, 3), nn.MaxPool2d(2)), (3, 8, 8), 1)
 imported("matplotlib", "scipy", "networkx", "torch._dynamo", "sympy", "numba")
 """

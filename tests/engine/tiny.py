@@ -46,8 +46,8 @@ from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
 from fleetsim.learning.aggregation.compression import UncompressedSettings, Uplink
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.settings import Settings
+from fleetsim.training.trainers import NullTrainer
 
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}

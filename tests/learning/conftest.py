@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fleetsim.learning.kernels.cpu import numerical_platform, whole_products
-from fleetsim.learning.kernels.stacked import client_products
+from fleetsim.kernels.cpu import numerical_platform, whole_products
+from fleetsim.kernels.stacked import client_products
 
 # As in a run: small operations wait for a second thread longer than they take.
 torch.set_num_threads(1)

@@ -12,13 +12,13 @@ from sklearn.datasets import load_digits
 
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Trainer, Work, WorkKind
-from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, ModelSettings, TwoNNSettings
-from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.training.trainers import DataTrainer
 
 TRAIN = Work(WorkKind.TRAIN, epochs=2)
 SIZES = [40, 60, 3, 17, 100, 1, 33, 50, 8, 25]

@@ -20,7 +20,7 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Work, WorkKind
-from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
@@ -40,7 +40,7 @@ from fleetsim.learning.models.settings import (
     TwoNNSettings,
     Vgg16Settings,
 )
-from fleetsim.learning.training.worker_pool import Pool
+from fleetsim.training.worker_pool import Pool
 
 Array = NDArray[Any]
 NUM_CLASSES = 4

@@ -12,12 +12,12 @@ from fleetsim.engine.servers.stop import (
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.training.preparation import prepare_task
 from fleetsim.scenario import load, scenario_warnings
 from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings
 from fleetsim.simulate import run
 from fleetsim.simulate.built_parts import task_request
 from fleetsim.simulate.shortest_tasks import deadline_fault
+from fleetsim.training.preparation import prepare_task
 
 QUICK = ("fleet.size=6", "server.cohort=2", "server.over_commit=1.0", "task.partition={kind: iid}")
 PHONE = "fleet.devices={pixel-6: 1.0}"

@@ -9,7 +9,7 @@ import pytest
 from fleetsim.contracts import Wire
 from fleetsim.errors import PluginError
 from fleetsim.interactive import run
-from fleetsim.learning.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.scaffold import Scaffold
 
 PLUGIN = """
 from fleetsim.contracts import Cohort, ProbeRequest, Work, WorkKind

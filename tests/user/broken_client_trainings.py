@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from fleetsim.contracts import ClientUpdate, Wire
-from fleetsim.learning.algorithms.ditto import Ditto
-from fleetsim.learning.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.ditto import Ditto
+from fleetsim.learning.local.algorithms.scaffold import Scaffold
 from tests.user.variants import variants
 
 KIND = "local"

@@ -14,9 +14,10 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.network.channel import Channel
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.fleet_radios import Radios
+from fleetsim.fleet.network.fleet_radios import Radios
 from fleetsim.fleet.network.radios.promotion import with_promotions
-from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows
+from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
+from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.transport import RateCaps, TransportSettings, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups

@@ -22,7 +22,7 @@ from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.links import ChangingRates
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.sharing.flows import OwnRates, RateSteps
+from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
 from fleetsim.fleet.network.transfer import TransferRequests, lay_out_steady, multiplied
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell

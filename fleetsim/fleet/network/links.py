@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.sharing.flows import RateSteps
+from fleetsim.fleet.network.rate_steps import RateSteps
 from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.timeline import TimelineGroups

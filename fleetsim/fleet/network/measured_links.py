@@ -18,7 +18,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.sharing.flows import RateSteps
+from fleetsim.fleet.network.rate_steps import RateSteps
 from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace

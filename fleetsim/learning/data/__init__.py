@@ -18,4 +18,5 @@
 - `standardisation`: Standardisation of inputs to mean 0 and standard deviation 1.
 - `tokens`: Tokens of texts: vocabulary, samples cut out of a long text, and their memory.
 - `prefetch`: Loading of a data set in a thread, while torch is imported.
+- `remote_set`: Records of a published data set: files, addresses, checksums, licence, citation.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.settings import Settings
 
 

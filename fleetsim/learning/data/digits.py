@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _NUM_CLASSES = 10

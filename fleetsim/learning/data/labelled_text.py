@@ -29,7 +29,7 @@ from fleetsim.host import paths
 from fleetsim.host.csv_rows import SEPARATORS, CsvRows
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream

@@ -18,10 +18,10 @@ from fleetsim.learning.data.published.cinic10 import Cinic10Settings
 from fleetsim.learning.data.published.emnist import EmnistSettings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
-from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
 from fleetsim.learning.data.published.wikitext import WikiText2Settings
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
 DatasetSettings = Annotated[

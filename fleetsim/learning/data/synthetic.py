@@ -20,7 +20,7 @@ from pydantic import model_validator
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0

@@ -14,4 +14,5 @@
 - `local_sgd`: Local training, gradient and evaluation of a model on one client's samples.
 - `step_memory`: Memory of an SGD step of local training, measured on the real model.
 - `measured_networks`: Networks whose training on phones was measured.
+- `algorithms`: Algorithms of clients that replace the built-in local training.
 """

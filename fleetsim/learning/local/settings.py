@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from annotated_types import Ge, Le
 from pydantic import model_validator
 
-from fleetsim.learning.algorithms.settings import AlgorithmSettings, BuiltInSettings
+from fleetsim.learning.local.algorithms.settings import AlgorithmSettings, BuiltInSettings
 from fleetsim.learning.local.step_settings import StepSettings
 
 

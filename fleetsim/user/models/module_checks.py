@@ -14,7 +14,7 @@ from fleetsim.contracts import SampleForm
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples
-from fleetsim.learning.training.trial_clients import copied
+from fleetsim.training.trial_clients import copied
 
 _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 _NUM_TRIED = (2, 3, 1)

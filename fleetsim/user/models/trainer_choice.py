@@ -35,11 +35,11 @@ from torch import nn
 
 from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.kernels.stacked.linear_chain import widths_of
+from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.learning.local.loss_settings import LossKind
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.training.equivalence import Proof, proof_of, proved
-from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.equivalence import Proof, proof_of, proved
+from fleetsim.training.settings import TrainerKind, TrainerSettings
 from fleetsim.user.models.training_checks import draws_in_training
 
 MAX_LAYER_FLOP = 1.5e6

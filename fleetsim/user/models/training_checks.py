@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import IntArray, SampleForm
+from fleetsim.kernels.base import Kernel
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.sample_losses import losses, losses_of
 from fleetsim.learning.models.frozen_weights import FrozenWeights, left_alone
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples
-from fleetsim.learning.training.trial_clients import Trial, copied, trial_settings, vector_of
+from fleetsim.training.trial_clients import Trial, copied, trial_settings, vector_of
 from fleetsim.user.models.module_checks import check_logits
 
 _RATE = 1e-3

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from fleetsim.contracts import ClientTraining, ServerPart
-from fleetsim.learning.algorithms.settings import AlgorithmKind, AlgorithmSettings
+from fleetsim.learning.local.algorithms.settings import AlgorithmKind, AlgorithmSettings
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings

@@ -19,7 +19,7 @@ from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.user import identity

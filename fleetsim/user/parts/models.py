@@ -15,10 +15,10 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.models.user_model_kind import UserModelKind
-from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
-from fleetsim.learning.training.trainer_choice import fault
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
+from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.trainer_choice import fault
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls

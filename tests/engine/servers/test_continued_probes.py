@@ -14,13 +14,13 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Job, Parameters, ProbeRequest, RoundView, Work, WorkKind
 from fleetsim.errors import SimulationError
-from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.training.trainers import DataTrainer
 from tests.engine.tiny import FirstCome, KnownTrainer, epochs_s
 
 EPOCHS = 4

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 
 
 def sha256(content: bytes) -> str:

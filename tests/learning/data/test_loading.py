@@ -17,7 +17,7 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
 from tests.learning.data.stand_ins import idx, placed, stand_in

@@ -12,9 +12,9 @@ from torch import Tensor
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local.augmentation import augmented
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
@@ -23,8 +23,8 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, TwoNNSettings
-from fleetsim.learning.training.settings import TrainerSettings
-from fleetsim.learning.training.trainer_choice import choose_trainer
+from fleetsim.training.settings import TrainerSettings
+from fleetsim.training.trainer_choice import choose_trainer
 from tests.learning.side_by_side import distance, vector_of
 
 ALL = AugmentationSettings(flip_chance=0.5, crop_padding=2, noise_sd=0.1, mixup_alpha=0.4)

@@ -13,10 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 import fleetsim
 from fleetsim import rng
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.learning.kernels.stacked.kernel import StackedKernel
-from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.kernels.stacked.kernel import StackedKernel
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.learning_rate_decay import (
     DecaySettings,
@@ -29,7 +29,7 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, ModelSettings
-from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.training.trainers import DataTrainer
 
 SHAPE = (1, 12, 12)
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim import rng
-from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.learning_rate_decay import CosineDecaySettings
 from fleetsim.learning.local.optimizer_settings import (

@@ -17,8 +17,8 @@ from fleetsim.learning.models.dropout import Dropout, dropping_out
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
-from fleetsim.learning.training.settings import TrainerSettings
-from fleetsim.learning.training.trainer_choice import choose_trainer
+from fleetsim.training.settings import TrainerSettings
+from fleetsim.training.trainer_choice import choose_trainer
 
 HALF = TwoNNSettings(hidden=(64, 30), dropout=0.5)
 PLAIN = TwoNNSettings(hidden=(64, 30))

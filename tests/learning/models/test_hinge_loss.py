@@ -13,11 +13,11 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.kernels.conv.channels_last import form_of
-from fleetsim.learning.kernels.stacked.kernel import StackedKernel
-from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer_of
-from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.conv.channels_last import form_of
+from fleetsim.kernels.stacked.kernel import StackedKernel
+from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
@@ -26,7 +26,7 @@ from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
-from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.training.trainers import DataTrainer
 
 every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
 

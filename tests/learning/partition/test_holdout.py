@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
@@ -22,9 +22,9 @@ from fleetsim.learning.partition.holdout import (
     split_validation,
 )
 from fleetsim.learning.partition.split import split
-from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from fleetsim.training.trainers import NullTrainer
 
 SMALL = ["fleet.size=20", "stop.rounds=2", "task.holdout_fraction=0.25", "task.local.epochs=1"]
 POW_D = "server.selector={kind: power-of-choice, variant: pow-d}"

@@ -11,16 +11,16 @@ import torch
 from fleetsim import rng
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import DataError
+from fleetsim.kernels.access_kernel import AccessKernel
+from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.kernels.access_kernel import AccessKernel
-from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.local_sgd import orders
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.data.own_dataset import dataset
 
 SEED = 5

@@ -18,9 +18,9 @@ from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.training.preparation import prepare_task
-from fleetsim.learning.training.prepared_task import PreparedTask, TaskRequest
-from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+from fleetsim.training.preparation import prepare_task
+from fleetsim.training.prepared_task import PreparedTask, TaskRequest
+from fleetsim.training.settings import TaskSettings, TrainerSettings
 from tests.learning.given_networks import given
 
 LOCAL = LocalSettings(epochs=1, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))

@@ -9,11 +9,11 @@ from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TrainerKind, TrainerSettings
 from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
 from tests.learning.given_networks import IMAGES, VECTORS
-from tests.learning.training.test_equivalence import MixesSamples, ReadsLayers
+from tests.training.test_equivalence import MixesSamples, ReadsLayers
 
 
 def chosen(

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from fleetsim.learning.kernels.base import Kernel
+from fleetsim.kernels.base import Kernel
 from fleetsim.learning.models.flat_vector import layout
 from fleetsim.learning.models.model_fault import ModelFaultError
-from fleetsim.learning.training.equivalence import proof_of
-from fleetsim.learning.training.trial_clients import Trial, trial_settings, vector_of
+from fleetsim.training.equivalence import proof_of
+from fleetsim.training.trial_clients import Trial, trial_settings, vector_of
 from fleetsim.user.models.module_checks import check_forward
 from fleetsim.user.models.training_checks import (
     check_single_samples,

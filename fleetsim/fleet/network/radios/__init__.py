@@ -1,6 +1,5 @@
 """Radios of clients, and the power that they draw.
 
-- `fleet_radios`: Radios of a fleet, by device and network.
 - `power`: Power of a busy radio by the rate of its transfer.
 - `amplifier`: Power that a transmitter draws, by the power that it emits.
 - `promotion`: Promotion of an idle radio, before the first bit of a transfer.

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.rate_steps import OwnRates
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4
@@ -30,22 +30,6 @@ _LEAST_WIDTH = 4
 _ROUNDINGS = 4.0
 """Ends within this many spacings of floats are one event."""
 
-
-class RateSteps(NamedTuple):
-    """Own rates of k flows from some moments on."""
-
-    edges_s: FloatArray
-    """Edges around each moment and after it [k, m+1]; the last is inf if the rate never changes
-    again. A row with fewer than m rates repeats its last edge."""
-    rates_bit_per_s: FloatArray
-    """Rates that modem and transport allow between the edges [k, m]."""
-    channel_bit_per_s: FloatArray
-    """Rates that the channel would carry without them [k, m], over the whole band of a cell;
-    Shannon's if it has steps of modulation and coding."""
-
-
-OwnRates = Callable[[IntArray, FloatArray], RateSteps]
-"""Function that returns own rates of flows (indices [k]) from moments [k] on; m is constant."""
 
 FairRates = Callable[[FloatArray, FloatArray], FloatArray]
 """Function that returns rates of all flows [n]. Arguments: own rate of each [n], 0 if it is not

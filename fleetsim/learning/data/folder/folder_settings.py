@@ -19,7 +19,7 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.folder import sizes
 from fleetsim.learning.data.folder.files import TEST_STEMS, TRAIN_STEM, part_files, read_part
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.schema.ranges import PartFraction
 
 

@@ -1,6 +1,5 @@
 """Published data sets: their readers, addresses and checksums, and their download.
 
-- `remote_set`: Records of a published data set: files, addresses, checksums, licence, citation.
 - `fetch`: Published data sets: download, local folders, and verification of the files.
 - `mnist`: MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
 - `emnist`: EMNIST, from the published archive or from its unpacked files.

@@ -30,7 +30,7 @@ from fleetsim.learning.data.formats.picture_files import (
     ZipPictures,
 )
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.schema.ranges import Samples
 

@@ -25,7 +25,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
 from fleetsim.learning.data.formats.tar_members import read_tar
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 CLASSES = (

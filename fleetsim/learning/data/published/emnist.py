@@ -29,7 +29,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import labelled_images, parse_idx
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 
 Split = Literal["balanced", "letters"]

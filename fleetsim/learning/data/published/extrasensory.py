@@ -27,7 +27,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"

@@ -29,7 +29,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder, search_folders
 from fleetsim.learning.data.published.plays import PLAYS
-from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
+from fleetsim.learning.data.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.tokens import check_memory, spread, windows
 from fleetsim.schema.ranges import Samples
 

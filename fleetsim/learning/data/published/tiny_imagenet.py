@@ -27,7 +27,7 @@ from fleetsim.learning.data.formats.picture_files import (
 )
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"

@@ -27,7 +27,7 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet, remote_files
+from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet, remote_files
 from fleetsim.learning.data.tokens import check_memory, most_frequent, spread, windows
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings

@@ -10,8 +10,8 @@ from fleetsim.fleet.devices.profile import load_device, load_radio
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.fleet_radios import build_radios
 from fleetsim.fleet.network.links import CellularLinks
-from fleetsim.fleet.network.radios.fleet_radios import build_radios
 
 
 class RisingSettings(TransferSettings):

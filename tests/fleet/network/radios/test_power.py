@@ -15,7 +15,7 @@ from fleetsim.fleet.network.channels import (
 )
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
+from fleetsim.fleet.network.fleet_radios import cellular_radio
 from fleetsim.fleet.network.radios.power import RadioPower, power_of
 
 CONSTANT = ConstantSettings(down_bit_per_s=1e6, up_bit_per_s=1e6)

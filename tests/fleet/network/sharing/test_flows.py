@@ -14,7 +14,8 @@ from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows
+from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
+from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.max_min import fair_rates
 from fleetsim.fleet.timeline import Timeline
 from tests.fleet.fair import Flow, ends

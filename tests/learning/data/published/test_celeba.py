@@ -20,7 +20,7 @@ from fleetsim.learning.data.published.celeba import (
     by_person,
     labels_by_picture,
 )
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
 from tests.learning.data.stand_ins import Published, placed, stand_in, zipped
 

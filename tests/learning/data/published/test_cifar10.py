@@ -22,7 +22,7 @@ from fleetsim.learning.data.published.cifar10 import (
     read_folder,
     read_records,
 )
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.simulate import run
 from tests.learning.data.formats.picture_archives import picture
 from tests.learning.data.stand_ins import Published, damaged, placed, sha256, stand_in, tarred

@@ -15,7 +15,7 @@ from fleetsim.learning.data.formats.picture_files import FolderPictures
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings, read_pictures
-from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
 from tests.learning.data.stand_ins import Published, stand_in, tarred
 

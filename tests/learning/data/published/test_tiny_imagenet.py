@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
-from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
+from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
 from tests.learning.data.stand_ins import Published, stand_in, zipped
 

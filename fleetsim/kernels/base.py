@@ -1,0 +1,390 @@
+"""Serial reference kernel, the base class of all kernels, and the samples that kernels compute on.
+
+A job's result does not depend on earlier jobs of the kernel, nor on the process. It depends on:
+
+* the job's arguments and its random stream, of address (seed, "local", client, *job.address);
+* by rounding, the other jobs of its chunk; chunks follow from the list of jobs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fleetsim import rng
+from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.host.own_code import own_code
+from fleetsim.kernels.batches import Length, StackJob
+from fleetsim.kernels.cpu.gemm import onednn
+from fleetsim.kernels.device_samples import Samples, as_tensor
+from fleetsim.learning.data.accessed_inputs import AccessedInputs
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.global_generators import addressed
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.augmentation import StepStream
+from fleetsim.learning.local.step_settings import StepSettings
+from fleetsim.learning.models.frozen_weights import left_alone
+from fleetsim.learning.torch_settings import configure_torch
+from fleetsim.quoting import quoted
+
+ServerSet = Literal["test", "validation"]
+"""Sample set of the server: the test set, or the samples that it keeps for selectors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainerData:
+    """Samples of all clients and of the server; arrays are never changed in place.
+
+    Raises:
+        ValueError: samples and labels differ in number, or a client has no samples.
+    """
+
+    train_inputs: NDArray[Any] | ByteImages
+    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; empty
+    [n, 0] where `accessed` is given."""
+    train_labels: IntArray
+    """Labels of the training samples [n], or [n, t] of sequences."""
+    shares: Sequence[IntArray]
+    """Rows of the training samples by client; not empty."""
+    test_inputs: NDArray[Any]
+    """Test samples of the server [m, ...]."""
+    test_labels: IntArray
+    """Labels of the test samples [m] or [m, t]."""
+    evaluated: Sequence[IntArray] | None = None
+    """Rows on which each client evaluates models; None: its training samples."""
+    validation_rows: IntArray | None = None
+    """Rows of the training samples that the server keeps for selectors; of no client."""
+    accessed: AccessedInputs | None = None
+    """Training samples that are made at each access, for `access_kernel` alone."""
+
+    def __post_init__(self) -> None:
+        for name, inputs, labels in (
+            ("training", self.train_inputs, self.train_labels),
+            ("test", self.test_inputs, self.test_labels),
+        ):
+            if len(inputs) != len(labels) or len(labels) == 0:
+                raise ValueError(f"{len(inputs)} {name} samples with {len(labels)} labels")
+        num_samples = len(self.train_labels)
+        for client, share in enumerate(self.shares):
+            if len(share) == 0:
+                raise ValueError(f"client {client} has no training samples")
+            if share.min() < 0 or share.max() >= num_samples:
+                raise ValueError(
+                    f"client {client} has a row outside of the {num_samples} training samples"
+                )
+
+
+class Kernel:
+    """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
+
+    It is the reference. Other kernels must equal it but for rounding.
+
+    It uses one torch thread: sums over more threads have another order, and the number of cores
+    would show in the results.
+
+    Attributes:
+        num_samples: training samples of every client [N].
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        data: TrainerData,
+        *,
+        local_settings: StepSettings,
+        seed: int,
+        torch_device: str = "cpu",
+        seeds_draws: bool = False,
+        own: str | None = None,
+    ) -> None:
+        """Build it.
+
+        Args:
+            module: the network; the kernel overwrites its weights.
+            data: samples of all clients and of the server.
+            local_settings: batch size, optimizer, proximal term and loss of all clients.
+            seed: root seed of the run.
+            torch_device: "cpu" or "cuda".
+            seeds_draws: if true, global random generators are set to the address of every job and
+                restored after it, for networks that draw from them.
+            own: name in messages of the user's code that is called; None: there is none.
+
+        Raises:
+            ScenarioError: the torch device is not there.
+        """
+        self._device = _device(torch_device)
+        self._seeds_draws = seeds_draws
+        self._own_name = own
+        configure_torch()
+        self._module = module.to(self._device)
+        self._uses_onednn = False
+        self._data = data
+        self._local_settings = local_settings
+        self._own_loss = local_settings.loss.build()
+        self._first_rate = local_settings.optimizer.learning_rate
+        self._seed = seed
+        self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
+        self.num_samples: IntArray = np.array(self._sizes, dtype=np.int64)
+        # On the CPU tensors share the arrays' memory, unless it is read-only.
+        self._all_samples = Samples(data.train_inputs, self._device)
+        self._labels = as_tensor(data.train_labels).to(self._device)
+        self._test = (
+            as_tensor(data.test_inputs).to(self._device),
+            as_tensor(data.test_labels).to(self._device),
+        )
+
+    def chunks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        """Return chunks of jobs, by index, that are computed together.
+
+        They follow from the set of jobs alone, not from the order of the list.
+        """
+        order = sorted(range(len(jobs)), key=lambda i: (jobs[i].client, jobs[i].address))
+        # Trainings of one chunk have one learning rate.
+        by_rate: dict[float, list[int]] = {}
+        others = []
+        for i in order:
+            if jobs[i].work.kind is WorkKind.TRAIN:
+                by_rate.setdefault(self._rate_of(jobs[i]), []).append(i)
+            else:
+                others.append([i])
+        found = []
+        for _, alike in sorted(by_rate.items()):
+            cut = self._stacks([jobs[i] for i in alike])
+            found += [[alike[i] for i in stack] for stack in cut]
+        return found + others
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return the results of the jobs of one chunk, in their order.
+
+        Raises:
+            PluginError: the user's code fails, or changes a frozen weight, or which are.
+        """
+        with self._checked(), onednn(is_allowed=self._uses_onednn), self._calling("training"):
+            if jobs[0].work.kind is WorkKind.TRAIN:
+                return self._train(jobs)
+            return [self._run(job) for job in jobs]
+
+    def _calling(self, what: str) -> AbstractContextManager[None]:
+        """Return a context for calls of the user's code, if there is any."""
+        return nullcontext() if self._own_name is None else own_code(f"{self._own_name}: {what}")
+
+    def _checked(self) -> AbstractContextManager[None]:
+        """Return a context in which a network of the user's own must leave frozen weights alone."""
+        return left_alone(self._module) if self._seeds_draws else nullcontext()
+
+    def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
+        """Return a context in which global generators are at an address, if they are to be set."""
+        if not self._seeds_draws:
+            return nullcontext()
+        return addressed(self._seed, purpose, *indices, on_cuda=not self.is_on_cpu)
+
+    def _of_job(self, job: Job) -> AbstractContextManager[object]:
+        return self._draws("draws", job.client, *job.address)
+
+    def evaluate(
+        self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return losses and hits of a model on some samples of the server, in their order.
+
+        Args:
+            parameters: the model [P].
+            server_set: sample set of the server.
+            first: first sample; a multiple of `local_sgd.CHUNK`, so that the ranges do not change
+                the rounding.
+            stop: end of the range, exclusive.
+        """
+        if server_set == "test":
+            inputs, labels = (tensor[first:stop] for tensor in self._test)
+        else:
+            rows = self._data.validation_rows
+            if rows is None:
+                raise ValueError("no samples are kept for selectors")
+            inputs, labels = self._samples(rows[first:stop])
+        # What is drawn for a sample does not depend on the range that a process is given.
+        size = local_sgd.CHUNK if self._seeds_draws else max(1, stop - first)
+        parts = zip(torch.split(inputs, size), torch.split(labels, size), strict=True)
+        losses, hits = [], []
+        for index, part in enumerate(parts):
+            with (
+                self._checked(),
+                onednn(is_allowed=self._uses_onednn),
+                self._calling("evaluation"),
+                self._draws("server", first + index * size),
+            ):
+                some = local_sgd.losses_and_hits(
+                    self._module, parameters, *part, own_loss=self._own_loss
+                )
+            losses.append(some[0].cpu().numpy())
+            hits.append(some[1].cpu().numpy())
+        return np.concatenate(losses), np.concatenate(hits)
+
+    def num_server_samples(self, server_set: ServerSet) -> int:
+        """Return the number of samples of a set of the server."""
+        if server_set == "test":
+            return len(self._data.test_labels)
+        rows = self._data.validation_rows
+        return 0 if rows is None else len(rows)
+
+    def forms(self) -> dict[str, str]:
+        """Return the forms of computing that the kernel chose, by name; none here."""
+        return {}
+
+    @property
+    def module(self) -> nn.Module:
+        """Network that the kernel computes on; its weights are those of the last job."""
+        return self._module
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """True if the kernel computes on the CPU."""
+        return self._device.type == "cpu"
+
+    def num_steps(self, job: Job) -> int:
+        """Return the number of SGD steps of a job."""
+        if job.work.kind is not WorkKind.TRAIN:
+            return 0
+        num_samples = self._sizes[job.client]
+        batch_size = self._local_settings.batch_size
+        return local_sgd.num_steps(num_samples, job.work.epochs, batch_size, job.most_steps)
+
+    def num_samples_of(self, job: Job) -> int:
+        """Return the number of samples of one pass of a job."""
+        if job.work.kind is WorkKind.NONE:
+            return 0
+        available = len(self._rows_of(job))
+        wanted = job.work.num_samples
+        return available if wanted is None else min(wanted, available)
+
+    def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        """Return chunks of trainings, by index, that are computed together; here one per chunk."""
+        return [[i] for i in range(len(jobs))]
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Compute trainings of one chunk, which have one learning rate."""
+        settings = self._settings_at(self._rate_of(jobs[0]))
+        results = []
+        for job in jobs:
+            with self._of_job(job):
+                result = local_sgd.train(
+                    self._module,
+                    job.base,
+                    *self._samples(self._data.shares[job.client]),
+                    settings,
+                    local_sgd.Passes(
+                        epochs=job.work.epochs,
+                        stream=self._stream(job),
+                        most_steps=job.most_steps,
+                        tells_epoch_losses=job.work.tells_epoch_losses,
+                        step_stream=self._step_stream(job),
+                    ),
+                    own_loss=self._own_loss,
+                )
+            results.append(result)
+        return results
+
+    def _rate_of(self, job: Job) -> float:
+        """Return the learning rate of a training."""
+        return self._first_rate if job.learning_rate is None else job.learning_rate
+
+    def _settings_at(self, learning_rate: float) -> StepSettings:
+        """Return the clients' settings with this learning rate."""
+        if learning_rate == self._first_rate:
+            return self._local_settings
+        optimizer = self._local_settings.optimizer
+        optimizer = optimizer.model_copy(update={"learning_rate": learning_rate})
+        return self._local_settings.model_copy(update={"optimizer": optimizer})
+
+    def _run(self, job: Job) -> JobResult:
+        """Compute a job that is not a training."""
+        with self._of_job(job):
+            match job.work.kind:
+                case WorkKind.EVALUATE:
+                    samples = self._samples(self._drawn(job))
+                    return local_sgd.evaluate(
+                        self._module, job.base, *samples, own_loss=self._own_loss
+                    )
+                case WorkKind.GRADIENT:
+                    samples = self._samples(self._drawn(job))
+                    smoothing = self._local_settings.label_smoothing
+                    return local_sgd.gradient(
+                        self._module,
+                        job.base,
+                        *samples,
+                        label_smoothing=smoothing,
+                        own_loss=self._own_loss,
+                    )
+                case _:
+                    return JobResult(num_samples=0)
+
+    def _stream(self, job: Job) -> np.random.Generator:
+        """Return the random stream of a job."""
+        return rng.stream(self._seed, "local", job.client, *job.address)
+
+    def _step_stream(self, job: Job) -> StepStream | None:
+        """Return the random streams of a training's augmentation; None without any."""
+        if self._local_settings.augmentation.is_none:
+            return None
+        return lambda step: rng.stream(self._seed, "augment", job.client, *job.address, step)
+
+    def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
+        """Return the lengths of trainings."""
+        return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
+
+    def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
+        """Return trainings by rows of all samples."""
+        shares = self._data.shares
+        addresses = [(job.client, *job.address) for job in jobs]
+        num_words = [job.work.epochs * len(shares[job.client]) for job in jobs]
+        words = rng.first_words(self._seed, "local", addresses, num_words)
+        epochs = {job.work.epochs for job in jobs}
+        orders: Iterable[IntArray]
+        if len(epochs) == 1 == len(set(num_words)):
+            orders = local_sgd.orders_of(np.stack(words), epochs.pop())
+        else:
+            orders = map(local_sgd.orders_of, words, [job.work.epochs for job in jobs])
+        return [
+            StackJob(
+                job.base, shares[job.client], order, job.most_steps, job.work.tells_epoch_losses
+            )
+            for job, order in zip(jobs, orders, strict=True)
+        ]
+
+    def _rows_of(self, job: Job) -> IntArray:
+        """Return the client's rows for work of this kind."""
+        is_evaluation = job.work.kind is WorkKind.EVALUATE
+        evaluated = self._data.evaluated if is_evaluation else None
+        return (self._data.shares if evaluated is None else evaluated)[job.client]
+
+    def _drawn(self, job: Job) -> IntArray:
+        """Return the rows of a job: all of the client's, or a draw without replacement."""
+        share = self._rows_of(job)
+        if job.work.num_samples is None:
+            return share
+        return self._stream(job).choice(share, self.num_samples_of(job), replace=False)
+
+    def _samples(self, rows: IntArray) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of some rows on the torch device."""
+        index = torch.from_numpy(rows).to(self._device)
+        return self._all_samples.take(index), self._labels.index_select(0, index)
+
+
+def _device(name: str) -> torch.device:
+    if name not in ("cpu", "cuda"):
+        raise ScenarioError(f"--torch-device: {quoted(name)} is neither cpu nor cuda")
+    if name == "cuda":
+        if not torch.cuda.is_available():
+            raise ScenarioError(
+                "--torch-device: torch sees no cuda device on this machine; use --torch-device cpu"
+            )
+        # Equal jobs give equal bytes: cuDNN selects kernels by a rule, not by timing, in float32.
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.allow_tf32 = False
+    return torch.device(name)

@@ -1,0 +1,301 @@
+"""Fastest form of an image network on a CPU, for training one client at a time.
+
+`form_of` returns a copy of a network. The functions of `local_sgd` compute the same with it, but
+for rounding. In the copy
+
+* maps and kernels store the channels of a pixel contiguously (NHWC), from the images on: torch's
+  max-pooling and most of oneDNN's convolutions are faster on this layout;
+* max-pooling precedes an increasing activation, where a layer list has them in the other order:
+  max f(x) = f(max x), with a quarter of the work after a 2 x 2 pooling;
+* convolutions with many weights on small maps are matrix products, see `im2col`;
+* other convolutions of 3 x 3 with many channels need a quarter of the products, see `winograd`;
+* gradients of a pooled convolution visit the winners alone, see `pooled_convolution`;
+* matrix products are computed by oneDNN, where that is exact, see `gemm`.
+
+The copy has its own weights, and the flat vectors of the network.
+
+The choice depends on the layers and the size of an image alone, never on the clock or the
+processor's speed, so a network always takes the same form. Milliseconds, plain / this form, on
+one thread of an AMD EPYC of family 26 with torch 2.13 (least of six interleaved runs), and of the
+NHWC layout alone for one step of 20 images:
+
+| network | images, batch | training | evaluation | NHWC alone |
+|---|---|---:|---:|---:|
+| FedGRA's CNN | 600 / 1,000 of 28x28, 50 | 330 / 207 | 425 / 119 | |
+| LeNet-5 | 600 / 1,000 of 28x28, 50 | 38 / 34 | 32 / 23 | |
+| ResNet-18, group | 100 of 32x32, 20 | 1,714 / 1,600 | 632 / 508 | 327 / 322 |
+| ResNet-18, batch | 40 / 100 of 32x32, 20 | 726 / 647 | 563 / 488 | 351 / 320 |
+| VGG-16, group | 40 / 100 of 32x32, 20 | 518 / 465 | 377 / 309 | 207 / 205 |
+| VGG-16, batch | 40 / 100 of 32x32, 20 | 502 / 466 | 321 / 278 | 206 / 218 |
+| ShuffleNet v2, group | 40 / 100 of 32x32, 20 | 180 / 182 | 135 / 109 | 75 / 79 |
+| ShuffleNet v2, batch | 40 / 100 of 32x32, 20 | 206 / 185 | 127 / 98 | 89 / 80 |
+
+The table was measured before pooled convolutions, which reduce FedGRA's CNN to 0.75 of its time on
+an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98; and before Winograd's algorithm, which
+reduces a step of ResNet-18 with 20 images to 0.78. A hand-written backward pass of the whole
+network gained 3 % on FedGRA's CNN, so autograd computes it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from fleetsim.kernels.conv.im2col import (
+    MAX_POSITIONS,
+    MIN_WEIGHTS,
+    ColumnConv2d,
+    is_plain_convolution,
+)
+from fleetsim.kernels.conv.tiles import TILE, num_tiles
+from fleetsim.kernels.cpu import gemm
+from fleetsim.kernels.cpu.workspace import Workspace
+from fleetsim.learning.local.sample_losses import HasLoss
+
+_Size = tuple[int, int]
+
+MIN_WINDOW = 4
+"""Least number of positions per pooling window for `PooledConv2d`."""
+MIN_RUN = 24
+"""Least number of contiguous numbers of a patch (input channels times the kernel's width) for which
+loops over winners are faster than products with zeros. Seconds of `PooledConv2d` per second of the
+two layers, forward and backward, pooled 2 x 2, when half of the winners have a gradient and when
+all have, on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleaved runs):
+
+| channels | map, batch | run | half | all |
+|---|---|---:|---:|---:|
+| 1 to 32, 3x3 (weights alone) | 28x28, 50 | 3 | 1.9 | |
+| 3 to 32, 3x3 (weights alone) | 32x32, 50 | 9 | 2.1 | |
+| 4 to 16, 3x3 | 16x16, 50 | 12 | 0.90 | 1.28 |
+| 6 to 16, 3x3 | 16x16, 50 | 18 | 0.94 | 1.26 |
+| 4 to 16, 5x5 | 16x16, 50 | 20 | 0.76 | 1.14 |
+| 8 to 16, 3x3 | 16x16, 50 | 24 | 0.79 | 1.02 |
+| 6 to 16, 5x5 | 14x14, 50 | 30 | 0.69 | 0.95 |
+| 16 to 32, 3x3 | 16x16, 50 | 48 | 0.79 | 1.07 |
+| 32 to 64, 3x3 | 13x13, 50 | 96 | 0.64 | 0.79 |
+| 32 to 64, 5x5 | 14x14, 50 | 160 | 0.65 | 0.90 |
+| 64 to 64, 3x3 | 32x32, 20 | 192 | 0.63 | 0.85 |
+| 256 to 256, 3x3 | 8x8, 20 | 768 | 0.60 | 0.81 |
+
+In FedGRA's CNN half of the winners have a gradient at first, a third after ten clients' training.
+"""
+MIN_CHANNELS = 64
+MAX_TILE_RATIO = 1.35
+"""Limits of Winograd's algorithm: least number of channels on both sides, and largest ratio of the
+pixels of whole tiles to those of the output. It also needs fewer weights than `MIN_WEIGHTS`.
+Seconds of `WinogradConv2d` per second of the faster of the other two forms, forward and backward,
+on one thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12
+runs):
+
+| channels | output map | filled | weights | ratio |
+|---|---|---:|---:|---|
+| 32 to 32 | 16x16 | 1 | 9 k | 1.08, 1.17 |
+| 64 to 64 | 14x14 | 1.31 | 37 k | 0.83, 0.85 |
+| 64 to 64 | 32x32 | 1 | 37 k | 0.59, 0.61 |
+| 128 to 128 | 16x16 | 1 | 147 k | 0.53, 0.50 |
+| 128 to 256 | 8x8 | 1 | 295 k | 0.73, 0.57 |
+| 256 to 256 | 8x8 | 1 | 590 k | 0.69, 0.57 |
+| 256 to 512 | 4x4 | 1 | 1.2 M | 1.45, 0.91 |
+| 512 to 512 | 4x4 | 1 | 2.4 M | 2.55, 1.34 |
+"""
+EVALUATED_IMAGES = 50
+"""Images of one pass through the network without gradients: their maps fit the caches."""
+
+_INCREASING = (nn.ReLU, nn.Sigmoid)
+"""Activations that never decrease, so that a maximum may precede them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """Network in the form that is fastest to train."""
+
+    module: nn.Module
+    """Network with the inputs, outputs and flat vector of the original."""
+    uses_onednn: bool
+    """True if it is to be used within `gemm.onednn`."""
+
+
+def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) -> Form:
+    """Return the form of an image network for training one client at a time.
+
+    Args:
+        module: network on the CPU; it is not changed.
+        input_shape: (channels, height, width) of one image.
+        batch_size: images of a training step.
+
+    Raises:
+        ValueError: a sample is not an image.
+        TypeError: the network has its own loss.
+    """
+    if isinstance(module, HasLoss):
+        raise TypeError(f"{type(module).__name__} has a loss of its own, which its copy would lose")
+    if len(input_shape) != 3:
+        raise ValueError(f"a sample of the shape {input_shape} is no image")
+    body: nn.Module = copy.deepcopy(module).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    sizes = _sizes(body, input_shape)
+    _pool_first(body)
+    _take_columns(body, sizes)
+    _take_pooled(body)
+    tiled = _take_winograd(body, sizes)
+    return Form(_Images(body), _onednn_is_exact(body, sizes, tiled, batch_size))
+
+
+class _Images(nn.Module):
+    """Network that converts images to channels-last, and evaluates few at a time."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map [n, C, H, W] to logits [n, classes]."""
+        # No copy for images of one channel; the kernels' layout makes the first maps NHWC.
+        nhwc = images.contiguous(memory_format=torch.channels_last)
+        if self.training:
+            logits: Tensor = self.body(nhwc)
+            return logits
+        return torch.cat([self.body(part) for part in torch.split(nhwc, EVALUATED_IMAGES)])
+
+
+def _pool_first(module: nn.Module) -> None:
+    """Swap increasing activations with a max-pooling that follows them, in all layer lists."""
+    for layers, ordered in list(_lists(module)):
+        for i, ((_, first), (_, second)) in enumerate(pairwise(list(ordered))):
+            if type(first) in _INCREASING and type(second) is nn.MaxPool2d:
+                ordered[i], ordered[i + 1] = ordered[i + 1], ordered[i]
+        for name, _ in ordered:
+            delattr(layers, name)
+        for name, layer in ordered:
+            layers.add_module(name, layer)
+
+
+def _take_pooled(module: nn.Module) -> None:
+    """Replace convolutions whose pooling leaves few winners, and the pooling, by one layer."""
+    for layers, ordered in list(_lists(module)):
+        for (name, conv), (name_of_pool, pool) in pairwise(ordered):
+            if (
+                type(conv) is nn.Conv2d
+                and type(pool) is nn.MaxPool2d
+                and _has_few_winners(conv, pool)
+            ):
+                # It imports numba, which takes 0.4 s and 50 MiB.
+                from fleetsim.kernels.conv.pooled_convolution import PooledConv2d  # noqa: PLC0415
+
+                setattr(layers, name, PooledConv2d(conv, pool))
+                delattr(layers, name_of_pool)
+
+
+def _has_few_winners(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
+    """Return whether `PooledConv2d` supports the two layers and is faster."""
+    stride = pool.stride
+    down, right = (stride, stride) if isinstance(stride, int) else stride
+    run = conv.in_channels * conv.kernel_size[1]
+    is_supported = is_plain_convolution(conv) and not pool.return_indices
+    return is_supported and down * right >= MIN_WINDOW and run >= MIN_RUN
+
+
+def _lists(module: nn.Module) -> Iterator[tuple[nn.Sequential, list[tuple[str, nn.Module]]]]:
+    """Return the layer lists of a network with their layers, but those with a repeated layer."""
+    for child in module.modules():
+        if type(child) is nn.Sequential:
+            ordered = list(child.named_children())
+            if len(ordered) == len(child):  # a repeated layer is named once
+                yield child, ordered
+
+
+def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
+    """Return the size of every convolution's output map by name; the largest if it is reused.
+
+    One image is passed through the network.
+    """
+    found: dict[str, _Size] = {}
+
+    def watch(name: str, conv: nn.Conv2d) -> torch.utils.hooks.RemovableHandle:
+        def note(_layer: nn.Module, _inputs: object, maps: Tensor) -> None:
+            rows, columns = maps.shape[2:]
+            found[name] = max(found.get(name, (0, 0)), (rows, columns), key=math.prod)
+
+        return conv.register_forward_hook(note)
+
+    handles = [watch(name, conv) for name, conv in _convolutions(module)]
+    module.eval()
+    with torch.no_grad():
+        module(torch.zeros(1, *input_shape, dtype=next(module.parameters()).dtype))
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
+    return ((name, layer) for name, layer in module.named_modules() if type(layer) is nn.Conv2d)
+
+
+def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
+    """Replace convolutions that are faster as matrix products."""
+    for name, conv in list(_convolutions(module)):
+        is_better = conv.weight.numel() >= MIN_WEIGHTS and math.prod(sizes[name]) <= MAX_POSITIONS
+        if is_better and is_plain_convolution(conv):
+            _replace(module, name, ColumnConv2d(conv))
+
+
+def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shape]:
+    """Replace convolutions that are faster by Winograd's algorithm.
+
+    Returns:
+        Input channels, output channels and tiles of one image, for each.
+    """
+    space, found = Workspace(), []
+    for name, conv in list(_convolutions(module)):
+        if _suits_winograd(conv, sizes[name]):
+            # It imports numba.
+            from fleetsim.kernels.conv.winograd import WinogradConv2d  # noqa: PLC0415
+
+            _replace(module, name, WinogradConv2d(conv, space))
+            found.append((conv.in_channels, conv.out_channels, _tiles(sizes[name])))
+    return found
+
+
+def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:
+    """Return whether the algorithm supports a convolution with this output size and is faster."""
+    is_supported = is_plain_convolution(conv) and (conv.kernel_size, conv.stride) == (
+        (3, 3),
+        (1, 1),
+    )
+    return (
+        is_supported
+        and min(conv.in_channels, conv.out_channels) >= MIN_CHANNELS
+        and conv.weight.numel() < MIN_WEIGHTS
+        and _tiles(size) * TILE**2 <= MAX_TILE_RATIO * math.prod(size)
+    )
+
+
+def _tiles(size: _Size) -> int:
+    """Return the number of tiles of a map."""
+    return math.prod(num_tiles(side) for side in size)
+
+
+def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
+    parent, _, own = name.rpartition(".")
+    setattr(module.get_submodule(parent), own, layer)
+
+
+def _onednn_is_exact(
+    module: nn.Module, sizes: dict[str, _Size], tiled: Sequence[gemm.Shape], batch_size: int
+) -> bool:
+    """Return whether oneDNN computes a step's products in float32; false if there are none."""
+    chains = {
+        (layer.weight[0].numel(), len(layer.weight), batch_size * math.prod(sizes.get(name, ())))
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.Linear | ColumnConv2d)
+    }
+    chains |= {(fan_in, fan_out, batch_size * tiles) for fan_in, fan_out, tiles in tiled}
+    return bool(chains) and all(
+        gemm.onednn_is_exact(gemm.products((fan_in, fan_out), rows))
+        for fan_in, fan_out, rows in chains
+    )

@@ -1,0 +1,55 @@
+"""Kernel of clients' own training, one client at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fleetsim.contracts import ClientTraining, Job, JobResult
+from fleetsim.kernels.base import Kernel
+from fleetsim.learning.local.algorithms.client_data import ClientData
+from fleetsim.learning.local.algorithms.run_algorithm import run_algorithm
+from fleetsim.learning.local.sample_losses import losses_of
+from fleetsim.learning.models.frozen_weights import FrozenWeights
+
+
+class OwnTrainingKernel(Kernel):
+    """Serial kernel whose clients train by an algorithm; gradients and evaluations are as usual."""
+
+    def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:
+        """Build it; arguments are those of `Kernel`, and the algorithm of all clients.
+
+        Raises:
+            ScenarioError: the torch device is not there.
+        """
+        super().__init__(*args, **kwargs)
+        self._algorithm = algorithm
+        self._frozen = FrozenWeights(self._module)
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        return [self._own(job) for job in jobs]
+
+    def _own(self, job: Job) -> JobResult:
+        inputs, labels = self._samples(self._data.shares[job.client])
+        evaluated, smoothing = self._data.evaluated, self._local_settings.label_smoothing
+        data = ClientData(
+            client=job.client,
+            inputs=inputs,
+            labels=labels,
+            state=job.state or {},
+            received=job.received or {},
+            losses=losses_of(self._module, self._own_loss, label_smoothing=smoothing),
+            own_loss=self._own_loss,
+            settings=self._settings_at(self._rate_of(job)),
+            epochs=job.work.epochs,
+            most_steps=job.most_steps,
+            step_stream=self._step_stream(job),
+            evaluation=None if evaluated is None else partial(self._samples, evaluated[job.client]),
+        )
+        with self._of_job(job):
+            found = run_algorithm(
+                self._algorithm, self._module, job.base, data, self._stream(job), self._frozen
+            )
+        tells = job.work.tells_epoch_losses
+        return found if tells else found._replace(epoch_losses=None)

@@ -1,0 +1,196 @@
+"""Local SGD of many clients at once for any network: `local_sgd.train` by `torch.func.vmap`.
+
+The weights of K clients are stacked, [K, ...] each, and one call computes the batches of all of
+them: linear layers become batched products, convolutions grouped ones. Buffers that training
+changes, such as the running statistics of a BatchNorm, are stacked too, one set per client.
+
+Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
+arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
+may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
+time or free memory, so equal lists give equal bytes.
+
+On CUDA the samples, the schedule and the weights stay on the device. The host waits once per stack,
+for its losses and weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import FloatArray, JobResult, Loss
+from fleetsim.kernels.batches import (
+    Length,
+    Schedule,
+    StackJob,
+    longest_first,
+    schedule,
+)
+from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.learning.local.step_memory import kept_byte
+from fleetsim.learning.local.step_schedule import ConstantRateSettings
+from fleetsim.learning.local.step_settings import Precision, StepSettings
+
+STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}
+"""Bytes of weights and activations of one stack by type of device. On the CPU they fit the caches;
+on CUDA they are half of a 16 GB card, the rest is for the kernels' own needs."""
+
+_BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+_DROPOUTS = nn.modules.dropout._DropoutNd
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Memory for training a network."""
+
+    weights_byte: int
+    """Trained weights of one client."""
+    sample_byte: int
+    """Bytes that the forward pass of one sample keeps for the backward pass."""
+
+
+def fault(module: nn.Module) -> str | None:
+    """Return why a network cannot be trained for many clients at once; None if it can.
+
+    >>> fault(nn.Sequential(nn.Linear(4, 8), nn.LSTM(8, 8)))
+    'the layer 1 (LSTM) is recurrent, and torch has no stacked form of it'
+    >>> fault(nn.Linear(4, 8)) is None
+    True
+    """
+    for name, layer in module.named_modules():
+        which = f"the layer {name} ({type(layer).__name__})"
+        if isinstance(layer, nn.RNNBase):
+            return f"{which} is recurrent, and torch has no stacked form of it"
+        if isinstance(layer, _DROPOUTS) and layer.p > 0:
+            return f"{which} draws random numbers, for all clients from one stream"
+        if isinstance(layer, _BATCH_NORMS) and layer.track_running_stats and layer.momentum is None:
+            return f"{which} averages over a count of batches, which is not part of the weights"
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        return "it has no weights to train"
+    return None
+
+
+def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
+    """Return the memory for training, measured by the forward pass of a sample.
+
+    Args:
+        module: the network; the running statistics of its buffers may change.
+        inputs: samples [n, ...], n >= 1, on the module's device; the first is used.
+    """
+    # Two copies: BatchNorm refuses a batch of a single value.
+    samples = inputs[:1].repeat_interleave(2, dim=0)
+    module.train()
+
+    def forward() -> Tensor:
+        found: object = module(samples)
+        if not isinstance(found, Tensor):
+            raise TypeError(
+                f"the network returns {type(found).__name__} while it trains, which is computed for"
+                " one client at a time"
+            )
+        return found
+
+    sample_byte = kept_byte(module, forward) // len(samples)
+    weights_byte = sum(value.nbytes for value in module.parameters() if value.requires_grad)
+    return Footprint(weights_byte, sample_byte)
+
+
+def stacks(
+    size: Footprint, lengths: Sequence[Length], settings: StepSettings, stack_byte: int
+) -> list[list[int]]:
+    """Return stacks of trainings, by index, of about equal numbers, the longest trainings first.
+
+    Args:
+        size: memory of the network.
+        lengths: lengths of the trainings.
+        settings: settings of all clients.
+        stack_byte: largest memory of one stack, see `STACK_BYTE`; a stack has at least one client.
+    """
+    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+    # Weights and gradients, moments, anchors.
+    num_copies = 2 + settings.optimizer.num_moments + bool(settings.proximal_mu)
+    client_byte = num_copies * size.weights_byte + batch * size.sample_byte
+    num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
+    order = longest_first(lengths, settings.batch_size)
+    return [part.tolist() for part in np.array_split(np.array(order), num_stacks)]
+
+
+def train_stack(
+    module: nn.Module,
+    jobs: Sequence[StackJob],
+    inputs: Tensor,
+    labels: Tensor,
+    settings: StepSettings,
+    *,
+    precision: Precision = "float32",
+    own_loss: Loss | None = None,
+) -> list[JobResult]:
+    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+
+    Args:
+        module: network without a `fault`, on the device and in the number type of the training; its
+            own weights are not changed, but the running statistics of its buffers may be.
+        jobs: trainings of the clients, in the order of `stacks`.
+        inputs: samples of all clients [n, ...], on the same device.
+        labels: labels [n] int64, or [n, t] of sequences.
+        settings: batch size, optimizer, clipping, label smoothing and proximal term of all
+            clients.
+        precision: precision of the forward and backward pass.
+        own_loss: loss that the scenario names; None: the network's or the cross-entropy.
+
+    Raises:
+        ValueError: a job takes more steps than the one before it.
+    """
+    device = inputs.device
+    plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
+    rows = torch.from_numpy(plan.rows).to(device)
+    client = torch.from_numpy(plan.client).to(device)
+    stack = ModelStack(
+        module, [job.base for job in jobs], settings, precision=precision, own_loss=own_loss
+    )
+    weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
+    rates = _rates(plan, jobs, settings)
+    line_rates = torch.from_numpy(rates).to(device, stack.dtype)
+    all_losses = torch.zeros_like(weights)
+    for block in plan.blocks:
+        lines = slice(block.start, block.stop), slice(block.num_columns)
+        shape = block.stop - block.start, block.num_columns
+        models = slice(shape[0]) if block.is_prefix else client[lines[0]]
+        chosen, own = rows[lines].flatten(), rates[lines[0]]
+        all_losses[lines] = stack.step(
+            models,
+            inputs.index_select(0, chosen).view(*shape, *inputs.shape[1:]),
+            labels.index_select(0, chosen).view(*shape, *labels.shape[1:]),
+            weights[lines],
+            number=block.step,
+            rate=float(own[0]) if (own == own[0]).all() else line_rates[lines[0]],
+        )
+    exact = all_losses.cpu().numpy().astype(np.float64)
+    return plan.results(jobs, exact, stack.vectors())
+
+
+def _rates(plan: Schedule, jobs: Sequence[StackJob], settings: StepSettings) -> FloatArray:
+    """Return the learning rate of each line of a schedule [lines]."""
+    optimizer = settings.optimizer
+    if isinstance(optimizer.within_task, ConstantRateSettings):
+        return np.full(len(plan.client), optimizer.learning_rate)
+    factor_at = lru_cache(optimizer.within_task.factor_at)
+    lengths = [settings.scheduled_steps(len(job.rows)) for job in jobs]
+    factors = [
+        factor_at(block.step, lengths[client])
+        for block in plan.blocks
+        for client in plan.client[block.start : block.stop].tolist()
+    ]
+    return optimizer.learning_rate * np.array(factors)
+
+
+def _mixes_samples(module: nn.Module) -> bool:
+    """Return whether results or buffers of a sample depend on the other samples of its batch."""
+    return any(isinstance(layer, _BATCH_NORMS) for layer in module.modules()) or any(
+        buffer.is_floating_point() for buffer in module.buffers()
+    )

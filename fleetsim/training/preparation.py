@@ -1,0 +1,199 @@
+"""Preparation of a scenario's learning task: data, partition, model and trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from fleetsim.contracts import ModelCost, Trainer
+from fleetsim.errors import ScenarioError
+from fleetsim.kernels.cpu.numerical_platform import require_portable, resolve
+from fleetsim.kernels.own_training import OwnTrainingKernel
+from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.frozen_weights import frozen_sha256, weights_text
+from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
+from fleetsim.learning.models.user_model_kind import UserModelKind
+from fleetsim.quoting import quoted
+from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
+from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
+from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.task_cost import network_cost, paper_cost
+from fleetsim.training.task_samples import TaskSamples, samples_of_task
+from fleetsim.training.trainer_choice import ChoosesTrainer, choose_trainer, kernel_class
+from fleetsim.training.trainers import DataTrainer, NullTrainer
+
+
+def prepare_task(
+    request: TaskRequest,
+    *,
+    train: bool,
+    torch_device: str,
+    workers: int | None,
+    prefetched: Prefetch | None = None,
+) -> PreparedTask:
+    """Load and split the data, build the model and choose the trainer.
+
+    Args:
+        request: task and trainer.
+        train: if false, models are not trained, and results have no loss and no accuracy.
+        torch_device: "cpu" or "cuda".
+        workers: processes that train, this one included; None: one for every core.
+        prefetched: the task's data set, if reading has begun; None: it is read now.
+
+    Raises:
+        ScenarioError: the task cannot be prepared from these settings, or not on this machine.
+        DataError: a file of the data set is missing or wrong.
+    """
+    require_portable(torch_device=torch_device)
+    task, seed = request.task, request.seed
+    if isinstance(task.model, CostSettings) and train:
+        refuse_training()
+    samples = samples_of_task(request, train=train, prefetched=prefetched)
+    if isinstance(task.model, CostSettings):
+        return _on_paper(request, task.model, samples)
+    module = build_model(
+        task.model,
+        input_shape=samples.input_shape,
+        num_classes=samples.num_classes,
+        vocabulary_size=samples.vocabulary_size,
+        is_sequence=samples.is_sequence,
+        seed=seed,
+    )
+    are_numbers = samples.vocabulary_size is None
+    wrong = task.local.augmentation.fault(samples.input_shape, are_numbers=are_numbers)
+    if wrong is not None:
+        raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
+    algorithm = task.local.algorithm.build()
+    parameters, cost = flatten(module), network_cost(module, request, samples.form, algorithm)
+    buffers = np.zeros(parameters.size, dtype=np.bool_)
+    for slot in layout(module):
+        buffers[slot.start : slot.stop] = not slot.is_trained
+    is_own = isinstance(task.model, UserModelKind)
+    frozen, text = frozen_sha256(module), weights_text(module) if is_own else None
+    kind: str = UNTRAINED
+    trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
+    forms: dict[str, str] = {}
+    reason = None
+    if train:
+        assert samples.data is not None  # a blank data set was refused above
+        is_accessed = samples.data.accessed is not None
+        if is_accessed and algorithm is not None:
+            raise ScenarioError(
+                f"task.local.algorithm.kind = {quoted(task.local.algorithm.kind)} needs samples"
+                " that stay the same, and this data set makes them at each access; leave one out"
+            )
+        check_scenario_loss(task.local, module, samples.form)
+        wanted = _serial(request.trainer) if is_accessed else request.trainer
+        chosen, reason = _trainer_of(module, request, wanted, samples, cost, torch_device)
+        kind = chosen
+        options: dict[str, Any] = {}
+        if chosen == "vectorised":
+            options["precision"] = request.trainer.precision
+        if isinstance(task.model, UserModelKind):
+            options |= {"seeds_draws": True, "own": task.model.said}
+        elif task.local.has_own_loss:
+            options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
+        of_kind = kernel_class(chosen, is_accessed=is_accessed)
+        if algorithm is not None:
+            of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
+        kernel = of_kind(
+            module,
+            samples.data,
+            local_settings=task.local,
+            seed=seed,
+            torch_device=torch_device,
+            **options,
+        )
+        trainer, forms = DataTrainer(kernel, workers=workers), kernel.forms()
+    return PreparedTask(
+        num_samples=samples.num_samples,
+        num_evaluated=samples.num_evaluated,
+        parameters=parameters,
+        buffers=buffers,
+        cost=cost,
+        trainer=trainer,
+        trainer_kind=kind,
+        trainer_reason=reason,
+        platform=resolve(torch_device=torch_device if train else "cpu"),
+        forms=forms,
+        test_labels=samples.data.test_labels if train and samples.data is not None else None,
+        label_coverage=samples.label_coverage,
+        owners=samples.owners,
+        data_sha256=samples.data_sha256,
+        split_sha256=samples.split_sha256,
+        frozen_sha256=frozen,
+        weights_text=text,
+        algorithm=algorithm,
+    )
+
+
+def _serial(wanted: TrainerSettings) -> TrainerSettings:
+    """Return the serial trainer, for samples that are made at each access.
+
+    Raises:
+        ScenarioError: the scenario asks for another one.
+    """
+    if wanted.kind not in ("auto", "serial"):
+        raise ScenarioError(
+            f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
+            " access; use auto or serial, or leave transform_each_access out"
+        )
+    return wanted.model_copy(update={"kind": "serial"})
+
+
+def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
+    """Return the task of a model that exists on paper only, without a network."""
+    algorithm = request.task.local.algorithm.build()
+    return PreparedTask(
+        num_samples=samples.num_samples,
+        num_evaluated=samples.num_evaluated,
+        parameters=np.zeros(1, dtype=np.float32),
+        buffers=np.zeros(1, dtype=np.bool_),
+        cost=paper_cost(model, request, algorithm),
+        trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
+        trainer_kind=UNTRAINED,
+        trainer_reason=None,
+        platform=resolve(torch_device="cpu"),
+        forms={},
+        test_labels=None,
+        label_coverage=samples.label_coverage,
+        owners=samples.owners,
+        data_sha256=samples.data_sha256,
+        split_sha256=samples.split_sha256,
+        algorithm=algorithm,
+        paper=model,
+    )
+
+
+def _trainer_of(
+    module: nn.Module,
+    request: TaskRequest,
+    wanted: TrainerSettings,
+    samples: TaskSamples,
+    cost: ModelCost,
+    torch_device: str,
+) -> tuple[TrainerKind, str | None]:
+    """Return the kind of trainer, with the reason for a network or loss of the user's own.
+
+    Raises:
+        ScenarioError: the scenario's trainer cannot train this network.
+    """
+    model, local = request.task.model, request.task.local
+    if isinstance(model, ChoosesTrainer):
+        return model.proved_trainer(
+            wanted,
+            module,
+            samples.form,
+            cost=cost,
+            num_samples=samples.num_samples,
+            local=local,
+            torch_device=torch_device,
+        )
+    kind = choose_trainer(wanted, model, local, torch_device=torch_device)
+    if not local.has_own_loss:
+        return kind, None
+    return trainer_for_loss(kind, wanted, module, samples.form, local)

@@ -1,0 +1,143 @@
+"""Samples of a learning task: their form, their numbers by client, and themselves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray, SampleForm
+from fleetsim.errors import ScenarioError
+from fleetsim.kernels.base import TrainerData
+from fleetsim.learning.data.blank import BlankSettings, blank_sizes
+from fleetsim.learning.data.content_hash import content_sha256
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.partition.client_samples import split_samples
+from fleetsim.learning.partition.holdout import num_held
+from fleetsim.learning.partition.membership import label_coverage
+from fleetsim.training.prepared_task import TaskRequest
+from fleetsim.training.settings import TaskSettings
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSamples:
+    """Samples of a task: their shapes, their numbers per client and, unless blank, themselves."""
+
+    input_shape: tuple[int, ...]
+    num_classes: int
+    num_samples: IntArray
+    num_evaluated: IntArray
+    vocabulary_size: int | None = None
+    is_sequence: bool = False
+    label_coverage: FloatArray | None = None
+    data: TrainerData | None = None
+    owners: tuple[str, ...] | None = None
+    data_sha256: str | None = None
+    split_sha256: str | None = None
+
+    @property
+    def form(self) -> SampleForm:
+        """Form of the samples, for which a network is built."""
+        return SampleForm(
+            self.input_shape, self.num_classes, self.vocabulary_size, self.is_sequence
+        )
+
+
+def samples_of_task(
+    request: TaskRequest, *, train: bool, prefetched: Prefetch | None = None
+) -> TaskSamples:
+    """Load and split the samples of a task; see `preparation.prepare_task`.
+
+    Raises:
+        ScenarioError: the data set has nothing to train on, or cannot be split like this.
+        DataError: a file of the data set is missing or wrong.
+    """
+    dataset = request.task.dataset
+    if isinstance(dataset, BlankSettings):
+        if train:
+            raise ScenarioError(
+                "task.dataset.kind = 'blank' has nothing to train on; use --no-train or a data set"
+            )
+        return _blank_samples(request, dataset)
+    if prefetched is not None:
+        return _split(request, prefetched.take())
+    read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
+    return _split(request, read)
+
+
+def _is_own(task: TaskSettings) -> bool:
+    """Return whether the data set is the user's own, which no checksum verifies."""
+    return not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files
+
+
+def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
+    """Return the shapes and numbers of samples that do not exist."""
+    sizes = blank_sizes(blank, seed=request.clients_seed, num_clients=request.num_clients)
+    num_held_out = num_held(sizes, request.task.holdout_fraction)
+    num_samples = sizes - num_held_out
+    return TaskSamples(
+        input_shape=blank.input_shape,
+        num_classes=blank.num_classes,
+        num_samples=num_samples,
+        num_evaluated=num_held_out if request.task.holdout_fraction > 0.0 else num_samples,
+    )
+
+
+def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
+    """Return the samples of the server and of every client.
+
+    Raises:
+        ScenarioError: the data set cannot be split like this.
+    """
+    of_clients = split_samples(
+        dataset,
+        request.task.partition,
+        num_clients=request.num_clients,
+        validation_fraction=request.validation_fraction,
+        holdout_fraction=request.task.holdout_fraction,
+        holdout_from=request.task.holdout_from,
+        seed=request.clients_seed,
+        paired=request.paired,
+    )
+    num_samples, num_evaluated = (
+        np.array([own.size for own in rows], dtype=np.int64)
+        for rows in (of_clients.training, of_clients.evaluation)
+    )
+    is_sequence = dataset.train_labels.ndim > 1
+    coverage = None
+    if not is_sequence:
+        coverage = label_coverage(of_clients.training, dataset.train_labels, dataset.num_classes)
+    return TaskSamples(
+        input_shape=dataset.sample_shape,
+        num_classes=dataset.num_classes,
+        num_samples=num_samples,
+        num_evaluated=num_evaluated,
+        vocabulary_size=dataset.vocabulary_size,
+        is_sequence=is_sequence,
+        label_coverage=coverage,
+        owners=of_clients.owners,
+        split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
+        data_sha256=content_sha256(dataset) if _is_own(request.task) else None,
+        data=TrainerData(
+            train_inputs=dataset.train_inputs,
+            train_labels=dataset.train_labels,
+            shares=of_clients.training,
+            evaluated=of_clients.evaluation,
+            test_inputs=dataset.test_inputs,
+            test_labels=dataset.test_labels,
+            validation_rows=of_clients.validation if of_clients.validation.size else None,
+            accessed=dataset.accessed,
+        ),
+    )
+
+
+def _sha256(rows: Sequence[IntArray]) -> str:
+    """Return the SHA-256 of several lists of rows."""
+    digest = hashlib.sha256(np.array([own.size for own in rows], dtype=np.int64).tobytes())
+    for own in rows:
+        digest.update(own.astype(np.int64).tobytes())
+    return digest.hexdigest()

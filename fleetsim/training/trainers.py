@@ -1,0 +1,121 @@
+"""Trainers: computation of the clients' jobs on the host.
+
+A job is a pure function of its arguments. So a trainer may compute it at any moment between
+`submit` and `results`, and need not compute it if it is cancelled. A `Kernel` computes jobs in one
+process, a `Pool` assigns them to processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.kernels.base import Kernel, ServerSet
+from fleetsim.training.pending_jobs import PendingJobs
+from fleetsim.training.worker_pool import Pool, usable_cores
+
+
+class DataTrainer(PendingJobs):
+    """Trainer on real data.
+
+    Attributes:
+        num_computed: number of jobs whose results were requested.
+        num_cancelled: number of cancelled jobs.
+        num_steps: number of SGD steps that were computed.
+    """
+
+    def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
+        """Build it.
+
+        Args:
+            kernel: kernel that computes the jobs.
+            workers: number of processes, this one included; changes the time alone. None: one for
+                every core that this process may use; this one alone with a cuda device, and in a
+                daemon, which may start none.
+
+        Raises:
+            ScenarioError: several processes would share a cuda device, or this one is a daemon.
+        """
+        super().__init__(kernel.num_samples)
+        if not kernel.is_on_cpu:
+            if workers not in (None, 1):
+                raise ScenarioError(
+                    f"--workers: {workers} processes cannot share --torch-device cuda; leave"
+                    " --workers out"
+                )
+            workers = 1
+        if multiprocessing.current_process().daemon:
+            if workers not in (None, 1):
+                raise ScenarioError(
+                    f"--workers: {workers}: this process is a daemon, as those of"
+                    " multiprocessing.Pool are, and may start no others; leave workers out, or use"
+                    " concurrent.futures.ProcessPoolExecutor"
+                )
+            workers = 1
+        self._kernel = kernel
+        self._pool = Pool(kernel, usable_cores() if workers is None else workers)
+        self.num_steps = 0
+
+    def evaluate(self, parameters: Parameters) -> Evaluation:
+        """Return accuracy and mean loss of a model [P] on the server's test set."""
+        return self._evaluate(parameters, "test")
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        """Return both on the samples that the server keeps for selectors; None without such."""
+        if not self._kernel.num_server_samples("validation"):
+            return None
+        return self._evaluate(parameters, "validation")
+
+    def _evaluate(self, parameters: Parameters, server_set: ServerSet) -> Evaluation:
+        losses, hits = self._pool.evaluate(parameters, server_set)
+        return Evaluation(accuracy=float(hits.mean()), loss=float(losses.mean(dtype=np.float64)))
+
+    def _begin(self, jobs: Sequence[Job]) -> None:
+        self._pool.begin(jobs)
+
+    def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        results = self._pool.compute(jobs)
+        self.num_steps += sum(map(self._kernel.num_steps, jobs))
+        return results
+
+
+class NullTrainer(PendingJobs):
+    """Trainer without training, for runs that need time and energy only.
+
+    Losses, vectors and accuracy are None; the numbers of samples are those of real training.
+    """
+
+    def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
+        """Build it.
+
+        Args:
+            num_samples: training samples of every client [N].
+            num_evaluated: samples on which each client evaluates models [N]; None: its training
+                samples.
+        """
+        super().__init__(num_samples)
+        self._num_samples = num_samples
+        self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
+
+    def _num_samples_of(self, job: Job) -> int:
+        """Return the number of samples of a job."""
+        if job.work.kind is WorkKind.NONE:
+            return 0
+        is_evaluation = job.work.kind is WorkKind.EVALUATE
+        available = int((self._num_evaluated if is_evaluation else self._num_samples)[job.client])
+        return available if job.work.num_samples is None else min(job.work.num_samples, available)
+
+    def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        return [JobResult(num_samples=self._num_samples_of(job)) for job in jobs]
+
+    def evaluate(self, parameters: Parameters) -> Evaluation:
+        """Return an evaluation without values."""
+        return Evaluation(accuracy=None, loss=None)
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        """Return None: no samples are kept for selectors."""
+        return None

@@ -1,0 +1,178 @@
+"""Pool of processes that compute chunks of jobs, with equal results for any number of processes.
+
+Chunks follow from the list of jobs alone, one process computes a chunk on one torch thread, and
+results have the order of the list. So the number of processes changes the time alone.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
+from fleetsim.kernels.base import Kernel, ServerSet
+from fleetsim.learning.local.local_sgd import CHUNK
+from fleetsim.training.helper_processes import Helpers, answered
+
+_TRAIN_PASSES = 3
+"""Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Jobs that helpers compute at present."""
+
+    jobs: list[Job]
+    own: list[list[Job]]
+    """Chunks that this process has yet to compute."""
+    num_helpers: int
+    order: list[int]
+    """Jobs by index in the order of the answers: of this process, then of every helper."""
+
+
+class Pool:
+    """Processes that compute chunks of jobs: this one and its helpers.
+
+    Helpers start when there are two chunks for the first time, and end with the pool.
+    """
+
+    def __init__(self, kernel: Kernel, workers: int) -> None:
+        """Build it.
+
+        Args:
+            kernel: kernel of this process; helpers have copies of it.
+            workers: number of processes, this one included.
+
+        Raises:
+            ValueError: `workers` is under 1.
+        """
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        self._kernel = kernel
+        self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
+        self._workers = workers
+        self._helpers = Helpers(kernel)
+        self._begun: _Begun | None = None
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Let the helpers begin jobs that `compute` will be called with next.
+
+        Raises:
+            TrainingError: a helper died.
+        """
+        if len(jobs) == 0:
+            return
+        chunks = self._kernel.chunks(jobs)
+        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
+        shares = _assign(list(map(self._load, of_chunks)), self._workers)
+        calls = [[of_chunks[c] for c in share] for share in shares]
+        self._request("compute", calls[1:])
+        order = [i for share in shares for c in share for i in chunks[c]]
+        self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return the results of jobs, in their order.
+
+        Raises:
+            TrainingError: a helper failed or died.
+            ValueError: other jobs were begun.
+        """
+        if self._begun is None:
+            self.begin(jobs)
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return []
+        if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
+            # Their replies would be read as those of the next calls.
+            self._helpers.end()
+            raise ValueError("other jobs were begun than are requested")
+        answers = self._gather("compute", begun.own, begun.num_helpers)
+        flat = [one for answer in answers for chunk in answer for one in chunk]
+        in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
+        return [result for _, result in in_order]
+
+    def evaluate(
+        self, parameters: Parameters, server_set: ServerSet
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return losses and hits [n] of a model [P] on samples of the server.
+
+        Raises:
+            TrainingError: a helper failed or died.
+        """
+        num_samples = self._kernel.num_server_samples(server_set)
+        num_chunks = -(-num_samples // CHUNK)
+        calls = []
+        for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
+            stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
+            calls.append([(parameters, server_set, int(share[0]) * CHUNK, stop)])
+        self._request("evaluate", calls[1:])
+        answers = self._gather("evaluate", calls[0], len(calls) - 1)
+        losses, hits = zip(*(one for answer in answers for one in answer), strict=True)
+        return np.concatenate(losses), np.concatenate(hits)
+
+    def _load(self, jobs: Sequence[Job]) -> int:
+        """Return the work of a chunk, in samples of forward passes."""
+        sizes, load = self._sizes, 0
+        for job in jobs:
+            if job.work.kind is not WorkKind.TRAIN:
+                load += self._kernel.num_samples_of(job)
+                continue
+            whole = _TRAIN_PASSES * job.work.epochs * sizes[job.client]
+            if job.most_steps is not None:
+                num_steps = self._kernel.num_steps
+                whole = whole * num_steps(job) // num_steps(job._replace(most_steps=None))
+            load += whole
+        return load
+
+    def _request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
+        """Send each of the first helpers its calls.
+
+        Raises:
+            TrainingError: a helper died.
+            ValueError: results of begun jobs have not been requested.
+        """
+        if self._begun is not None:
+            raise ValueError("jobs were begun whose results have not been requested")
+        self._helpers.request(verb, calls)
+
+    def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
+        """Return the answers to this process's own calls and of the first helpers.
+
+        Raises:
+            TrainingError: a helper failed or died.
+        """
+        with self._helpers.ended_by_faults():
+            here = answered(self._kernel, verb, own)
+            return [here, *self._helpers.replies(num_helpers)]
+
+
+def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
+    """Assign chunks, by index, to processes: heaviest first, each to the least loaded process.
+
+    The first share is that of this process, the lightest, as it has other work, too. No share is
+    empty.
+
+    >>> _assign([5, 9, 4, 3], 2)
+    [[0, 2], [1, 3]]
+    """
+    shares: list[list[int]] = [[] for _ in range(num_processes)]
+    totals = [0] * num_processes
+    for chunk in sorted(range(len(loads)), key=lambda c: -loads[c]):
+        least = totals.index(min(totals))
+        shares[least].append(chunk)
+        totals[least] += max(loads[chunk], 1)
+    lightest_first = sorted(zip(totals, shares, strict=True), key=operator.itemgetter(0))
+    return [share for _, share in lightest_first if share]

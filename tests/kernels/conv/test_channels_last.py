@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from fleetsim import rng
+from fleetsim.contracts import Work, WorkKind
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.conv import channels_last
+from fleetsim.kernels.conv.channels_last import form_of
+from fleetsim.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.kernels.conv.pooled_convolution import PooledConv2d
+from fleetsim.kernels.cpu import gemm
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.settings import (
+    FedGraCnnSettings,
+    GpflCnnSettings,
+    LeNet5Settings,
+    ModelSettings,
+    ResNet18Settings,
+    ShuffleNetV2Settings,
+    Vgg16Settings,
+)
+from fleetsim.training.worker_pool import Pool
+from tests.learning.side_by_side import (
+    EVERY_TERM,
+    NUM_CLASSES,
+    Client,
+    Fleet,
+    assert_equal,
+    built,
+    clients_of_all_sizes,
+    distance,
+    drawn,
+    local,
+    local_settings,
+    same,
+    vector_of,
+)
+
+Shape = tuple[int, int, int]
+
+
+class Residual(nn.Module):
+    """Two convolutions with norms, whose maps are added to their input."""
+
+    def __init__(self, channels: int, norm: Callable[[int], nn.Module]) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm1 = norm(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = norm(channels)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = torch.relu(self.norm1(self.conv1(maps)))
+        return torch.relu(self.norm2(self.conv2(inner)) + maps)
+
+
+def group_norm(channels: int) -> nn.Module:
+    return nn.GroupNorm(2, channels)
+
+
+def batch_norm(channels: int) -> nn.Module:
+    norm = nn.BatchNorm2d(channels)
+    norm.num_batches_tracked = None
+    return norm
+
+
+def two_blocks(norm: Callable[[int], nn.Module]) -> nn.Module:
+    """A network with convolutions of every form, for images of 8 x 8 pixels (see `small_forms`)."""
+    return drawn(
+        nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1),
+            Residual(4, norm),
+            nn.Conv2d(4, 8, 3, stride=2, padding=1),
+            Residual(8, norm),
+            nn.Conv2d(8, 6, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(24, NUM_CLASSES),
+        )
+    )
+
+
+@pytest.fixture
+def small_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits by which the 576 weights and 16 positions of the second block are many and few."""
+    monkeypatch.setattr(channels_last, "MIN_WEIGHTS", 576)
+    monkeypatch.setattr(channels_last, "MIN_CHANNELS", 4)
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Shape, int]] = {
+    "fedgra-cnn": (lambda: built(FedGraCnnSettings(), (1, 10, 8), 1), (1, 10, 8), 3),
+    "gpfl-cnn": (lambda: built(GpflCnnSettings(), (3, 18, 20), 1), (3, 18, 20), 3),
+    "lenet5": (lambda: built(LeNet5Settings(), (3, 12, 14), 1), (3, 12, 14), 3),
+    "two blocks, group": (lambda: two_blocks(group_norm), (3, 8, 8), 3),
+    "two blocks, batch": (lambda: two_blocks(batch_norm), (3, 8, 8), 8),
+    "resnet18, group": (lambda: built(ResNet18Settings(), (3, 16, 16), 1), (3, 16, 16), 3),
+    "resnet18, batch": (lambda: built(ResNet18Settings(norm="batch"), (3, 9, 9), 1), (3, 9, 9), 8),
+    "vgg16": (lambda: built(Vgg16Settings(), (3, 32, 32), 1), (3, 32, 32), 2),
+    "shufflenet-v2, group": (lambda: built(ShuffleNetV2Settings(), (3, 9, 9), 1), (3, 9, 9), 3),
+    "shufflenet-v2, batch": (
+        lambda: built(ShuffleNetV2Settings(norm="batch"), (3, 16, 16), 1),
+        (3, 16, 16),
+        16,
+    ),
+}
+"""Network, image shape and batch size. BatchNorm in the many layers of ShuffleNet makes more of the
+last bit the fewer pixels a batch has: with 3 images of 9x9 pixels one unit in the last place of the
+images is 3e-11 of the update, in the reference itself; with 16 of 16x16, 6e-14."""
+
+
+def fleet_of(name: str, *sizes: int, dtype: torch.dtype = torch.float64) -> Fleet:
+    network, shape, _ = NETWORKS[name]
+    return Fleet(network(), [Client(size) for size in sizes], shape=shape, dtype=dtype)
+
+
+FAST = {"fedgra-cnn", "gpfl-cnn", "lenet5", "two blocks, group", "two blocks, batch"}
+everywhere = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in NETWORKS],
+)
+
+
+@pytest.mark.slow
+@everywhere
+@pytest.mark.usefixtures("small_forms")
+def test_training_equals_the_plain_reference_in_float64(name: str) -> None:
+    """Two steps, the second of a smaller batch, with all that an update may contain."""
+    batch_size = NETWORKS[name][2]
+    fleet = fleet_of(name, batch_size * 3 // 2)
+    chosen = local(batch_size, 0.05, momentum=0.7, weight_decay=0.01, mu=0.2)
+
+    assert_equal(fleet, fleet.train(ChannelsLastKernel, chosen), fleet.train(Kernel, chosen))
+
+
+@everywhere
+def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) -> None:
+    """For images that bring no unit so near 0 that it rounds to the other side of a ReLU."""
+    _, shape, batch_size = NETWORKS[name]
+    fleet = fleet_of(name, batch_size, dtype=torch.float32)
+    draw = rng.stream(2, "test/images", batch_size)
+    images = draw.normal(size=(batch_size, *shape)).astype(np.float32)
+    labels = draw.integers(NUM_CLASSES, size=batch_size)
+    fleet.data = replace(fleet.data, train_inputs=images, train_labels=labels)
+    job, chosen = fleet.jobs()[0]._replace(base=fleet.first), local(batch_size, 0.05)
+    found, expected = (
+        fleet.kernel(kind, chosen).compute([job])[0] for kind in (ChannelsLastKernel, Kernel)
+    )
+
+    assert distance(found, expected, fleet.first) < 1e-3
+    assert vector_of(found).dtype == np.float32
+
+
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(
+    st.sampled_from(["fedgra-cnn", "lenet5"]),
+    clients_of_all_sizes.map(lambda clients: clients[:1]),
+    local_settings,
+)
+def test_training_equals_the_reference_for_all_sizes_and_optimizers(
+    name: str, clients: list[Client], chosen: LocalSettings
+) -> None:
+    network, shape, _ = NETWORKS[name]
+    fleet = Fleet(network(), clients, shape=shape)
+    expected = fleet.train(Kernel, chosen)
+    # Training that diverges multiplies differences by rounding without bound.
+    assume(all(np.abs(vector_of(result)).max() < 100.0 for result in expected))
+
+    assert_equal(fleet, fleet.train(ChannelsLastKernel, chosen), expected)
+
+
+BLOCKS = "two blocks, batch"
+
+
+@pytest.mark.parametrize("name", ["fedgra-cnn", BLOCKS])
+@pytest.mark.usefixtures("small_forms")
+def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None:
+    fleet = fleet_of(name, 5)
+    kinds = WorkKind.GRADIENT, WorkKind.EVALUATE
+    jobs = [fleet.jobs()[0]._replace(work=Work(kind)) for kind in kinds]
+
+    found, expected = (
+        Pool(fleet.kernel(kind, local()), 1).compute(jobs) for kind in (ChannelsLastKernel, Kernel)
+    )
+    assert distance(found[0], expected[0], np.zeros_like(fleet.first)) <= 1e-12
+    for mine, theirs in zip(found, expected, strict=True):
+        assert (mine.accuracy, mine.num_samples) == (theirs.accuracy, theirs.num_samples)
+        assert mine.loss == pytest.approx(theirs.loss, rel=1e-12)
+        assert mine.loss_rms == pytest.approx(theirs.loss_rms, rel=1e-12)
+
+
+def test_evaluation_in_parts_is_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = fleet_of("lenet5", 7)
+    kernel = fleet.kernel(ChannelsLastKernel, local())
+    whole = kernel.evaluate(fleet.first, "test", 0, 7)
+    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 3)
+
+    losses, hits = kernel.evaluate(fleet.first, "test", 0, 7)
+    np.testing.assert_allclose(losses, whole[0], rtol=1e-12)
+    assert hits.tolist() == whole[1].tolist()
+
+
+def test_batches_are_never_parted_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or BatchNorm would see other statistics."""
+    fleet = fleet_of(BLOCKS, 4)
+    (whole,) = fleet.train(ChannelsLastKernel, local(4))
+    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 2)
+
+    (again,) = fleet.train(ChannelsLastKernel, local(4))
+    assert same(again, whole)
+
+
+@pytest.mark.usefixtures("small_forms")
+def test_equal_jobs_give_equal_bytes_whatever_came_before() -> None:
+    fleet = fleet_of(BLOCKS, 5, 2)
+    job, other = fleet.jobs()
+    (expected, _) = fleet.train(ChannelsLastKernel, EVERY_TERM)
+    used = Pool(fleet.kernel(ChannelsLastKernel, EVERY_TERM), 1)
+    used.compute([other._replace(base=other.base + 0.1)])
+    used.compute([job._replace(work=Work(kind)) for kind in (WorkKind.GRADIENT, WorkKind.EVALUATE)])
+
+    (found,) = used.compute([job])
+    assert same(found, expected)
+
+
+def test_neither_the_network_nor_the_base_is_changed() -> None:
+    """`Fleet` makes bases that cannot be written to."""
+    fleet = fleet_of("lenet5", 4)
+    module = fleet.module
+    slots, layers = layout(module), list(module.children())
+    fleet.train(ChannelsLastKernel, local())
+
+    assert (layout(module), list(module.children())) == (slots, layers)
+    np.testing.assert_array_equal(flatten(module), fleet.first)
+
+
+class Spy(nn.Module):
+    """Passes maps on and tells of them."""
+
+    def __init__(self, note: Callable[[Tensor], None]) -> None:
+        super().__init__()
+        self._note = note
+
+    def forward(self, maps: Tensor) -> Tensor:
+        self._note(maps)
+        return maps
+
+
+def spied(note: Callable[[Tensor], None]) -> tuple[Fleet, Pool]:
+    """A network that tells of its maps, in its fast form, with one client of 3 images."""
+    layers = nn.Conv2d(1, 8, 3), Spy(note), nn.MaxPool2d(2), Spy(note), nn.Flatten()
+    module = nn.Sequential(*layers, nn.Linear(72, NUM_CLASSES))
+    fleet = Fleet(module, [Client(3)], shape=(1, 8, 8), dtype=torch.float32)
+    return fleet, Pool(fleet.kernel(ChannelsLastKernel, local()), 1)
+
+
+KINDS = [Work(WorkKind.TRAIN, epochs=1), Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE)]
+
+
+def test_maps_of_one_channel_images_are_channels_last_from_the_first_layer_on() -> None:
+    seen: list[Tensor] = []
+    fleet, pool = spied(seen.append)
+    seen.clear()
+    pool.compute([fleet.jobs()[0]._replace(work=work) for work in KINDS])
+
+    assert [maps.stride(1) for maps in seen] == [1] * 6
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(
+    monkeypatch: pytest.MonkeyPatch, is_exact: bool
+) -> None:
+    if not hasattr(torch.backends.mkldnn, "matmul"):
+        pytest.skip("torch has no such switch before 2.9")
+    switch: Any = torch.backends.mkldnn
+    before = switch.matmul.fp32_precision
+    seen: list[str] = []
+    monkeypatch.setattr(gemm, "onednn_is_exact", lambda _shapes: is_exact)
+    fleet, pool = spied(lambda _maps: seen.append(switch.matmul.fp32_precision))
+    seen.clear()
+    pool.compute([fleet.jobs()[0]._replace(work=work) for work in KINDS])
+    pool.evaluate(fleet.first, "test")
+
+    assert seen == ["bf16" if is_exact else before] * 8
+    assert switch.matmul.fp32_precision == before
+
+
+def test_rising_activations_and_poolings_behind_them_change_places() -> None:
+    module = build_model(FedGraCnnSettings(), input_shape=(1, 8, 8), num_classes=2, seed=1)
+    channels_last._pool_first(module)
+
+    names = " ".join(name for name, _ in module.named_children())
+    assert names == "conv1 pool1 sigmoid1 conv2 pool2 relu2 flatten fc1 relu3 fc2"
+
+
+def test_all_other_layers_stay_where_they_are() -> None:
+    class Own(nn.Sequential):
+        pass
+
+    shared = nn.ReLU()
+    module = nn.Sequential(
+        nn.Sequential(nn.GELU(), nn.MaxPool2d(2)),
+        nn.Sequential(nn.ReLU(), nn.AvgPool2d(2)),
+        nn.Sequential(shared, nn.MaxPool2d(2), shared),
+        Own(nn.ReLU(), nn.MaxPool2d(2)),
+    )
+    before = str(module)
+    channels_last._pool_first(module)
+
+    assert str(module) == before
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shape", "forms"),
+    [
+        (FedGraCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+        (GpflCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+        (LeNet5Settings(), (3, 32, 32), {"PooledConv2d": 1}),
+        (ResNet18Settings(), (3, 32, 32), {"ColumnConv2d": 4, "WinogradConv2d": 10}),
+        (ResNet18Settings(), (3, 64, 64), {"WinogradConv2d": 10}),
+        (ResNet18Settings(), (3, 9, 9), {"ColumnConv2d": 4}),
+        (Vgg16Settings(), (3, 32, 32), {"ColumnConv2d": 6, "WinogradConv2d": 6}),
+        (ShuffleNetV2Settings(), (3, 32, 32), {}),
+    ],
+    ids=str,
+)
+def test_forms_of_the_published_networks(
+    chosen: ModelSettings, shape: Shape, forms: dict[str, int]
+) -> None:
+    """Columns, over 2^20 weights on 16 positions. ResNet-18: 256 to 512 and 512 to 512 (3 times);
+    VGG-16: the last six, which see 4x4 (from 256 to 512 on) and 2x2 pixels.
+
+    Pooled: those behind the first, 32, 32 and 6 channels in, kernels 5, 3 and 5 wide; the large
+    networks normalise between convolution and pooling.
+
+    Winograd's algorithm. ResNet-18: four of 64 channels, three of 128 and of 256; maps of 9x9 take
+    144 pixels in tiles. VGG-16: from 64 to 64 up to 256 to 256. ShuffleNet's 3x3 have groups.
+    """
+    module = build_model(chosen, input_shape=shape, num_classes=2, seed=1).double()
+    found = Counter(type(layer).__name__ for layer in form_of(module, shape, 3).module.modules())
+
+    names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")
+    assert {name: found[name] for name in names if found[name]} == forms
+
+
+@pytest.mark.parametrize(
+    ("conv", "pool"),
+    [
+        (nn.Conv2d(7, 2, 3), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3), nn.MaxPool2d(2, stride=1)),
+        (nn.Conv2d(8, 2, 3), nn.MaxPool2d((3, 1))),
+        (nn.Conv2d(8, 2, 3), nn.AvgPool2d(2)),
+        (nn.Conv2d(8, 2, 3, groups=2), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, dilation=2), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, padding="same"), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, padding=1, padding_mode="reflect"), nn.MaxPool2d(2)),
+    ],
+    ids=str,
+)
+def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
+    """Runs of 21 numbers, windows of one and three positions, and what the loops do not know."""
+    module = nn.Sequential(conv, pool)
+    before = str(module)
+    channels_last._take_pooled(module)
+    assert str(module) == before
+
+    module = nn.Sequential(nn.Conv2d(8, 2, 3), nn.MaxPool2d(2))
+    channels_last._take_pooled(module)
+    assert [type(layer) for layer in module] == [PooledConv2d]
+
+
+@pytest.mark.parametrize(
+    ("conv", "size", "suits"),
+    [
+        (nn.Conv2d(64, 64, 3), (4, 4), True),
+        (nn.Conv2d(63, 64, 3), (4, 4), False),
+        (nn.Conv2d(64, 63, 3), (4, 4), False),
+        (nn.Conv2d(64, 64, 5), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, stride=2), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, groups=2), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, padding_mode="reflect", padding=1), (4, 4), False),
+        # 9 * 2^17 are more than 2^20 weights, 9 * 2^16 are fewer.
+        (nn.Conv2d(256, 512, 3), (8, 8), False),
+        (nn.Conv2d(256, 256, 3), (8, 8), True),
+        # 16 * 16 of 14 * 14 is 1.31, of 14 * 13 1.41.
+        (nn.Conv2d(64, 64, 3), (14, 14), True),
+        (nn.Conv2d(64, 64, 3), (14, 13), False),
+    ],
+    ids=str,
+)
+def test_when_winograds_algorithm_is_taken(
+    conv: nn.Conv2d, size: tuple[int, int], suits: bool
+) -> None:
+    assert channels_last._suits_winograd(conv, size) is suits
+
+
+def test_samples_that_are_no_images_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(60,\) is no image"):
+        form_of(nn.Linear(60, 2), (60,), 3)

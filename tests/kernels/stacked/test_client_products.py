@@ -1,0 +1,224 @@
+"""Three products of a client's samples, of floats and of bytes, against their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fleetsim.kernels.cpu.numerical_platform import forms
+from fleetsim.kernels.cpu.workspace import Workspace
+from fleetsim.kernels.device_samples import Samples
+from fleetsim.kernels.stacked import client_products
+from fleetsim.kernels.stacked.client_products import (
+    ByteProducts,
+    ClientProducts,
+    NumberProducts,
+    products_of,
+)
+from fleetsim.learning.data.byte_images import ByteImages
+
+CPU = torch.device("cpu")
+UNITS = 4
+
+
+def images(num: int, channels: int, side: int = 5) -> ByteImages:
+    draw = np.random.default_rng(num)
+    pixels = draw.integers(0, 256, (num, channels, side, side), dtype=np.uint8)
+    mean, std = (0.49, 0.28, 0.45)[:channels], (0.25, 0.35, 0.2)[:channels]
+    return ByteImages(pixels, mean, std)
+
+
+def exact(pictures: ByteImages) -> Tensor:
+    """(pixel / 255 - mean) / std, in float64 from the start."""
+    scaled = torch.from_numpy(pictures.pixels).double() / 255
+    # The moments are kept as float32.
+    mean, std = (
+        torch.tensor(each, dtype=torch.float32).double().view(-1, 1, 1)
+        for each in (pictures.mean, pictures.std)
+    )
+    return ((scaled - mean) / std).flatten(1)
+
+
+def drawn(rows: int, columns: int, dtype: torch.dtype, scale: float = 1.0) -> Tensor:
+    values = np.random.default_rng(rows + columns).normal(size=(rows, columns)) * scale
+    return torch.from_numpy(values).to(dtype)
+
+
+def all_three(
+    products: ClientProducts, rows: Tensor, features: int, dtype: torch.dtype
+) -> list[Tensor]:
+    """X W^T + b, X X^T + 1 and A^T X of one client."""
+    num = len(rows)
+    weights, biases = drawn(UNITS, features, dtype, 0.1), drawn(1, UNITS, dtype)[0]
+    # As a layer's moves lie in memory: one row for every sample.
+    moves = drawn(num, UNITS, dtype, 0.01).t()
+    shapes = ((num, UNITS), (num, num), (UNITS, features))
+    found = [torch.full(shape, torch.nan, dtype=dtype) for shape in shapes]
+    products.take(rows)
+    products.outputs(products.layer(weights, biases), found[0])
+    products.gram(found[1])
+    products.combination(moves, found[2])
+    return found
+
+
+def by_definition(samples: Tensor) -> list[Tensor]:
+    num, features = samples.shape
+    weights, biases = drawn(UNITS, features, torch.float32, 0.1), drawn(1, UNITS, torch.float32)
+    moves = drawn(num, UNITS, torch.float32, 0.01).t()
+    return [
+        samples @ weights.double().t() + biases.double(),
+        samples @ samples.t() + 1,
+        moves.double() @ samples,
+    ]
+
+
+def errors(found: list[Tensor], expected: list[Tensor]) -> list[float]:
+    return [
+        float((mine.double() - theirs).norm() / theirs.norm())
+        for mine, theirs in zip(found, expected, strict=True)
+    ]
+
+
+@given(st.integers(1, 12), st.sampled_from([1, 3]), st.integers(1, 6))
+@pytest.mark.usefixtures("whole_numbers")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, side: int) -> None:
+    pictures = images(13, channels, side)
+    rows = torch.from_numpy(np.random.default_rng(num).permutation(13)[:num])
+    features = channels * side**2
+    samples, like = Samples(pictures, CPU), torch.empty(0, dtype=torch.float64)
+    found = all_three(ByteProducts(samples, like), rows, features, torch.float64)
+    numbers = exact(pictures)[rows]
+    weights, biases = drawn(UNITS, features, torch.float64, 0.1), drawn(1, UNITS, torch.float64)
+    moves = drawn(num, UNITS, torch.float64, 0.01).t()
+
+    for mine, theirs in zip(
+        found,
+        [numbers @ weights.t() + biases, numbers @ numbers.t() + 1, moves @ numbers],
+        strict=True,
+    ):
+        # Of sums whose terms may cancel.
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12 * features)
+
+
+@pytest.mark.usefixtures("whole_numbers")
+@pytest.mark.parametrize("channels", [1, 3])
+def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None:
+    pictures, rows = images(230, channels, 16), torch.arange(229, 9, -1)
+    features, samples = channels * 16**2, Samples(images(230, channels, 16), CPU)
+    expected = by_definition(exact(pictures)[rows])
+    by_bytes = ByteProducts(samples, samples.like)
+    by_floats = NumberProducts(samples, 220, UNITS, Workspace())
+    whole, plain = (
+        errors(all_three(each, rows, features, torch.float32), expected)
+        for each in (by_bytes, by_floats)
+    )
+
+    assert max(plain) < 1e-6
+    for mine, theirs in zip(whole, plain, strict=True):
+        assert mine <= 1.5 * theirs
+
+
+@pytest.mark.parametrize("num", [1, 99, 100, 101, 230])
+def test_floats_give_what_they_say(num: int) -> None:
+    inputs = drawn(240, 7, torch.float64)
+    rows = torch.arange(240 - num, 240)
+    products = NumberProducts(Samples(inputs.numpy(), CPU), num, UNITS, Workspace())
+    found = all_three(products, rows, 7, torch.float64)
+    mine, weights = inputs[rows], drawn(UNITS, 7, torch.float64, 0.1)
+
+    expected = [
+        mine @ weights.t() + drawn(1, UNITS, torch.float64),
+        mine @ mine.t() + 1,
+        drawn(num, UNITS, torch.float64, 0.01).t() @ mine,
+    ]
+    for each, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(each, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_one_sample_by_hand() -> None:
+    """Pixels 0 and 255 with mean 1/2 and deviation 1/2 are -1 and 1.
+
+    With w = (2, 5), b = 3: 2 * -1 + 5 * 1 + 3 = 6; the inner product 2 and the bias' 1; moved by
+    -4: (4, -4).
+    """
+    pixels = np.array([0, 255], np.uint8).reshape(1, 1, 1, 2)
+    samples = Samples(ByteImages(pixels, (0.5,), (0.5,)), CPU)
+    products = NumberProducts(samples, 1, 1, Workspace())
+    found = [torch.empty(1, 1), torch.empty(1, 1), torch.empty(1, 2)]
+    products.take(torch.tensor([0]))
+    products.outputs(products.layer(torch.tensor([[2.0, 5.0]]), torch.tensor([3.0])), found[0])
+    products.gram(found[1])
+    products.combination(torch.tensor([[-4.0]]), found[2])
+
+    assert [each.tolist() for each in found] == [[[6.0]], [[3.0]], [[4.0, -4.0]]]
+
+
+@pytest.mark.usefixtures("whole_numbers")
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> None:
+    samples = Samples(images(6, 1), CPU)
+    products = ByteProducts(samples, samples.like)
+    weights, moves = torch.ones(2, 25), torch.ones(2, 6)
+    weights[1, 3] = moves[1, 3] = bad
+    outputs, sums = torch.empty(6, 2), torch.empty(2, 25)
+    products.take(torch.arange(6))
+    products.outputs(products.layer(weights, torch.zeros(2)), outputs)
+    products.combination(moves, sums)
+
+    assert torch.isfinite(outputs[:, 0]).all()
+    assert not torch.isfinite(outputs[:, 1]).any()
+    assert torch.isfinite(sums[0]).all()
+    assert not torch.isfinite(sums[1]).any()
+
+
+def test_a_layer_without_digits_is_refused() -> None:
+    samples = Samples(images(2, 1), CPU)
+    layer = NumberProducts(samples, 2, 1, Workspace()).layer(torch.ones(1, 25), torch.ones(1))
+
+    with pytest.raises(ValueError, match="no digits"):
+        ByteProducts(samples, samples.like).outputs(layer, torch.empty(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("num", "is_fast", "make", "kind"),
+    [
+        (150, True, lambda: images(2, 1), ByteProducts),
+        (149, True, lambda: images(2, 1), NumberProducts),
+        (150, False, lambda: images(2, 1), NumberProducts),
+        (150, True, lambda: np.zeros((2, 25), np.float32), NumberProducts),
+        (2**16, True, lambda: images(2, 1), ByteProducts),
+        (2**16 + 1, True, lambda: images(2, 1), NumberProducts),
+        (150, True, lambda: images(1, 1, 256), ByteProducts),
+        (150, True, lambda: images(1, 1, 257), NumberProducts),
+    ],
+)
+def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
+    num: int,
+    is_fast: bool,
+    make: Callable[[], ByteImages],
+    kind: type,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
+    monkeypatch.setattr(client_products, "forms", lambda: chosen)
+    found = client_products.products_of(Samples(make(), CPU), num, 3, Workspace())
+
+    assert type(found) is kind
+
+
+def test_what_was_taken_before_does_not_show() -> None:
+    samples, space = Samples(images(9, 1), CPU), Workspace()
+    anew = all_three(products_of(samples, 4, UNITS, space), torch.arange(4), 25, torch.float32)
+    products = products_of(samples, 9, UNITS, space)
+    all_three(products, torch.arange(9), 25, torch.float32)
+
+    again = all_three(products, torch.arange(4), 25, torch.float32)
+    assert all(map(torch.equal, anew, again))

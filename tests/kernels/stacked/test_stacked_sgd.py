@@ -1,0 +1,128 @@
+"""Division of trainings into stacks, and the networks that can be stacked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from fleetsim.kernels.batches import Length
+from fleetsim.kernels.cpu.gemm import Widths
+from fleetsim.kernels.stacked import stacked_sgd
+from fleetsim.kernels.stacked.linear_chain import widths_of
+from fleetsim.kernels.stacked.stacked_sgd import stacks
+from tests.learning.side_by_side import chain
+
+
+def test_stacks_are_bounded_by_weights_and_activations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A (6, 5, 4) chain has 59 weights and, at batch 5, 75 activations: 536 byte a client."""
+    clients = [Length(20, 1)] * 8
+    monkeypatch.setattr(stacked_sgd, "STACK_BYTE", 2 * 536)
+    pairs = stacks((6, 5, 4), clients, 5)
+    monkeypatch.setattr(stacked_sgd, "STACK_BYTE", 2 * 536 - 1)
+    singles = stacks((6, 5, 4), clients, 5)
+
+    assert pairs == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert singles == [[client] for client in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("num_clients", "sizes_of_stacks"),
+    [(1, [1]), (64, [64]), (65, [32, 33]), (150, [37, 37, 38, 38])],
+)
+def test_many_small_models_make_an_even_number_of_stacks(
+    num_clients: int, sizes_of_stacks: list[int]
+) -> None:
+    cut = stacks((6, 4), [Length(5, 1)] * num_clients, 5)
+
+    assert sorted(map(len, cut)) == sizes_of_stacks
+
+
+def test_a_large_model_leaves_five_clients_to_a_stack() -> None:
+    """4 byte * (199,210 + 50 * 1,194) = 1.04 MB a client."""
+    ten = stacks((784, 200, 200, 10), [Length(600, 5)] * 10, 50)
+
+    assert ten == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of 4, 4, 2, 2, 2, 2, 2 steps in four shares of 4.5: 4 | 4 | 6 | 4."""
+    monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
+    sizes = (20, 6, 6, 6, 6, 6, 20)
+    cut = stacks((6, 5, 4), [Length(size, 1) for size in sizes], 5)
+
+    assert cut == [[0], [6], [1, 2, 3], [4, 5]]
+
+
+def test_a_client_of_more_work_than_its_share_leaves_the_next_stack_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 12 steps in two shares of 6, the middle of the first 10 is 5 and of the last 2 is 11."""
+    monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 1)
+
+    assert stacks((6, 4), [Length(10, 1), Length(2, 1)], 1) == [[0], [1]]
+
+
+def test_many_small_clients_beside_a_large_one_are_cut_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twelve clients of one step are less than an eighth of 112 steps, but no stack has over 4."""
+    monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
+    cut = stacks((6, 4), [Length(100, 1)] + [Length(1, 1)] * 12, 1)
+
+    assert list(map(len, cut)) == [1, 4, 4, 4]
+
+
+@given(
+    st.lists(
+        st.builds(Length, st.integers(1, 23), st.integers(1, 3), st.none() | st.integers(1, 30)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(1, 3),
+    st.integers(1, 30),
+)
+def test_every_job_is_in_one_stack_that_is_not_too_large(
+    lengths: list[Length], usual: int, batch_size: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacked_sgd, "STACK_CLIENTS", usual)
+        cut = stacks((6, 4), lengths, batch_size)
+    order = [i for part in cut for i in part]
+    steps = [lengths[i].num_steps(batch_size) for i in order]
+
+    assert sorted(order) == list(range(len(lengths)))
+    assert all(1 <= len(part) <= 2 * usual for part in cut)
+    assert steps == sorted(steps, reverse=True)
+
+
+# --- what can be stacked ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("widths", [(6, 4), (6, 8, 5, 3)])
+def test_chains_of_linear_layers_with_relu_are_recognised(widths: Widths) -> None:
+    assert widths_of(chain(widths)) == widths
+    assert widths_of(chain(widths)[1:]) == widths  # samples that are flat already
+    assert widths_of(chain(widths, "weston-watkins")) == widths
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Linear(3, 2),
+        nn.Sequential(),
+        nn.Sequential(nn.Flatten()),
+        nn.Sequential(nn.Flatten(0), nn.Linear(3, 2)),
+        nn.Sequential(nn.Linear(3, 2, bias=False)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU()),
+        nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.Sigmoid(), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.BatchNorm1d(2)),
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.ReLU(), nn.Linear(2, 2)),
+    ],
+    ids=str,
+)
+def test_all_other_networks_are_not(module: nn.Module) -> None:
+    assert widths_of(module) is None

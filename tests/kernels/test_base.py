@@ -1,0 +1,206 @@
+"""Laws of every kernel, on real digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.kernels.cpu import gemm
+from fleetsim.kernels.cpu.numerical_platform import forms_of
+from fleetsim.kernels.stacked.kernel import StackedKernel
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.models.settings import ModelSettings
+from tests.learning.digits_training import (
+    CNN,
+    SIZES,
+    SMALL,
+    TRAIN,
+    data_of,
+    submitted,
+    trainer_of,
+)
+from tests.learning.side_by_side import all_same, same, vector_of
+
+EVERY = pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        (Kernel, SMALL),
+        (StackedKernel, SMALL),
+        (VectorisedKernel, SMALL),
+        (VectorisedKernel, CNN),
+        (ChannelsLastKernel, CNN),
+    ],
+)
+"""Every kernel, with models that it trains many or one at a time."""
+
+
+@EVERY
+def test_the_order_of_submission_and_of_asking_shows_in_no_bit(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    (forwards, base), (backwards, _) = trainer_of(kind, model), trainer_of(kind, model)
+    one = forwards.results(submitted(forwards, base))
+    tickets = [backwards.submit(Job(client, TRAIN, base, (1,))) for client in range(9, -1, -1)]
+    shuffled = [3, 9, 0, 4, 1, 8, 2, 7, 5, 6]
+    other = dict(
+        zip(shuffled, backwards.results([tickets[9 - client] for client in shuffled]), strict=True)
+    )
+
+    assert all(same(one[client], other[client]) for client in range(10))
+
+
+@EVERY
+def test_jobs_of_one_call_may_differ_in_everything(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    (serial, base), (fast, _) = trainer_of(Kernel, model), trainer_of(kind, model)
+    later = vector_of(serial.results([serial.submit(Job(4, TRAIN, base, (0,)))])[0])
+    jobs = [
+        Job(1, TRAIN, base, (1,)),
+        Job(1, Work(WorkKind.TRAIN, epochs=5), later, (2,)),
+        Job(0, Work(WorkKind.NONE), base, (1,)),
+        Job(2, Work(WorkKind.EVALUATE, num_samples=2), later, (1,)),
+        Job(0, Work(WorkKind.TRAIN, epochs=1), later, (2, 1)),
+        Job(3, Work(WorkKind.GRADIENT), base, (1,)),
+    ]
+    expected, found = (t.results([t.submit(job) for job in jobs]) for t in (serial, fast))
+
+    for one, other in zip(expected, found, strict=True):
+        assert (one.vector is None) == (other.vector is None)
+        assert other.num_samples == one.num_samples
+        assert other.accuracy == one.accuracy
+        assert other.loss == (None if one.loss is None else pytest.approx(one.loss, rel=1e-4))
+        if one.vector is not None:
+            np.testing.assert_allclose(vector_of(other), one.vector, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [Kernel, StackedKernel, VectorisedKernel])
+def test_no_step_is_computed_for_a_job_that_is_not_requested(kind: type[Kernel]) -> None:
+    """Clients 0, 3 and 5 have 40, 17 and 1 samples: 3, 2 and 1 batches of 16, twice.
+
+    Client 4 has 7 such batches, and is stopped in the second epoch.
+    """
+    trainer, base = trainer_of(kind)
+    tickets = submitted(trainer, base)
+    stopped = trainer.submit(Job(4, TRAIN, base, (2,), most_steps=9))
+    for client in (1, 2, 9):
+        trainer.cancel(tickets[client])
+    assert trainer.num_steps == 0
+    trainer.results([tickets[0], tickets[3], tickets[5], stopped])
+
+    assert (trainer.num_computed, trainer.num_cancelled) == (4, 3)
+    assert trainer.num_steps == 2 * (3 + 2 + 1) + 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "learning_rate", "epochs", "num_rounds"),
+    [
+        (StackedKernel, SMALL, 0.2, 4, 8),
+        (VectorisedKernel, SMALL, 0.2, 4, 8),
+        # Larger steps make a curve of one unit in the last place: 0.05 in the reference itself,
+        # against 0.006 with these.
+        pytest.param(ChannelsLastKernel, CNN, 0.03, 6, 30, marks=pytest.mark.slow),
+    ],
+)
+def test_rounds_of_averaging_learn_as_much_as_serial_training(
+    kind: type[Kernel], model: ModelSettings, learning_rate: float, epochs: int, num_rounds: int
+) -> None:
+    work = Work(WorkKind.TRAIN, epochs=epochs)
+
+    def accuracies(kind: type[Kernel]) -> list[float]:
+        trainer, weights = trainer_of(kind, model, learning_rate=learning_rate)
+        curve = []
+        for round_ in range(num_rounds):
+            tickets = [trainer.submit(Job(c, work, weights, (round_,))) for c in range(10)]
+            results = trainer.results(tickets)
+            weights = np.average(
+                [vector_of(r) for r in results], axis=0, weights=[r.num_samples for r in results]
+            ).astype(np.float32)
+            accuracy = trainer.evaluate(weights).accuracy
+            assert accuracy is not None
+            curve.append(accuracy)
+        return curve
+
+    serial, fast = accuracies(Kernel), accuracies(kind)
+
+    assert serial[-1] > 0.8
+    assert np.abs(np.subtract(serial, fast)).max() <= 0.02
+
+
+@EVERY
+def test_the_servers_models_are_evaluated_as_by_serial_training(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    (serial, base), (fast, _) = trainer_of(Kernel, model), trainer_of(kind, model)
+
+    for one, other in (
+        (serial.evaluate(base), fast.evaluate(base)),
+        (serial.validate(base), fast.validate(base)),
+    ):
+        assert one is not None
+        assert other is not None
+        assert other.accuracy == one.accuracy
+        assert other.loss == pytest.approx(one.loss, rel=1e-5)
+
+
+def test_a_network_that_a_kernel_cannot_train_is_refused() -> None:
+    with pytest.raises(ValueError, match="only chains of linear layers with ReLU can be stacked"):
+        trainer_of(StackedKernel, CNN)
+
+
+def test_onednn_is_left_alone_where_it_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    zen_5 = "vendor_id : AuthenticAMD\ncpu family : 26\n"
+    monkeypatch.setattr(gemm, "forms", lambda: forms_of(zen_5))
+    monkeypatch.setattr(gemm, "is_exact", lambda multiply, shapes: False)
+    asked: list[bool] = []
+    onednn = gemm.onednn
+
+    def spy(*, is_allowed: bool) -> Any:
+        asked.append(is_allowed)
+        return onednn(is_allowed=is_allowed)
+
+    monkeypatch.setattr("fleetsim.kernels.base.onednn", spy)
+    trainer, base = trainer_of(StackedKernel)
+    trainer.results(submitted(trainer, base)[:2])
+    trainer.evaluate(base)
+
+    assert asked == [False, False]
+
+
+@EVERY
+def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    data = data_of(pixel_side=2 if model is CNN else 1)
+    pixels = (data.train_inputs[:] * 255).astype(np.uint8)
+    images = ByteImages(pixels, mean=(0.1307,), std=(0.3081,))
+    found = []
+    for inputs in (np.asarray(images), images):
+        trainer, base = trainer_of(kind, model, data=replace(data, train_inputs=inputs))
+        kinds = (TRAIN, Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE, num_samples=2))
+        results = [one for work in kinds for one in trainer.results(submitted(trainer, base, work))]
+        found.append((results, trainer.evaluate(base)))
+
+    (plain, plain_score), (kept, kept_score) = found
+    assert all_same(plain, kept)
+    assert plain_score == kept_score
+    assert len({vector_of(one).tobytes() for one in kept[: len(SIZES)]}) == len(SIZES)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device")
+@pytest.mark.parametrize("kind", [Kernel, StackedKernel])
+def test_a_cuda_device_trains_to_the_same_models_within_float_tolerance(kind: type[Kernel]) -> None:
+    (on_cpu, base), (on_cuda, _) = trainer_of(kind), trainer_of(kind, torch_device="cuda")
+    pairs = zip(*(t.results(submitted(t, base)) for t in (on_cpu, on_cuda)), strict=True)
+
+    for one, other in pairs:
+        np.testing.assert_allclose(vector_of(other), vector_of(one), atol=1e-4)

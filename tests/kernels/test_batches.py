@@ -1,0 +1,173 @@
+"""Schedule of the batches of a stack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.kernels.batches import (
+    Length,
+    Schedule,
+    StackJob,
+    StepBlock,
+    longest_first,
+    schedule,
+)
+from fleetsim.learning.local import local_sgd
+
+BASE = np.zeros(1, np.float32)
+
+
+def job(rows: range, epochs: int = 1, most_steps: int | None = None) -> StackJob:
+    """It goes through its rows backwards, so that batches are known by hand."""
+    orders = np.tile(np.arange(len(rows))[::-1], (epochs, 1))
+    return StackJob(BASE, np.array(rows), orders, most_steps)
+
+
+def batches_of(plan: Schedule, client: int) -> list[list[int]]:
+    """Return the samples of a client, step after step, without padding."""
+    return [
+        rows[weights > 0].tolist()
+        for rows, weights, owner in zip(plan.rows, plan.weights, plan.client, strict=True)
+        if owner == client
+    ]
+
+
+def test_padded_steps_are_one_part_each_and_padding_weighs_nothing() -> None:
+    """Five samples of one client in batches of 2, then three of another."""
+    plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=True)
+
+    assert plan.blocks == (
+        StepBlock(0, 2, 2, True, 1),
+        StepBlock(2, 4, 2, True, 2),
+        StepBlock(4, 5, 1, True, 3),
+    )
+    assert plan.rows.tolist() == [[4, 3], [12, 11], [2, 1], [10, 10], [0, 0]]
+    assert plan.weights.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1, 0], [1, 0]]
+    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+    assert plan.is_last_epoch.all()
+
+
+def test_unpadded_parts_hold_batches_of_one_size() -> None:
+    """At step 1 the first client has a full batch, the second the rest of its samples."""
+    plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=False)
+
+    assert plan.blocks == (
+        StepBlock(0, 2, 2, True, 1),
+        StepBlock(2, 3, 2, False, 2),
+        StepBlock(3, 4, 1, False, 2),
+        StepBlock(4, 5, 1, True, 3),
+    )
+    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_losses_are_those_of_each_clients_last_epoch() -> None:
+    """One sample for two epochs and two for one; padding does not count."""
+    jobs = [job(range(1), epochs=2), job(range(5, 7))]
+    plan = schedule(jobs, 2, is_padded=True)
+
+    assert plan.rows.tolist() == [[0, 0], [6, 5], [0, 0]]
+    losses = np.array([[1.0, 9.0], [2.0, 14.0], [8.0, np.nan]])
+    one, other = plan.results(jobs, losses, [BASE, BASE])
+    assert (one.num_samples, one.loss, one.loss_rms) == (1, 8.0, 8.0)
+    assert (other.num_samples, other.loss, other.loss_rms) == (2, 8.0, 10.0)
+
+
+def test_losses_of_a_training_that_is_stopped_are_those_of_the_epoch_it_had_come_to() -> None:
+    """Three samples in batches of 2, for three of four steps; one sample for two of three."""
+    jobs = [job(range(3), epochs=2, most_steps=3), job(range(7, 8), epochs=3, most_steps=2)]
+    plan = schedule(jobs, 2, is_padded=True)
+
+    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+    assert batches_of(plan, 0) == [[2, 1], [0], [2, 1]]
+    losses = np.array([[1.0, 1.0], [5.0, 5.0], [1.0, 9.0], [3.0, 9.0], [4.0, 8.0]])
+    one, other = plan.results(jobs, losses, [BASE, BASE])
+    assert (one.num_samples, one.loss) == (3, 6.0)
+    assert one.loss_rms == pytest.approx(40**0.5)
+    assert (other.num_samples, other.loss, other.loss_rms) == (1, 3.0, 3.0)
+
+
+def test_mean_losses_of_epochs_end_with_the_last_step() -> None:
+    """Three samples in batches of 2, for three of four steps; one sample for two epochs, silent.
+
+    Epochs of the first: samples that lost 1, 3 and 8, then 9 and 3; its padding is not finite.
+    """
+    telling = job(range(3), epochs=2, most_steps=3)._replace(tells_epoch_losses=True)
+    jobs = [telling, job(range(7, 8), epochs=2)]
+    plan = schedule(jobs, 2, is_padded=True)
+
+    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+    assert plan.epoch.tolist() == [0, 0, 0, 1, 1]
+    assert plan.wants_losses(jobs).tolist() == [True, False, True, True, True]
+    losses = np.array([[1.0, 3.0], [5.0, 5.0], [8.0, np.nan], [7.0, np.nan], [9.0, 3.0]])
+    one, other = plan.results(jobs, losses, [BASE, BASE])
+    assert one.epoch_losses == (4.0, 6.0)
+    assert (one.loss, other.loss, other.epoch_losses) == (6.0, 7.0, None)
+    assert plan.wants_losses(jobs[1:] * 2).tolist() == plan.is_last_epoch.tolist()
+
+
+def test_longest_means_most_steps_then_most_samples() -> None:
+    """Steps 1, 2, 2 and 4."""
+    lengths = [Length(4, 1), Length(5, 1), Length(8, 1), Length(5, 2)]
+
+    assert longest_first(lengths, 4) == [3, 2, 1, 0]
+    assert longest_first([*lengths[:3], Length(50, 9, most_steps=1)], 4) == [2, 1, 3, 0]
+
+
+def test_jobs_in_another_order_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"fewer steps, not \[1, 2\]"):
+        schedule([job(range(2)), job(range(4))], 2, is_padded=True)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 20), st.integers(1, 3), st.none() | st.integers(1, 9)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(1, 25),
+    st.booleans(),
+)
+def test_every_client_takes_the_batches_that_its_stream_draws(
+    clients: list[tuple[int, int, int | None]], batch_size: int, is_padded: bool
+) -> None:
+    jobs = [
+        StackJob(
+            BASE,
+            np.arange(100 * k, 100 * k + size),
+            local_sgd.orders(rng.stream(1, "test", k), epochs, size),
+            most,
+        )
+        for k, (size, epochs, most) in enumerate(clients)
+    ]
+    order = longest_first([one.length for one in jobs], batch_size)
+    plan = schedule([jobs[k] for k in order], batch_size, is_padded=is_padded)
+
+    for place, k in enumerate(order):
+        size, epochs, most = clients[k]
+        stream = rng.stream(1, "test", k)
+        words = stream.bit_generator.random_raw(epochs * size).tolist()
+        drawn = [
+            100 * k + np.array(sorted(range(size), key=words[first : first + size].__getitem__))
+            for first in range(0, epochs * size, size)
+        ]
+        expected = [
+            epoch[start : start + batch_size].tolist()
+            for epoch in drawn
+            for start in range(0, size, batch_size)
+        ]
+        assert batches_of(plan, place) == expected[:most]
+    assert plan.weights.sum(axis=1) == pytest.approx(np.ones(len(plan.rows)))
+    assert [block.start for block in plan.blocks[1:]] == [block.stop for block in plan.blocks[:-1]]
+    for block in plan.blocks:
+        weights = plan.weights[block.start : block.stop]
+        assert (weights[:, block.num_columns :] == 0).all()
+        assert is_padded or (weights[:, : block.num_columns] > 0).all()
+        owners = plan.client[block.start : block.stop].tolist()
+        if block.is_prefix:
+            assert owners == list(range(len(owners)))
+        assert len(set(owners)) == len(owners)

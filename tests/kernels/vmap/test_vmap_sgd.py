@@ -1,0 +1,186 @@
+"""Networks of scenarios, BatchNorm, mixed precision and memory of clients vectorised by torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.batches import Length
+from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.kernels.vmap.vmap_sgd import Footprint, fault, footprint, stacks
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.settings import LstmSettings
+from tests.learning.side_by_side import (
+    EVERY_TERM,
+    PUBLISHED,
+    SMALL,
+    TEXT,
+    Client,
+    Fleet,
+    assert_equal,
+    batch_norm_net,
+    built,
+    local,
+    published,
+    vector_of,
+)
+
+LARGE = {"resnet18-group", "resnet18-batch", "vgg16-group", "vgg16-batch", "shufflenet-v2-group"}
+NAMES = [
+    "-".join(filter(None, (model.kind, getattr(model, "norm", None)))) for model, _ in PUBLISHED
+]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param(index, marks=[pytest.mark.slow] if name in LARGE else [], id=name)
+        for index, name in enumerate(NAMES)
+    ],
+)
+def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> None:
+    """With unequal sizes, a smaller last batch and running statistics; then one float32 step."""
+    module, shape = published(index)
+    # Steps are small, because BatchNorm over few values blows rounding up from step to step.
+    chosen = local(6, 0.01, momentum=0.9, weight_decay=0.05, mu=0.5)
+    exact = Fleet(module, [Client(11), Client(6, base=1)], shape=shape)
+
+    assert_equal(exact, exact.train(VectorisedKernel, chosen), exact.train(Kernel, chosen))
+
+    rounded = Fleet(module, [Client(6), Client(5, base=1)], shape=shape, dtype=torch.float32)
+
+    # One unit that rounds to the other side of a ReLU changes such a small step by a percent.
+    found, expected = (rounded.train(kind, chosen) for kind in (VectorisedKernel, Kernel))
+    assert max(rounded.errors(found, expected)) <= 0.05
+
+
+def test_running_statistics_are_those_of_each_client() -> None:
+    """One step on [0, 2] and on [10, 30]: .9 x 0 + .1 x mean, .9 x 1 + .1 x unbiased variance."""
+    norm = nn.BatchNorm1d(1, affine=False)
+    norm.num_batches_tracked = None
+    net = nn.Sequential(norm, nn.Linear(1, 2))
+    inputs, labels = np.array([[0], [2], [10], [30]], np.float32), np.array([0, 1, 0, 1])
+    data = TrainerData(inputs, labels, [np.arange(2), np.arange(2, 4)], inputs, labels)
+    jobs = [Job(k, Work(WorkKind.TRAIN, epochs=1), flatten(net), (1,)) for k in range(2)]
+    found = VectorisedKernel(net, data, local_settings=local(), seed=5).compute(jobs)
+
+    assert [slot.name for slot in layout(net)][:2] == ["0.running_mean", "0.running_var"]
+    np.testing.assert_allclose(vector_of(found[0])[:2], [0.1, 1.1], rtol=1e-6)
+    np.testing.assert_allclose(vector_of(found[1])[:2], [2.0, 20.9], rtol=1e-6)
+
+
+def test_samples_of_weight_zero_never_reach_a_batch_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes 8, 5 and 3 in batches of 5 are 5 + 3, 5 and 3: only equal batches are together."""
+    shapes: list[tuple[int, ...]] = []
+    step = ModelStack.step
+
+    def spy(
+        self: Any, who: Any, inputs: Tensor, labels: Tensor, weights: Tensor, **more: Any
+    ) -> Tensor:
+        shapes.append(tuple(weights.shape))
+        assert (weights > 0).all()
+        return step(self, who, inputs, labels, weights, **more)
+
+    monkeypatch.setattr(ModelStack, "step", spy)
+    Fleet(batch_norm_net(), [Client(3), Client(8), Client(5)]).train(VectorisedKernel, local())
+
+    assert shapes == [(2, 5), (1, 3), (1, 3)]
+
+
+# --- mixed precision ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_a_mixed_step_is_near_the_exact_one(name: str) -> None:
+    """bfloat16 rounds to 2^-9; a few layers of it stay within 5 % of the update."""
+    fleet = Fleet(SMALL[name](), [Client(20), Client(11, base=1)], dtype=torch.float32)
+    exact, mixed = (
+        fleet.train(VectorisedKernel, local(20), precision=precision)
+        for precision in ("float32", "mixed")
+    )
+
+    errors = fleet.errors(mixed, exact)
+    assert 1e-5 < max(errors) <= 0.05
+    for result, reference in zip(mixed, exact, strict=True):
+        assert vector_of(result).dtype == np.float32
+        assert result.loss == pytest.approx(reference.loss, rel=0.02)
+
+
+def test_mixed_precision_learns() -> None:
+    """Ten epochs on samples whose class shows: the weights, in float32, keep the small steps."""
+    fleet = Fleet(SMALL["2nn"](), [Client(40, 10), Client(30, 10)], dtype=torch.float32)
+    labels = fleet.data.train_labels
+    inputs = np.asarray(fleet.data.train_inputs) + 2 * labels.reshape(-1, 1, 1, 1)
+    fleet.data = replace(fleet.data, train_inputs=inputs.astype(np.float32))
+    first = [
+        local_sgd.evaluate(
+            fleet.module,
+            fleet.base(0),
+            *map(torch.from_numpy, (fleet.data.train_inputs[rows], labels[rows])),
+        ).loss
+        for rows in fleet.data.shares
+    ]
+    found, exact = (
+        fleet.train(VectorisedKernel, local(5), precision=precision)
+        for precision in ("mixed", "float32")
+    )
+
+    for before, result, plainly in zip(first, found, exact, strict=True):
+        assert before is not None
+        assert result.loss is not None
+        assert result.loss < 0.8 * before
+        assert result.loss == pytest.approx(plainly.loss, rel=0.02)
+        assert np.isfinite(vector_of(result)).all()
+
+
+# --- memory and stacks ----------------------------------------------------------------------------
+
+
+def test_the_footprint_is_what_the_backward_pass_needs() -> None:
+    """A sample of 6 float32, 5 hidden units behind the ReLU, and 4 logits: their log-softmax."""
+    module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
+
+    assert footprint(module, torch.zeros(3, 6)) == Footprint((35 + 24) * 4, (6 + 5 + 4) * 4)
+
+
+def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:
+    """Weights and gradients of 100 byte each, 5 samples of 20 byte: 300 byte a client."""
+    size = Footprint(weights_byte=100, sample_byte=20)
+    lengths = [Length(n, 1) for n in (6, 20, 7, 6, 20, 6, 6)]
+
+    assert stacks(size, lengths, local(), 3 * 300) == [[1, 4, 2], [0, 3], [5, 6]]
+    assert stacks(size, lengths, EVERY_TERM, 4 * 460)[0] == [1, 4, 2, 0]
+    assert stacks(size, lengths, local(), 1) == [[1], [4], [2], [0], [3], [5], [6]]
+
+
+# --- what cannot be vectorised --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (nn.Sequential(nn.LSTM(3, 3)), "layer 0 (LSTM) is recurrent"),
+        (nn.Sequential(nn.GRU(3, 3)), "layer 0 (GRU) is recurrent"),
+        (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)), "layer 1 (Dropout) draws random"),
+        (nn.Sequential(nn.BatchNorm1d(3, momentum=None)), "count of batches"),
+        (built(LstmSettings(embedding=2, hidden=3, layers=1), TEXT), "layer lstm (LSTM)"),
+        (nn.Flatten(), "no weights"),
+    ],
+)
+def test_a_network_that_cannot_be_stacked_is_refused_with_the_reason(
+    module: nn.Module, reason: str
+) -> None:
+    assert reason in (fault(module) or "")
+    one, label = np.zeros((1, 3), np.float32), np.zeros(1, np.int64)
+    data = TrainerData(one, label, [label], one, label)
+    with pytest.raises(ValueError, match="cannot be trained at once"):
+        VectorisedKernel(module, data, local_settings=local(), seed=5)

@@ -1,0 +1,159 @@
+"""Own training of clients as a job: batches of the built-in training, and wrong answers."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.contracts import ClientUpdate, Job, Work, WorkKind
+from fleetsim.errors import PluginError
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.own_training import OwnTrainingKernel
+from fleetsim.learning.local.algorithms.client_data import LossTally
+from fleetsim.learning.local.algorithms.trained_weights import trained
+from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.training.worker_pool import Pool
+from tests.learning.local.algorithms.quadratic import LOCAL, number, task
+from tests.learning.side_by_side import SMALL, Client, Fleet, local, same
+
+
+class PlainSteps:
+    """FedProx's objective, written by a user."""
+
+    def train_client(
+        self, model: Any, data: Any, generator: np.random.Generator, settings: LocalSettings
+    ) -> ClientUpdate:
+        weights, tally = trained(model), LossTally()
+        sent = [weight.detach().clone() for weight in weights]
+        for epoch, batch in data.steps(generator):
+            losses = data.losses(model(batch.inputs), batch.labels)
+            tally.add(epoch, losses)
+            gradients = torch.autograd.grad(losses.mean(), weights)
+            with torch.no_grad():
+                for weight, start, gradient in zip(weights, sent, gradients, strict=True):
+                    pull = settings.proximal_mu * (weight - start)
+                    weight.sub_(settings.optimizer.learning_rate * (gradient + pull))
+        return tally.update()
+
+
+@pytest.mark.parametrize("name", ["2nn", "batch norm", "gpt"])
+def test_fedprox_as_own_training_equals_the_built_in_one(name: str) -> None:
+    clients = [Client(11, 2, tells=True), Client(7, 3, most_steps=3), Client(5, 1)]
+    fleet, chosen = Fleet(SMALL[name](), clients), local(mu=0.5)
+    expected = fleet.train(Kernel, chosen)
+
+    found = fleet.train(OwnTrainingKernel, chosen, algorithm=PlainSteps())
+
+    assert max(fleet.errors(found, expected)) <= 1e-12
+    for own, built_in in zip(found, expected, strict=True):
+        assert own.num_samples == built_in.num_samples
+        assert own.loss == pytest.approx(built_in.loss, rel=1e-12)
+        assert own.loss_rms == pytest.approx(built_in.loss_rms, rel=1e-12)
+        assert (own.epoch_losses is None) == (built_in.epoch_losses is None)
+        assert own.epoch_losses is None or own.epoch_losses == pytest.approx(built_in.epoch_losses)
+
+
+def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
+    """One call keeps the sum of what came; two processes compute the same as one."""
+
+    class Sums:
+        def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
+            total = data.state.get("total", np.zeros(2)) + data.received["more"]
+            metrics = {"draw": float(generator.random()), "rate": settings.optimizer.learning_rate}
+            return ClientUpdate(
+                loss=1.5, state={"total": total}, sent=data.received, metrics=metrics
+            )
+
+    fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
+    more = {"more": np.array([1.0, 2.0])}
+    kept = {"total": np.array([10.0, 20.0])}
+    jobs = [
+        Job(k, Work(WorkKind.TRAIN, epochs=1), fleet.base(0), (1,), 0.25)._replace(
+            state=kept if k else {}, received=more
+        )
+        for k in range(2)
+    ]
+    one, two = (
+        Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Sums()), workers).compute(jobs)
+        for workers in (1, 2)
+    )
+
+    totals = [result.state["total"].tolist() for result in one if result.state]
+    assert totals == [[1.0, 2.0], [11.0, 22.0]]
+    assert [r.loss_rms for r in one] == [1.5, 1.5]
+    draws = [result.metrics["draw"] for result in one if result.metrics]
+    assert len(set(draws)) == 2
+    assert all(result.metrics and result.metrics["rate"] == 0.25 for result in one)
+    for result, again in zip(one, two, strict=True):
+        assert again.metrics == result.metrics
+        assert again.state is not None
+        assert result.state is not None
+        assert again.state["total"].tolist() == result.state["total"].tolist()
+        assert same(result._replace(state=None, sent=None), again._replace(state=None, sent=None))
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            None,
+            r"train_client must return a ClientUpdate \(from fleetsim.contracts\), got NoneType",
+        ),
+        (ClientUpdate("low"), "with a number as loss, got str"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, metrics={"x": "y"}), "with a number as x, got str"),  # type: ignore[dict-item]
+        (ClientUpdate(0.1, state={"c": [1.0]}), "whose state is a dict of numpy arrays of numbers"),  # type: ignore[dict-item]
+        (ClientUpdate(0.1, sent={"c": np.array(["a"])}), "whose sent is a dict of numpy arrays"),
+        (ClientUpdate(0.1, metrics=[1.0]), "whose metrics are numbers by name, got list"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, metrics={1: 1.0}), "whose metrics are numbers by name"),  # type: ignore[dict-item]
+        (ClientUpdate(0.1, loss_rms="low"), "with a number as loss_rms, got str"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, epoch_losses="ab"), "whose epoch_losses are a tuple of numbers"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, epoch_losses=("a",)), "with a number as epoch_losses, got str"),  # type: ignore[arg-type]
+        (ClientUpdate(0.1, sent=[number(1.0)]), "whose sent .* got list"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_answer_is_one_line(answer: Any, says: str) -> None:
+    wrong = SimpleNamespace(train_client=lambda *_: answer)
+
+    with pytest.raises(PluginError, match=says) as found:
+        task(wrong, start=1.0, sample=3.0)
+    assert "\n" not in str(found.value)
+
+
+def test_numbers_of_numpy_become_those_that_json_has() -> None:
+    numbers: Any = {"metrics": {"x": np.float32(0.5), "n": 2}, "epoch_losses": (np.float32(1),)}
+    update = ClientUpdate(0.1, **numbers)
+    result = task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
+
+    assert json.dumps([result.metrics, result.epoch_losses]) == '[{"x": 0.5, "n": 2}, [1.0]]'
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_training_that_fails_is_one_line_with_its_place(workers: int) -> None:
+    class Fails:
+        def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
+            raise ZeroDivisionError("by zero")
+
+    fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
+    pool = Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Fails()), workers)
+
+    with pytest.raises(PluginError, match=r"Fails.train_client of client \d fails: Zero") as found:
+        pool.compute(fleet.jobs())
+    assert "\n" not in str(found.value)
+    assert "test_run_algorithm.py, line" in str(found.value)
+
+
+def test_mixed_samples_have_no_single_labels() -> None:
+    class Batches:
+        def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
+            list(data.batches(generator))
+
+    mixed = LOCAL.model_copy(update={"augmentation": AugmentationSettings(mixup_alpha=0.2)})
+
+    with pytest.raises(PluginError, match="two sets of labels; use steps"):
+        task(Batches(), start=1.0, sample=3.0, settings=mixed)

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fleetsim.contracts import (
+    Evaluation,
+    IntArray,
+    Job,
+    JobResult,
+    Outcome,
+    Parameters,
+    Purpose,
+    Report,
+    Trainer,
+    Work,
+    WorkKind,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.settings import LogisticSettings, TwoNNSettings
+from fleetsim.training.trainers import DataTrainer, NullTrainer
+from tests.learning.digits_training import SIZES, TRAIN, data_of, digits, run, trainer_of
+from tests.learning.side_by_side import same, vector_of
+
+LOGISTIC = LogisticSettings()
+
+
+# --- the plain kernel: what it learns -------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
+    trainer, base = trainer_of(model=TwoNNSettings(), data=data_of([np.arange(1437)]))
+    trained = run(trainer, 0, base, work=Work(WorkKind.TRAIN, epochs=15))
+
+    before, after = trainer.evaluate(base), trainer.evaluate(vector_of(trained))
+
+    assert before.accuracy is not None
+    assert after.accuracy is not None
+    assert before.accuracy < 0.3
+    assert after.accuracy > 0.9
+
+
+def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
+    """FedSGD: with full batches FedAvg of one local step is a central step (McMahan 2017)."""
+    shares = np.split(np.arange(103), [40, 100])
+    inputs, labels = digits()
+    module = build_model(LOGISTIC, input_shape=(1, 8, 8), num_classes=10, seed=7)
+    base = flatten(module)
+
+    def step(shares: list[IntArray]) -> list[JobResult]:
+        kernel = Kernel(
+            module,
+            TrainerData(inputs, labels, shares, inputs, labels),
+            local_settings=LocalSettings(
+                epochs=1, batch_size=1000, optimizer=SgdSettings(learning_rate=0.5)
+            ),
+            seed=1,
+        )
+        trainer = DataTrainer(kernel)
+        work = Work(WorkKind.TRAIN, epochs=1)
+        return [run(trainer, client, base, work=work) for client in range(len(shares))]
+
+    parts = step(shares)
+    mean = np.average([vector_of(p) for p in parts], axis=0, weights=[p.num_samples for p in parts])
+    central = vector_of(step([np.concatenate(shares)])[0])
+
+    np.testing.assert_allclose(mean, central, atol=1e-6)
+    assert np.abs(central - base).max() > 1e-2
+
+
+# --- the plain kernel: a job is a pure function ---------------------------------------------------
+
+
+def test_a_job_yields_the_same_bytes_whatever_was_computed_before() -> None:
+    trainer, base = trainer_of()
+    first = run(trainer, 1, base)
+    run(trainer, 0, base)
+    run(trainer, 1, base, address=(2,))
+    trainer.evaluate(base)
+
+    assert same(run(trainer, 1, base), first)
+
+
+@pytest.mark.parametrize(("address", "seed"), [((2,), 7), ((1, 0), 7), ((1,), 8)])
+def test_another_address_or_seed_draws_other_batches(address: tuple[int, ...], seed: int) -> None:
+    trainer, base = trainer_of()
+    other, _ = trainer_of(seed=seed)
+
+    assert not same(run(trainer, 0, base), run(other, 0, base, address=address))
+
+
+def test_clients_with_equal_data_draw_different_batches() -> None:
+    trainer, base = trainer_of(data=data_of([np.arange(40), np.arange(40)]))
+
+    assert not same(run(trainer, 0, base), run(trainer, 1, base))
+
+
+def test_the_base_is_shared_and_never_changed() -> None:
+    trainer, base = trainer_of()
+    base.flags.writeable = False
+    before = base.tobytes()
+    first = run(trainer, 0, base)
+    kept = vector_of(first).tobytes()
+    run(trainer, 1, base)
+
+    assert base.tobytes() == before
+    assert vector_of(first).tobytes() == kept
+
+
+# --- the plain kernel: kinds of work --------------------------------------------------------------
+
+
+def test_training_runs_over_all_samples_and_says_so() -> None:
+    trainer, base = trainer_of()
+
+    assert [run(trainer, client, base).num_samples for client in range(3)] == [40, 60, 3]
+
+
+@pytest.mark.parametrize(("asked", "used"), [(None, 60), (25, 25), (60, 60), (500, 60)])
+@pytest.mark.parametrize("kind", [WorkKind.EVALUATE, WorkKind.GRADIENT])
+def test_a_sample_draw_is_capped_at_what_the_client_has(
+    kind: WorkKind, asked: int | None, used: int
+) -> None:
+    trainer, base = trainer_of()
+    result = run(trainer, 1, base, work=Work(kind, num_samples=asked))
+
+    assert result.num_samples == used
+    assert result.loss is not None
+    assert result.loss > 0
+    assert (result.vector is None) == (kind is WorkKind.EVALUATE)
+
+
+def test_samples_are_drawn_without_replacement_and_by_address() -> None:
+    trainer, base = trainer_of()
+    all_of_them = run(trainer, 1, base, work=Work(WorkKind.EVALUATE))
+    drawn_all = run(trainer, 1, base, work=Work(WorkKind.EVALUATE, num_samples=60))
+    some = Work(WorkKind.EVALUATE, num_samples=30)
+
+    assert drawn_all.loss == pytest.approx(all_of_them.loss, rel=1e-6)
+    assert run(trainer, 1, base, (1,), some).loss == run(trainer, 1, base, (1,), some).loss
+    assert run(trainer, 1, base, (1,), some).loss != run(trainer, 1, base, (2,), some).loss
+
+
+def test_work_without_computation_yields_nothing() -> None:
+    trainer, base = trainer_of()
+
+    assert run(trainer, 0, base, work=Work(WorkKind.NONE)) == JobResult(num_samples=0)
+
+
+def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
+    trainer, base = trainer_of(learning_rate=1e12)
+    result = run(trainer, 0, base)
+    report = Report(
+        0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, result.num_samples, vector=result.vector
+    )
+
+    assert not np.isfinite(vector_of(result)).all()
+    with pytest.raises(ValueError, match=r"client 0 .* not finite"):
+        FedAvg(FedAvgSettings()).aggregate(base, [report])
+
+
+# --- tickets ------------------------------------------------------------------------------------
+
+
+def trainers() -> list[tuple[Trainer, Parameters]]:
+    serial, base = trainer_of()
+    return [(serial, base), (NullTrainer(np.array(SIZES)), base)]
+
+
+@pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
+def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> None:
+    used = trainer.submit(Job(0, TRAIN, base, (1,)))
+    trainer.results([used])
+    cancelled = trainer.submit(Job(0, TRAIN, base, (2,)))
+    trainer.cancel(cancelled)
+
+    for ticket in (used, cancelled, 10**6):
+        with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
+            trainer.results([ticket])
+        with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
+            trainer.cancel(ticket)
+
+
+@pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
+@pytest.mark.parametrize(
+    ("client", "work"),
+    [
+        (10, TRAIN),
+        (-1, TRAIN),
+        (0, Work(WorkKind.TRAIN)),
+        (0, Work(WorkKind.TRAIN, epochs=1, num_samples=5)),
+        (0, Work(WorkKind.EVALUATE, num_samples=0)),
+    ],
+)
+def test_senseless_jobs_are_refused_at_once(
+    trainer: Trainer, base: Parameters, client: int, work: Work
+) -> None:
+    with pytest.raises(ValueError, match=r"client|epoch|sample"):
+        trainer.submit(Job(client, work, base, (1,)))
+
+
+# --- NullTrainer --------------------------------------------------------------------------------
+
+
+def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:
+    trainer = NullTrainer(np.array([40, 60, 3]))
+    base = np.zeros(1, dtype=np.float32)
+
+    assert run(trainer, 1, base) == JobResult(num_samples=60)
+    assert run(trainer, 1, base, work=Work(WorkKind.GRADIENT, num_samples=8)).num_samples == 8
+    assert run(trainer, 2, base, work=Work(WorkKind.EVALUATE, num_samples=8)).num_samples == 3
+    assert run(trainer, 2, base, work=Work(WorkKind.NONE)).num_samples == 0
+    assert trainer.evaluate(base) == Evaluation(accuracy=None, loss=None)
+
+
+# --- construction -------------------------------------------------------------------------------
+
+
+def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
+    torch.set_num_threads(2)
+    trainer_of()
+
+    assert torch.get_num_threads() == 1
+
+
+def test_a_cuda_device_that_is_not_there_is_the_commands_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ScenarioError, match="--torch-device: torch sees no cuda device"):
+        trainer_of(torch_device="cuda")
+
+
+def test_an_unknown_torch_device_is_the_commands_fault() -> None:
+    with pytest.raises(ScenarioError, match="--torch-device: 'tpu' is neither cpu nor cuda"):
+        trainer_of(torch_device="tpu")
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ([np.arange(3), np.arange(0)], "client 1 has no training samples"),
+        ([np.array([1437])], "client 0 has a row outside of the 1437"),
+        ([np.array([-1])], "client 0 has a row outside"),
+    ],
+)
+def test_shares_must_be_rows_of_the_data_for_all_clients(
+    shares: list[IntArray], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        trainer_of(data=data_of(shares))
