@@ -84,7 +84,7 @@ class MessageServer:
     @property
     def num_rounds(self) -> int:
         """Rounds closed so far."""
-        return self.rounds.num_closed
+        return self.rounds.round
 
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
@@ -198,7 +198,7 @@ class MessageServer:
         if is_train and self.rounds.is_open_with_train:
             self._close_round()
             reason = self._stop.after_round(
-                round_=self.rounds.num_closed,
+                round_=self.rounds.round,
                 accuracy=self.rounds.accuracy,
                 energy_total_j=self.rounds.energy_total_j,
             )

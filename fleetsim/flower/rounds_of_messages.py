@@ -26,15 +26,8 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
-from fleetsim.engine.servers.rounds import (
-    EndedTask,
-    Span,
-    battery_levels,
-    check_conserved,
-    report_of,
-    round_row,
-    task_rows,
-)
+from fleetsim.engine.servers.round_closer import RoundRecord
+from fleetsim.engine.servers.rounds import EndedTask, Span, report_of, task_rows
 from fleetsim.engine.servers.stop import WithoutUpdates
 from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.tasks.task import TaskResult
@@ -69,7 +62,7 @@ class _OpenRound:
     """Metrics that the strategy aggregated from the clients' evaluations."""
 
 
-class RoundsOfMessages:
+class RoundsOfMessages(RoundRecord):
     """Rounds of a run so far, and the open one."""
 
     def __init__(
@@ -79,12 +72,9 @@ class RoundsOfMessages:
         settings: AppSettings,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
-        self._world, self._recorder, self._settings = world, recorder, settings
-        self._on_progress = on_progress
-        self.num_closed = 0
-        """Rounds closed so far."""
+        super().__init__(world, recorder, on_progress)
+        self._settings = settings
         self.without_updates = WithoutUpdates(world.fleet.size)
-        self.energy_total_j = 0.0
         self.accuracy: float | None = None
         """Accuracy of the last row that has one."""
         self._closed_at_s = 0.0
@@ -93,7 +83,7 @@ class RoundsOfMessages:
     @property
     def number(self) -> int:
         """Number of the open round, or else of the next one."""
-        return self.num_closed + 1
+        return self.round + 1
 
     @property
     def num_batches(self) -> int:
@@ -148,7 +138,7 @@ class RoundsOfMessages:
         self._closed_at_s = max(finished_at_s, open_.started_at_s)
         trained = [ended for ended in open_.ended if ended.purpose is Purpose.TRAIN]
         self._world.count([report_of(ended.result, None) for ended in trained])
-        row = round_row(
+        row = self._closed(
             rows,
             Span(
                 open_.started_at_s,
@@ -157,24 +147,14 @@ class RoundsOfMessages:
                 probe_s=0.0,
                 num_eligible=open_.num_eligible,
             ),
-            round_=self.number,
             aggregated=any(ended.result.is_delivered for ended in trained),
-            evaluation=None,
-            energy_before_j=self.energy_total_j,
-            batteries=battery_levels(self._world, self._closed_at_s),
+            evaluation=self._evaluation(open_),
         )
-        evaluation = self._evaluation(open_)
-        row = row._replace(accuracy=evaluation.accuracy, loss=evaluation.loss)
-        check_conserved(self._world, row)
-        self.num_closed += 1
-        self.energy_total_j = row.energy_total_j
         self.accuracy = self.accuracy if row.accuracy is None else row.accuracy
-        for task_row in rows:
-            self._recorder.task(task_row)
-        self._recorder.round(row)
+        self._write(rows, row)
         if state is not None:
             self._recorder.checkpoint(state(), self._world.take_changed())
-        self._announce(row)
+        self._announce(row, self.accuracy)
         return row
 
     def _rows(self, ended: Sequence[EndedMessage]) -> list[TaskRow]:
@@ -213,34 +193,19 @@ class RoundsOfMessages:
             result.append(value)
         return Evaluation(accuracy=result[0], loss=result[1])
 
-    def _announce(self, row: RoundRow) -> None:
-        if self._on_progress is not None:
-            self._on_progress(
-                Progress(
-                    round=self.num_closed,
-                    now_s=row.finished_at_s,
-                    accuracy=self.accuracy,
-                    energy_total_j=self.energy_total_j,
-                    num_delivered=row.num_delivered,
-                    num_selected=row.num_selected,
-                )
-            )
-
     def state(self) -> State:
         """Return everything that `restore` needs, between two rounds."""
         return {
+            **super().state(),
             **joined({"without-updates": self.without_updates.state()}),
-            "closed": np.array(self.num_closed),
-            "energy_total_j": np.array(self.energy_total_j),
             "closed_at_s": np.array(self._closed_at_s),
             "accuracy": np.array(np.nan if self.accuracy is None else self.accuracy),
         }
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
+        super().restore(state)
         self.without_updates.restore(part_of(state, "without-updates"))
-        self.num_closed = int(state["closed"])
-        self.energy_total_j = float(state["energy_total_j"])
         self._closed_at_s = float(state["closed_at_s"])
         accuracy = float(state["accuracy"])
         self.accuracy = None if math.isnan(accuracy) else accuracy

@@ -233,10 +233,7 @@ def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformR
         name=f"{app.name}-{scenario.name}",
         trainer=TRAINER,
         flower=FlowerRecord(
-            app=app.name,
-            source_sha256=app.source_sha256,
-            config=app.config,
-            version=version,
+            app=app.name, source_sha256=app.source_sha256, config=app.config, version=version
         ),
         world_hash=overrides.content_hash({**world, "task": TRAINER}),
         versions={**library_versions(), "flwr": version},

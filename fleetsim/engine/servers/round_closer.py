@@ -2,82 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fleetsim.contracts import Progress, Report, RoundOutcome, RoundRow, State, TaskRow
+from fleetsim.contracts import Progress, Recorder, Report, RoundOutcome, RoundRow, State, TaskRow
 from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
+from fleetsim.engine.world import World
 
 
-class RoundCloser:
-    """Rounds of a run so far."""
+class RoundRecord:
+    """Rounds of a run so far, as its record has them."""
 
-    def __init__(self, parts: Parts, live: LiveParts, *, last_round: int | None) -> None:
-        self._parts = parts
-        self._selector, self._world, self._model = live.selector, live.world, live.model
-        self._last_round = last_round
+    def __init__(
+        self, world: World, recorder: Recorder, on_progress: Callable[[Progress], None] | None
+    ) -> None:
+        self._world, self._recorder, self._on_progress = world, recorder, on_progress
         self.round = 0
         """Rounds closed so far."""
         self.energy_total_j = 0.0
         """Joules of all rounds in the record."""
 
-    def close(
-        self, span: Span, rows: Sequence[TaskRow], *, reports: Sequence[Report], aggregated: bool
-    ) -> RoundRow:
-        """Close the next round, of rows of all tasks and of reports of its train tasks."""
+    def _closed(self, rows: Sequence[TaskRow], span: Span, **columns: Any) -> RoundRow:
+        """Count another round, and return its row from those of all its tasks; see `round_row`."""
         self.round += 1
-        every_rounds = self._parts.learning.evaluate_every_rounds
-        is_due = self.round % every_rounds == 0 or self.round == self._last_round
-        validation = self._model.validate()
         row = round_row(
             rows,
             span,
             round_=self.round,
-            aggregated=aggregated,
-            evaluation=self._model.evaluate() if is_due else None,
             energy_before_j=self.energy_total_j,
             batteries=battery_levels(self._world, span.finished_at_s),
-            validation=validation,
+            **columns,
         )
         check_conserved(self._world, row)
         self.energy_total_j = row.energy_total_j
-        diagnostics = self._selector.observe(
-            RoundOutcome(
-                round=self.round,
-                started_at_s=row.started_at_s,
-                finished_at_s=row.finished_at_s,
-                selected=np.array([report.client for report in reports], dtype=np.int64),
-                reports=tuple(reports),
-                aggregated=aggregated,
-                parameters=self._model.parameters,
-                validation=validation,
-            )
-        )
-        row = row._replace(selector_diagnostics=diagnostics, epsilon=self._spent(row))
-        for task_row in rows:
-            self._parts.recorder.task(task_row)
-        self._parts.recorder.round(row)
         return row
 
-    def _spent(self, row: RoundRow) -> float | None:
-        """Return epsilon after a round, of which an aggregation alone spends any."""
-        accountant = self._parts.learning.accountant
-        if accountant is None:
-            return None
-        if row.aggregated:
-            accountant.spend(row.num_selected, row.num_eligible)
-        return accountant.epsilon
+    def _write(self, rows: Sequence[TaskRow], row: RoundRow) -> None:
+        for task_row in rows:
+            self._recorder.task(task_row)
+        self._recorder.round(row)
 
-    def announce(self, row: RoundRow) -> None:
+    def _announce(self, row: RoundRow, accuracy: float | None) -> None:
         """Report the progress of a run after a round is closed and saved."""
-        if self._parts.on_progress is not None:
-            self._parts.on_progress(
+        if self._on_progress is not None:
+            self._on_progress(
                 Progress(
                     round=self.round,
                     now_s=row.finished_at_s,
-                    accuracy=self._model.accuracy,
+                    accuracy=accuracy,
                     energy_total_j=self.energy_total_j,
                     num_delivered=row.num_delivered,
                     num_selected=row.num_selected,
@@ -93,3 +68,55 @@ class RoundCloser:
         """Restore what `state` returned."""
         self.round = int(state["round"])
         self.energy_total_j = float(state["energy_total_j"])
+
+
+class RoundCloser(RoundRecord):
+    """Closing of the rounds of a server."""
+
+    def __init__(self, parts: Parts, live: LiveParts, *, last_round: int | None) -> None:
+        super().__init__(live.world, parts.recorder, parts.on_progress)
+        self._learning, self._last_round = parts.learning, last_round
+        self._selector, self._model = live.selector, live.model
+
+    def close(
+        self, span: Span, rows: Sequence[TaskRow], *, reports: Sequence[Report], aggregated: bool
+    ) -> RoundRow:
+        """Close the next round, of rows of all tasks and of reports of its train tasks."""
+        number = self.round + 1
+        is_due = number % self._learning.evaluate_every_rounds == 0 or number == self._last_round
+        validation = self._model.validate()
+        row = self._closed(
+            rows,
+            span,
+            aggregated=aggregated,
+            evaluation=self._model.evaluate() if is_due else None,
+            validation=validation,
+        )
+        diagnostics = self._selector.observe(
+            RoundOutcome(
+                round=self.round,
+                started_at_s=row.started_at_s,
+                finished_at_s=row.finished_at_s,
+                selected=np.array([report.client for report in reports], dtype=np.int64),
+                reports=tuple(reports),
+                aggregated=aggregated,
+                parameters=self._model.parameters,
+                validation=validation,
+            )
+        )
+        row = row._replace(selector_diagnostics=diagnostics, epsilon=self._spent(row))
+        self._write(rows, row)
+        return row
+
+    def _spent(self, row: RoundRow) -> float | None:
+        """Return epsilon after a round, of which an aggregation alone spends any."""
+        accountant = self._learning.accountant
+        if accountant is None:
+            return None
+        if row.aggregated:
+            accountant.spend(row.num_selected, row.num_eligible)
+        return accountant.epsilon
+
+    def announce(self, row: RoundRow) -> None:
+        """Report the progress of a run after a round is closed and saved."""
+        self._announce(row, self._model.accuracy)

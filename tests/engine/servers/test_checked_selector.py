@@ -72,6 +72,11 @@ NO_CHOICES: list[Any] = [
     np.array([2**63], dtype=np.uint64), np.broadcast_to(np.int64(0), 10**12),
     torch.ones(2, requires_grad=True), [2**63],
 ]  # fmt: skip
+NO_NUMBERS: list[Any] = [
+    None, [1.0], {"the loss": 1.0}, {1: 1.0}, {"loss": "1.0"}, {"loss": True}, {"loss": 1j},
+    {"loss": float("nan")}, {"loss": [1.0, float("inf")]}, {"loss": 10**400}, {"loss": []},
+    {"loss": np.zeros((2, 2))}, {"loss": {1.0}}, {"loss": None},
+]  # fmt: skip
 WRONG: list[Any] = [
     *[("select", Cohort(answer), CHOICE) for answer in NO_CHOICES],
     *[("select", answer, CHOICE) for answer in NO_CHOICES],
@@ -94,12 +99,11 @@ WRONG: list[Any] = [
     ("probe", probe(parameters=[1.0]), f"{PROBE}3 finite numbers as parameters, got [1.0]"),
     ("probe", probe(belief="high"), f"{PROBE}a number as belief, got 'high'"),
     ("probe", 2 * probe(1), "must return one ProbeRequest for each client, got [1, 1]"),
-    *[("state", answer, STATE) for answer in (
-        None, {"seen": [1, 2]}, {1: np.zeros(2)}, {"seen": np.array([None])})],
-    *[("diagnostics", answer, NUMBERS) for answer in (
-        None, [1.0], {"the loss": 1.0}, {1: 1.0}, {"loss": "1.0"}, {"loss": True},
-        {"loss": float("nan")}, {"loss": [1.0, float("inf")]}, {"loss": 10**400}, {"loss": 1j},
-        {"loss": []}, {"loss": np.zeros((2, 2))}, {"loss": {1.0}}, {"loss": None})],
+    ("state", None, STATE),
+    ("state", {"seen": [1, 2]}, STATE),
+    ("state", {1: np.zeros(2)}, STATE),
+    ("state", {"seen": np.array([None])}, STATE),
+    *[("diagnostics", answer, NUMBERS) for answer in NO_NUMBERS],
 ]  # fmt: skip
 
 
