@@ -285,7 +285,10 @@ class Tiny:
         for name, value in changes.items():
             assert hasattr(self, name)
             setattr(self, name, value)
-        self.server_ran = self.build()
+        is_buffered = isinstance(self.server, BufferedSettings) or "concurrency" in dict(
+            self.server
+        )
+        self.server_ran = self.build_buffered() if is_buffered else self.build()
         return self.server_ran.run()
 
     def rows(self, **changes: Any) -> list[TaskRow]:

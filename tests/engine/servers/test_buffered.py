@@ -82,7 +82,7 @@ def test_fedasync_follows_the_timeline_worked_out_by_hand(tiny):
     three(tiny, buffer_size=1)
     tiny.aggregator = FedAsync(FedAsyncSettings(mixing=0.6))
     tiny.stop = {"rounds": 3}
-    tiny.build_buffered().run()
+    tiny.run()
     share = 0.6 / math.sqrt(2)
     w1 = 0.6
     w2 = (1 - share) * w1 + share * 2.0
@@ -98,7 +98,7 @@ def test_a_window_closes_rounds_by_the_clock(tiny):
     three(tiny, window_s=100.0)
     tiny.aggregator = FedBuff(FedBuffSettings(staleness=ConstantStaleness()))
     tiny.stop = {"time_s": 250.0}
-    tiny.build_buffered().run()
+    tiny.run()
     ends = [row.finished_at_s for row in tiny.recorder.rounds]
 
     # 100: client 0. 200: client 0 again (base w0, at 2 C0 + 3) and again (base w1, at 3 C0 + 5),
@@ -111,9 +111,7 @@ def test_a_window_closes_rounds_by_the_clock(tiny):
 def test_windows_end_at_multiples_of_their_length_however_they_round(tiny):
     # 3 * 3.3 / 3.3 is below 3 in floats: the window after that one must not end where it began.
     window_s = 3.3
-    three(tiny, window_s=window_s)
-    tiny.stop = {"time_s": 700.0}
-    tiny.build_buffered().run()
+    three(tiny, window_s=window_s).run(stop={"time_s": 700.0})
     *rounds, last = tiny.recorder.rounds
 
     assert last.finished_at_s == 700.0
@@ -130,12 +128,12 @@ def test_an_answer_at_the_end_of_a_window_counts_and_one_given_up_there_does_not
     three(tiny, window_s=(C0 + 2) / 2, deadline_s=C0 + 2)
     tiny.channel = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
     tiny.stop = {"rounds": 2}
-    tiny.build_buffered().run()
+    tiny.run()
     (answer,) = [row for row in tiny.recorder.tasks if row.round == 1]
     end_s = answer.finished_at_s
     tiny.recorder = MemoryRecorder()
     tiny.server |= {"window_s": end_s / 2, "deadline_s": end_s}
-    tiny.build_buffered().run()
+    tiny.run()
     first = tiny.recorder.rounds[0]
     late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
 
@@ -179,13 +177,11 @@ def test_a_task_that_takes_no_time_at_all_stops_the_run_instead_of_hanging_it(ti
     late_at_once(tiny, monkeypatch, BufferedSettings.model_validate(server))
 
     with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
-        tiny.build_buffered().run()
+        tiny.run()
 
 
 def test_answers_that_are_too_old_are_refused_and_wasted(tiny):
-    three(tiny, buffer_size=1, max_staleness=0)
-    tiny.stop = {"time_s": C1 + 2.5}
-    tiny.build_buffered().run()
+    three(tiny, buffer_size=1, max_staleness=0).run(stop={"time_s": C1 + 2.5})
     rows = {(row.client, row.outcome) for row in tiny.recorder.tasks}
 
     assert (0, Outcome.DELIVERED) in rows
@@ -195,19 +191,15 @@ def test_answers_that_are_too_old_are_refused_and_wasted(tiny):
 
 
 def test_a_task_is_given_up_at_its_own_deadline(tiny):
-    three(tiny, buffer_size=2, deadline_s=100.0)
-    tiny.stop = {"time_s": 150.0}
-    tiny.build_buffered().run()
+    three(tiny, buffer_size=2, deadline_s=100.0).run(stop={"time_s": 150.0})
     late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
 
     assert [(row.client, row.finished_at_s) for row in late] == [(1, 100.0), (2, 100.0)]
 
 
 def test_work_that_no_aggregation_uses_is_never_computed(tiny):
-    three(tiny, buffer_size=2)
-    tiny.stop = {"rounds": 2}
-    server = tiny.build_buffered()
-    server.run()
+    three(tiny, buffer_size=2).run(stop={"rounds": 2})
+    server = tiny.server_ran
     trainer = server._parts.learning.trainer
 
     assert sorted(trainer.computed) == [0, 0, 1, 2]
@@ -219,14 +211,14 @@ def test_a_selector_that_probes_though_it_says_it_does_not_is_refused(tiny):
     tiny.selector = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
 
     with pytest.raises(ScenarioError, match=r"let it say True, and set server.mode: synchronous"):
-        tiny.build_buffered().run()
+        tiny.run()
 
 
 def test_a_fleet_that_nobody_will_ever_join_ends_at_once(tiny):
     three(tiny, buffer_size=2, eligibility={"charging": True})
     tiny.trace("0,1,0,1,0", span_s=1000)
 
-    assert tiny.build_buffered().run().rule == "no_clients"
+    assert tiny.run().rule == "no_clients"
 
 
 @pytest.mark.parametrize("both", [{}, {"buffer_size": 2, "window_s": 5.0}])
@@ -294,8 +286,8 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
     busy_world(tiny, closes={"buffer_size": buffer_size}, crash_per_hour=crash_per_hour)
     tiny.server["concurrency"] = concurrency
     tiny.seed, tiny.stop = seed, {"rounds": 6, "time_s": 20_000.0}
-    server = tiny.build_buffered()
-    server.run()
+    tiny.run()
+    server = tiny.server_ran
     rows = recorder.tasks
 
     assert all(row.staleness >= 0 for row in rows)

@@ -126,7 +126,7 @@ def test_aggregators_without_a_mean_refuse_weights(tiny):
     with pytest.raises(
         ScenarioError, match=r"'fedasync' .* \(client 0: 1\); use fedbuff or fedavg"
     ):
-        tiny.build_buffered().run()
+        tiny.run()
 
 
 @pytest.mark.parametrize(
@@ -264,6 +264,6 @@ def test_a_buffered_server_starts_from_it_too(tiny):
     tiny.server = {"concurrency": 1, "buffer_size": 1}
     tiny.stop = {"rounds": 2}
     tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
-    tiny.build_buffered().run()
+    tiny.run()
 
     assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])

@@ -226,8 +226,8 @@ def test_a_phone_that_is_charged_while_it_waits_is_charged_less(tiny):
 def test_nobody_waits_for_a_buffered_server(waiting):
     waiting.server = {"concurrency": 3, "buffer_size": 2}
     waiting.stop = {"rounds": 3}
-    server = waiting.build_buffered()
-    server.run()
+    waiting.run()
+    server = waiting.server_ran
 
     assert {waited_j(row) for row in waiting.recorder.tasks} == {0.0}
     assert {waited_j(row) for row in waiting.recorder.rounds} == {0.0}
