@@ -6,6 +6,7 @@ from fleetsim.contracts import Report
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
+from tests.selectors.delegate import Delegate
 
 ROUNDS = 4
 SMALL = (
@@ -51,16 +52,12 @@ def test_afl_evaluates_once(tasks_of):
     assert (probes.download_byte == model_byte(tasks)).all()
 
 
-class Watched:
+class Watched(Delegate):
     """A selector, and what it was told of rounds."""
 
     def __init__(self, selector):
-        self.selector = selector
-        self.needs_losses = selector.needs_losses
+        super().__init__(selector)
         self.reports: list[Report] = []
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
     def observe(self, outcome):
         self.reports += outcome.reports
@@ -162,41 +159,3 @@ def test_messages_take_seconds_and_joules_of_those_who_send_them(tmp_path):
     assert talked["download_s"].tolist() == pytest.approx([0.704 + 3 * 0.071] * 9)
     assert (talked["energy_transmit_j"] > 0.0).all()
     assert (talked["energy_receive_j"] > 0.0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "selector",
-    [
-        "{kind: afl}",
-        "{kind: divfl}",
-        "{kind: divfl, vectors: update}",
-        "{kind: divfl, weights: gamma}",
-        "{kind: survey, loss: first_epoch, weights: printed}",
-        "{kind: power-of-choice, variant: rpow-d, loss: all_epochs}",
-        "{kind: fedcor, warm_up_rounds: 2, interval_rounds: 2}",
-        "{kind: pyramidfl}",
-        "{kind: ucb, slot_rounds: 2}",
-        "{kind: quick-init-ucb, slot_rounds: 1}",
-        "{kind: quick-init-ucb, slot_rounds: 2, cold_start: reset}",
-        "{kind: bp-ucb, slot_rounds: 2}",
-        "{kind: ucb, slot_rounds: 2, model: reset}",
-        "{kind: bp-ucb, slot_rounds: 2, model: reset, graph: {kind: radius, radius_m: 200.0}}",
-    ],
-)
-def test_a_resumed_run_has_the_same_bytes(selector, tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    changes = [*SMALL, "stop.rounds=6", "checkpoint.every_rounds=1", f"server.selector={selector}"]
-    scenario = load("quickstart", changes)
-    straight = run(scenario, out=tmp_path / "straight", workers=1)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "resumed", workers=1, on_progress=stop)
-    resumed = run(scenario, out=tmp_path / "resumed", workers=1, resume=True)
-
-    assert resumed.manifest.digest == straight.manifest.digest
-    for table in ("rounds", "tasks", "clients"):
-        name = f"{table}.parquet"
-        assert (resumed.folder / name).read_bytes() == (straight.folder / name).read_bytes()

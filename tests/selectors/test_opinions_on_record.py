@@ -5,19 +5,16 @@ import pytest
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
+from tests.selectors.delegate import Delegate
 
 
-class Watched:
+class Watched(Delegate):
     """A selector, what it was told, and the beliefs that went with its requests."""
 
     def __init__(self, selector):
-        self.selector = selector
-        self.needs_losses = selector.needs_losses
+        super().__init__(selector)
         self.opinions: dict[tuple[int, int], float] = {}
         self.beliefs: dict[tuple[int, int], float] = {}
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
     def probe(self, view):
         requests = self.selector.probe(view)

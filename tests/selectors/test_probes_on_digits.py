@@ -6,24 +6,20 @@ from fleetsim.contracts import Cohort, Outcome, Purpose, Report, RoundView
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
+from tests.selectors.delegate import Delegate
 
 MODEL_BYTE = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
 """Of the 64-200-200-10 network, whose state dict has no more than its weights."""
 
 
-class Watched:
+class Watched(Delegate):
     """A selector, and what it was shown."""
 
     def __init__(self, selector):
-        self.selector = selector
-        self.needs_losses = selector.needs_losses
-        self.needs_probes = selector.needs_probes
+        super().__init__(selector)
         self.answers: list[Report] = []
         self.views: list[RoundView] = []
         self.chosen: list[list[int]] = []
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
     def select(self, view):
         self.views.append(view)
@@ -118,40 +114,3 @@ def test_a_deadline_and_owners_that_come_and_go_are_survived(play):
     assert late
     assert len(finished.rounds) == 3
     assert not {report.client for report in late} & {c for cohort in watched.chosen for c in cohort}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "selector",
-    [
-        "{kind: fedgra, every_rounds: 4}",
-        "{kind: gpfl}",
-        "{kind: survey, policy: 2}",
-        "{kind: survey, policy: 3}",
-        "{kind: tifl, num_tiers: 2, profile_rounds: 2, interval_rounds: 2}",
-        "{kind: fedcs, asked_fraction: 0.5}",
-        "{kind: rbcs-f}",
-        "{kind: autofl, exploration: 0.5, tables: category}",
-        "{kind: oort, profile: fedscale, pacer_window_rounds: 1}",
-        "{kind: random, from_sets: [[0, 1, 2, 3], [4, 5, 6, 7, 8]]}",
-    ],
-)
-def test_a_resumed_run_has_the_same_bytes(selector, tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    scenario = load(
-        "quickstart",
-        [
-            f"server.selector={selector}",
-            *("stop.rounds=6", "checkpoint.every_rounds=1", "evaluate.validation_fraction=0.1"),
-            *("fleet.size=20", "server.cohort=4", "task.local.epochs=1"),
-        ],
-    )
-    straight = run(scenario, out=tmp_path / "straight", workers=1)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "resumed", workers=1, on_progress=stop)
-    resumed = run(scenario, out=tmp_path / "resumed", workers=1, resume=True)
-
-    assert resumed.manifest.digest == straight.manifest.digest

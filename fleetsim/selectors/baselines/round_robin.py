@@ -1,27 +1,11 @@
 """Round-robin selection: all clients in turn.
 
-A seeded random permutation of the N clients is cut into ceil(N / K) blocks of K, and each choice
-takes the next block. The last block is topped up with random clients of the other blocks, drawn
-anew in every cycle; then the first block comes again.
-
-More precisely, the blocks form a sequence. A choice takes the first `wanted` available clients from
-the present position on; then the position advances by `wanted`. So an unavailable member of a block
-is skipped until the next cycle; members of the next block replace it and keep their own turn. If
-all clients are available, all are covered in ceil(N / wanted) choices, also where more than K are
-wanted at a time (over-commitment).
-
-With `sets` each choice takes the next of these sets instead; missing members, and those wanted
-beyond the set, come from the sets that follow.
-
-With `slot_rounds` a turn lasts for so many rounds: the position advances after the last round of
-every slot, unless that round has no candidates.
+docs/selectors.md has the blocks, their top-up, sets and slots. The blocks form a sequence. A choice
+takes the first `wanted` available clients from the present position on; then the position advances
+by `wanted`, with `slot_rounds` after the last round of a slot, unless that round has no candidates.
 
 Source: the baseline of Tong et al., "From learning to analytics: improving model efficacy with
-goal-directed client selection", which cycles through five predefined sets of five among twenty
-clients, from one slot of L rounds to the next. The paper leaves open how unavailable clients are
-treated; the rules above are fleetsim's.
-
-The server must know nothing. No probes; the state is one number.
+goal-directed client selection"; the rules for unavailable clients are fleetsim's.
 """
 
 from typing import Annotated, ClassVar, Literal

@@ -1,33 +1,15 @@
 """Random selection: K of the available clients, uniformly or in proportion to their data.
 
-Every round draws K clients without replacement, in sequence: each next client is i with probability
+docs/selectors.md has the law of the draw ("sequential renormalisation"; with equal weights every
+K-subset is equally likely), predefined sets and slots. It is made as an exponential race: client i
+arrives at E_i / w_i with independent E_i ~ Exp(1), and the first K arrivals are taken in their
+order. The logarithms of the arrivals are Gumbel variables, so this is also the Gumbel top-k draw.
+The E_i are drawn for the whole fleet, available or not.
 
-    w_i / (sum of w_j over the clients not yet drawn),    w_i = 1 or n_i
-
-("sequential renormalisation"; with w = 1 every K-subset is equally likely). The draw is made as an
-exponential race, which has exactly this law: client i arrives at E_i / w_i with independent
-E_i ~ Exp(1), and the first K arrivals are taken in their order. The logarithms of the arrivals
-are Gumbel variables, so this is also the Gumbel top-k draw.
-
-The E_i are drawn for the whole fleet, available or not. So a missing client does not change the
-draws of the others, and two runs of the same seed choose alike as far as they can.
-
-With `from_sets` each choice draws one of these predefined sets instead, each as likely as the
-others; missing members, and those wanted beyond the set, come from the sets that follow it.
-
-With `slot_rounds` a draw holds for a slot of so many rounds, as with the bandits. The next client
-in the draw replaces one that is missing, until it is back.
-
-Sources: uniform K of N is FedAvg's selection (McMahan et al., "Communication-efficient learning
-of deep networks from decentralized data", AISTATS 2017); in proportion to n_k is the baseline
-`rand` of Cho et al., "Towards understanding biased client selection in federated learning",
-AISTATS 2022. The race: Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
-Information Processing Letters 97 (2006). Sets and slots: Tong et al., "From learning to analytics:
-improving model efficacy with goal-directed client selection", whose random baseline "uniformly
-selects K out of N clients at each time slot" of L rounds (section VI), and is once said to choose
-one of predefined sets.
-
-The server must know nothing (uniform) or n_k (size). No probes, no state.
+Sources: McMahan et al., AISTATS 2017 (uniform K of N); `rand` of Cho et al., AISTATS 2022 (in
+proportion to n_k); Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
+Information Processing Letters 97, 2006 (the race); Tong et al., "From learning to analytics:
+improving model efficacy with goal-directed client selection" (sets; slots of L rounds, section VI).
 """
 
 from __future__ import annotations

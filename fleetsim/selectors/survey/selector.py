@@ -1,23 +1,14 @@
 """Policies of a survey: large losses times data, their confidence bound, or no repeats.
 
-    policy 1   the largest A_k(t) = p_k L_k / N_k                       p_k = n_k / sum of all n
-    policy 2   the largest A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
-    policy 3   uniformly among those that were not selected in the round before
-
-with L_k and N_k as in `fleetsim.selectors.survey.equations`. A client that does not deliver keeps
-both. Policy 3 counts all selected clients, also failed ones.
-
-The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
-all of them (`fleetsim.selectors.training_loss`). Line 9 of its Algorithm 1 prints the next
-model as (1/K) sum over the selected of p_k w_k, whose weights sum to about 1/N, so that the model
-shrinks to nothing: `weights: printed` does that, for tests. By default the aggregator of the
-scenario weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
+docs/selectors.md has the three scores, computed by `fleetsim.selectors.survey.equations`, and
+costs. A client that does not deliver keeps L_k and N_k. Policy 3 counts all selected clients, also
+failed ones. Line 9 of the paper's Algorithm 1 prints the next model as (1/K) sum over the selected
+of p_k w_k, whose weights sum to about 1/N, so that the model shrinks to nothing: `weights: printed`
+does that, for tests.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
 clients.
-
-The server must know n_k and its cohort's losses (policies 1 and 2), or nothing (3). No probes.
 """
 
 from typing import ClassVar, Literal

@@ -1,9 +1,10 @@
-"""AutoFL with real training: what it is told of clients and model, and the same run every time."""
+"""AutoFL with real training: what it is told of clients and model."""
 
 import pytest
 
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from tests.selectors.delegate import Delegate
 
 ROUNDS = 6
 CHANGES = [
@@ -14,16 +15,12 @@ CHANGES = [
 ]
 
 
-class Watching:
+class Watching(Delegate):
     """The scenario's selector, and the fleet and the clocks that went through it."""
 
     def __init__(self, scenario):
-        self.selector = scenario.build_selector()
-        self.needs_losses, self.needs_probes = True, True
+        super().__init__(scenario.build_selector())
         self.clocks: list[float] = []
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
     def setup(self, fleet):
         self.fleet = fleet
@@ -49,21 +46,3 @@ def test_it_is_told_the_layers_of_the_model_and_the_labels_of_each_client(tmp_pa
     assert set(watching.clocks) <= {1.0, 0.8, 0.6, 0.4, 0.2}
     assert len(set(watching.clocks)) > 1
     assert learned["rows"].size > 0
-
-
-@pytest.mark.slow
-def test_two_workers_and_a_resumed_run_have_the_bytes_of_one_straight_run(tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    scenario = load("quickstart", CHANGES)
-    straight = run(scenario, out=tmp_path / "straight", workers=1)
-    parallel = run(scenario, out=tmp_path / "parallel", workers=2)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "resumed", workers=1, on_progress=stop)
-    resumed = run(scenario, out=tmp_path / "resumed", workers=1, resume=True)
-
-    assert len(straight.rounds) == ROUNDS
-    assert parallel.manifest.digest == straight.manifest.digest
-    assert resumed.manifest.digest == straight.manifest.digest

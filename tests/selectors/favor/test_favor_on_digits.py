@@ -1,4 +1,4 @@
-"""Favor in runs that train on digits: charges, resumed runs, workers, and episodes in sequence."""
+"""Favor in runs that train on digits: charges, and episodes in sequence."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from fleetsim.contracts import State
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
+from tests.selectors.delegate import Delegate
 
 MODEL_BYTE = 4 * (64 * 20 + 20 + 20 * 20 + 20 + 20 * 10 + 10)
 """Of the 64-20-20-10 network."""
@@ -19,15 +20,6 @@ CHANGES = (
 
 def scenario_of(*changes, selector=f"{SELECTOR}}}"):
     return load("quickstart", [*CHANGES, *changes, f"server.selector={selector}"])
-
-
-def digest_of(finished):
-    return finished.manifest.digest
-
-
-def tables_of(finished):
-    names = ("rounds", "tasks", "clients")
-    return [(finished.folder / f"{name}.parquet").read_bytes() for name in names]
 
 
 def test_first_models_are_charged_once(tmp_path):
@@ -45,47 +37,18 @@ def test_first_models_are_charged_once(tmp_path):
     assert len(trained) == 9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("more", ["", ", learning: false", ", action: client"])
-def test_a_resumed_run_has_the_same_bytes(more, tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    scenario = scenario_of(selector=f"{SELECTOR}{more}}}")
-    straight = run(scenario, out=tmp_path / "straight", workers=1)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "resumed", workers=1, on_progress=stop)
-    resumed = run(scenario, out=tmp_path / "resumed", workers=1, resume=True)
-
-    assert digest_of(resumed) == digest_of(straight)
-    assert tables_of(resumed) == tables_of(straight)
-
-
-@pytest.mark.slow
-def test_one_worker_and_two_give_the_same_bytes(tmp_path):
-    one = run(scenario_of(), out=tmp_path / "one", workers=1)
-    two = run(scenario_of(), out=tmp_path / "two", workers=2)
-
-    assert digest_of(one) == digest_of(two)
-    assert tables_of(one) == tables_of(two)
-
-
-class TakesUp:
+class TakesUp(Delegate):
     """Selector that takes up what another run has learned."""
 
     def __init__(self, selector, learned):
-        self.selector, self.learned_before = selector, learned
-        self.needs_losses, self.needs_probes = selector.needs_losses, selector.needs_probes
+        super().__init__(selector)
+        self.learned_before = learned
 
     def setup(self, fleet):
         requests = self.selector.setup(fleet)
         if self.learned_before is not None:
             self.selector.take_up(self.learned_before)
         return requests
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
 
 @pytest.mark.slow
@@ -97,10 +60,8 @@ def test_episodes_go_on_with_what_was_learned(tmp_path):
         selector = TakesUp(build_selector(scenario.server.selector), learned)
         run(scenario, out=tmp_path / f"run-{seed}", workers=1, selector=selector)
         learned = selector.learned()
-        assert learned is not None
         steps.append((int(learned["num_rounds"]), int(learned["num_episodes"])))
 
-    assert learned is not None
     # A batch of 4 is there after two rounds of 3.
     assert steps == [(6, 0), (12, 1)]
     assert int(learned["num_steps"]) == 5 + 6

@@ -13,6 +13,7 @@ from fleetsim.contracts import (
     RoundView,
     Selector,
 )
+from tests.selectors.delegate import Delegate
 
 
 class Reference(Protocol):
@@ -43,13 +44,12 @@ class Mismatch(NamedTuple):
     found: Any
 
 
-class Refereed:
+class Refereed(Delegate):
     """Selector that stores the choices in which it differs from the reference."""
 
     def __init__(self, selector: Selector, reference: Reference) -> None:
-        self.selector = selector
+        super().__init__(selector)
         self.reference = reference
-        self.needs_losses = selector.needs_losses
         self.num_choices = 0
         self.mismatches: list[Mismatch] = []
 
@@ -74,9 +74,6 @@ class Refereed:
     def observe(self, outcome):
         self.reference.observe(outcome)
         self.selector.observe(outcome)
-
-    def __getattr__(self, name):
-        return getattr(self.selector, name)
 
     def _compare(self, view: RoundView, expected: Any, found: Any) -> None:
         if expected != found:
