@@ -5,9 +5,9 @@ Arms are clients. In slot t client n has the index
     Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
 
 with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
-belief that it should be, and Pi_n the number of these slots. The K largest train. `started` is the
-state after the first slot, `bandits.equations.rewarded` adds the opinions of clients that trained.
-`tie_breaking.best` gives the K best.
+belief that it should be, and Pi_n the number of these slots. The K largest train.
+`bandits.equations.rewarded` adds the opinions of clients that trained, in slot 1 of all that have
+one; `tie_breaking.best` gives the K best.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section V-A, Algorithm 2. The paper does not say which clients train in slot 1; here K
@@ -15,31 +15,9 @@ random ones do (the caller's draw). The opinion that each client has of that mod
 Pi_n = 1.
 """
 
-import numpy as np
-
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.selectors.argument_checks import require_fractions
 from fleetsim.selectors.bandits import equations
-
-
-def started(opinions: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return means r and plays Pi of all clients [N] after slot 1, from opinions of its model [N].
-
-    A client whose opinion is not known (NaN) has Pi = 0, and so an infinite index.
-
-    Raises:
-        ValueError: an opinion is not in [0, 1].
-
-    >>> means, plays = started(np.array([0.5, np.nan]))
-    >>> means.tolist(), plays.tolist()
-    ([0.5, 0.0], [1, 0])
-
-    Source: Tong et al., "From learning to analytics", Algorithm 2.
-    """
-    known = np.flatnonzero(~np.isnan(opinions))
-    means = np.zeros(opinions.size)
-    plays = np.zeros(opinions.size, dtype=np.int64)
-    return equations.rewarded(means, plays, known, opinions[known])
 
 
 def index(

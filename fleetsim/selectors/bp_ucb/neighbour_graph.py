@@ -23,7 +23,7 @@ kinds are fleetsim's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -76,15 +76,6 @@ GraphSettings = Annotated[
     Field(discriminator="kind"),
 ]
 MUTUAL_NEAREST = MutualNearestSettings()
-
-
-class Gossip(NamedTuple):
-    """Result of gossip."""
-
-    known: BoolArray
-    """True where client n (row) has heard from client m (column) [N, N]."""
-    num_sent: int
-    """Indices sent to neighbours, each by a client to all its neighbours at once."""
 
 
 def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEAREST) -> nx.Graph[int]:
@@ -151,17 +142,16 @@ def farthest_m(position_m: FloatArray) -> float:
     return float(max(largest, default=0.0))
 
 
-def gossip(graph: nx.Graph[int]) -> Gossip:
-    """Return which clients hear from which, and the number of messages; clients are 0 ... N - 1.
+def gossip(graph: nx.Graph[int]) -> BoolArray:
+    """Return a mask, true where client n (row) has heard from client m (column) [N, N].
 
     >>> import networkx as nx
-    >>> gossip(nx.Graph([(0, 1), (1, 2)])).num_sent
-    9
+    >>> gossip(nx.Graph([(0, 1), (2, 2)])).tolist()
+    [[True, True, False], [True, True, False], [False, False, True]]
     """
     part = _parts(graph)
-    known = part[:, np.newaxis] == part
-    has_neighbours = np.array([graph.degree(client) > 0 for client in range(part.size)], dtype=bool)
-    return Gossip(known, int(known[has_neighbours].sum()))
+    known: BoolArray = part[:, np.newaxis] == part
+    return known
 
 
 def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:

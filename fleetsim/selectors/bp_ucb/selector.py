@@ -246,7 +246,7 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
             self._connected = clients
             graph = client_graph(self._position_m[clients], self._settings.graph)
             self._edges = edges_of(graph)
-            self._num_indices = gossip(graph).known.sum(axis=1)
+            self._num_indices = gossip(graph).sum(axis=1)
         edges = self._edges
         apart_m = distance_m(self._position_m[clients], edges)
         found = self._propagated(opinions[clients], edges, apart_m)

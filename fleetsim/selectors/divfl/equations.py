@@ -91,19 +91,6 @@ def refreshed(
     return result
 
 
-def cost(dissimilarity: FloatArray, chosen: IntArray) -> float:
-    """Return the sum over rows of the least dissimilarity to a chosen column; infinite for none.
-
-    >>> cost(np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 3.0], [5.0, 3.0, 0.0]]), np.array([1]))
-    5.0
-
-    Source: DivFL (Balakrishnan et al., ICLR 2022), the facility location objective.
-    """
-    if chosen.size == 0:
-        return math.inf if dissimilarity.shape[0] else 0.0
-    return float(dissimilarity[:, chosen].min(axis=1).sum())
-
-
 def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
     """Return the columns that lower the cost most, chosen in sequence, the medoid first.
 

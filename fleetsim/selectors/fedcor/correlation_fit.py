@@ -74,30 +74,6 @@ def remembered(changed_in: IntArray, round_: int, history: int) -> BoolArray:
     return changed_in + history >= round_
 
 
-def log_likelihood(
-    points: FloatArray,
-    changes: FloatArray,
-    weights: FloatArray,
-    mean: FloatArray,
-    noise: float = 0.01,
-) -> tuple[float, FloatArray]:
-    """Return L and its gradient dL/dX [D, N].
-
-    Args:
-        points: X [D, N].
-        changes: observed loss changes [S, N], NaN where not observed.
-        weights: gamma^age of each row [S].
-        mean: mu [N].
-        noise: sigma_n.
-
-    Raises:
-        ValueError: a change is infinite, a shape does not fit, or `noise` is not above 0.
-
-    Source: FedCor (Tang et al., CVPR 2022), the likelihood that the embedding maximises.
-    """
-    return _log_likelihood(points, _patterns(points, changes, weights, mean), noise)
-
-
 def fitted(
     points: FloatArray,
     changes: FloatArray,
@@ -124,16 +100,16 @@ def fitted(
         learning_rate: learning rate of Adam.
 
     Raises:
-        ValueError: as in `log_likelihood`.
+        ValueError: as in `patterns` and `log_likelihood`.
 
     Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
     """
     mean = np.zeros(points.shape[1]) if mean is None else mean
-    patterns = _patterns(points, changes, discount ** ages.astype(np.float64), mean)
+    observed = patterns(points, changes, discount ** ages.astype(np.float64), mean)
     points = points.copy()
     first, second = np.zeros(points.shape), np.zeros(points.shape)
     for step in range(1, num_steps + 1):
-        _, gradient = _log_likelihood(points, patterns, noise)
+        _, gradient = log_likelihood(points, observed, noise)
         first = _FIRST_MOMENT * first + (1.0 - _FIRST_MOMENT) * gradient
         second = _SECOND_MOMENT * second + (1.0 - _SECOND_MOMENT) * gradient**2
         direction = first / (1.0 - _FIRST_MOMENT**step)
@@ -142,7 +118,7 @@ def fitted(
     return points
 
 
-class _Pattern(NamedTuple):
+class Pattern(NamedTuple):
     """Observations with the same observed clients."""
 
     clients: IntArray
@@ -153,9 +129,22 @@ class _Pattern(NamedTuple):
     """Weight of each observation [S]."""
 
 
-def _patterns(
+def patterns(
     points: FloatArray, changes: FloatArray, weights: FloatArray, mean: FloatArray
-) -> list[_Pattern]:
+) -> list[Pattern]:
+    """Return observations by the clients that they observe.
+
+    Args:
+        points: X [D, N].
+        changes: observed loss changes [S, N], NaN where not observed.
+        weights: gamma^age of each row [S].
+        mean: mu [N].
+
+    Raises:
+        ValueError: a change is infinite, or a shape does not fit.
+
+    Source: FedCor (Tang et al., CVPR 2022), with missing answers, which it does not have.
+    """
     if changes.shape != (weights.size, points.shape[1]) or mean.shape != (points.shape[1],):
         raise ValueError(
             f"points {points.shape}, changes {changes.shape}, weights {weights.shape} and "
@@ -168,17 +157,24 @@ def _patterns(
     for number, is_seen in enumerate(seen):
         rows, clients = np.flatnonzero(number_of.ravel() == number), np.flatnonzero(is_seen)
         residuals = changes[np.ix_(rows, clients)] - mean[clients]
-        found.append(_Pattern(clients, residuals, weights[rows]))
+        found.append(Pattern(clients, residuals, weights[rows]))
     return found
 
 
-def _log_likelihood(
-    points: FloatArray, patterns: list[_Pattern], noise: float
+def log_likelihood(
+    points: FloatArray, observed: list[Pattern], noise: float
 ) -> tuple[float, FloatArray]:
+    """Return L and its gradient dL/dX [D, N].
+
+    Raises:
+        ValueError: `noise` is not above 0.
+
+    Source: FedCor (Tang et al., CVPR 2022), the likelihood that the embedding maximises.
+    """
     require_all("noise must be above 0", noise, noise > 0.0)
     value, gradient = 0.0, np.zeros(points.shape)
     variance = noise_variance(points, noise)
-    for clients, residuals, weights in patterns:
+    for clients, residuals, weights in observed:
         own = points[:, clients]
         inner = variance * np.eye(own.shape[0]) + own @ own.T
         projected = np.linalg.solve(inner, own)

@@ -43,41 +43,6 @@ def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
     return min(ceil_product(fraction, num_candidates) or 1, num_candidates)
 
 
-def uploaded_at_s(update_s: FloatArray, upload_s: FloatArray) -> FloatArray:
-    """Return the end of each upload, counted from the end of the distribution [n].
-
-    >>> uploaded_at_s(np.array([1.0, 2.0, 9.0]), np.array([4.0, 1.0, 1.0])).tolist()
-    [5.0, 6.0, 10.0]
-
-    Source: FedCS (Nishio, Yonetani, ICC 2019), Theta of Algorithm 3.
-    """
-    require_lengths(update_s.shape[0], upload_s=upload_s)
-    ends_s = np.empty(update_s.shape)
-    theta_s = 0.0
-    for index, (update, upload) in enumerate(zip(update_s, upload_s, strict=True)):
-        theta_s = max(theta_s, float(update)) + float(upload)
-        ends_s[index] = theta_s
-    return ends_s
-
-
-def round_s(
-    download_s: FloatArray,
-    update_s: FloatArray,
-    upload_s: FloatArray,
-    *,
-    selection_s: float = 0.0,
-    aggregation_s: float = 0.0,
-) -> float:
-    """Return T(S): seconds of a round of these clients, which upload in the order given [n].
-
-    Source: FedCS (Nishio, Yonetani, ICC 2019), T(S) of Algorithm 3.
-    """
-    require_lengths(update_s.shape[0], download_s=download_s)
-    ends_s = uploaded_at_s(update_s, upload_s)
-    busy_s = float(download_s.max() + ends_s[-1]) if ends_s.size else 0.0
-    return selection_s + busy_s + aggregation_s
-
-
 def pack(
     download_s: FloatArray,
     update_s: FloatArray,

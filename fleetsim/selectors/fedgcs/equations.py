@@ -92,13 +92,3 @@ def scaled(values: FloatArray, low: float, high: float) -> FloatArray:
     """
     # The range of a few equal numbers must not divide by zero.
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
-
-
-def sequence_loss(probabilities: FloatArray) -> float:
-    """Return (6) from the probability of each token of one sequence [T], its end included.
-
-    Source: FedGCS (arXiv 2405.06312), (6).
-    """
-    is_share = (probabilities > 0.0) & (probabilities <= 1.0)
-    require_all("probabilities must be in (0, 1]", probabilities, is_share)
-    return -float(np.log(probabilities).sum())

@@ -54,21 +54,6 @@ def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatA
     return utilities
 
 
-def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntArray:
-    """Return min(n, steps * batch): samples that local training of so many steps uses [n].
-
-    Their number is |B| of a client's utility, and the utility assumed of one never explored.
-
-    Raises:
-        ValueError: a number is less than 1.
-
-    Source: SymbioticLab/Oort@05a3aa1, the clients' training and cold start.
-    """
-    require_all("num_steps must be at least 1", num_steps, num_steps >= 1)
-    require_all("batch_size must be at least 1", batch_size, batch_size >= 1)
-    return np.minimum(num_samples, num_steps * batch_size)
-
-
 def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
     """Return utilities [n] clipped at that of 0-based rank min(floor(n * fraction), n - 1).
 

@@ -166,17 +166,6 @@ def estimated_exchange_s(
     return np.maximum(0.0, mean_s - alpha * np.sqrt(np.maximum(variance, 0.0)))
 
 
-def cost(queues: FloatArray, exchange_s: FloatArray, penalty: float) -> float:
-    """Return V max tau - sum z of a set of clients [n], which must not be empty.
-
-    >>> cost(np.array([1.0, 0.5]), np.array([3.0, 2.0]), 10.0)
-    28.5
-
-    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
-    """
-    return penalty * float(exchange_s.max()) - float(queues.sum())
-
-
 def choose(
     queues: FloatArray,
     exchange_s: FloatArray,

@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist
 from fleetsim import rng
 from fleetsim.selectors.divfl.equations import (
     cluster_sizes,
-    cost,
     dissimilarities,
     greedy,
     refreshed,
@@ -37,6 +36,11 @@ def slow_greedy(matrix: np.ndarray, num: int, keys: np.ndarray) -> list[int]:
         ]
         chosen.append(min(tried)[2])
     return chosen
+
+
+def cost(matrix, chosen):
+    """The objective: the sum over rows of the least dissimilarity to a chosen column."""
+    return matrix[:, chosen].min(axis=1, initial=np.inf).sum()
 
 
 def test_greedy_by_hand():

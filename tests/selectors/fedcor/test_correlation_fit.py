@@ -11,6 +11,7 @@ from fleetsim.selectors.fedcor.correlation_fit import (
     initial_points,
     log_likelihood,
     mean_changes,
+    patterns,
     remembered,
 )
 from fleetsim.selectors.fedcor.equations import covariance
@@ -50,15 +51,16 @@ def test_log_likelihood_is_that_of_the_gaussian(seed):
             row[seen]
         )
 
-    value, gradient = log_likelihood(points, changes, weights, mean, 0.2)
+    observed = patterns(points, changes, weights, mean)
+    value, gradient = log_likelihood(points, observed, 0.2)
 
     assert value == pytest.approx(slow, rel=1e-10)
     step = 1e-6
     for place in np.ndindex(*points.shape):
         moved = np.zeros(points.shape)
         moved[place] = step
-        above, _ = log_likelihood(points + moved, changes, weights, mean, 0.2)
-        below, _ = log_likelihood(points - moved, changes, weights, mean, 0.2)
+        above, _ = log_likelihood(points + moved, observed, 0.2)
+        below, _ = log_likelihood(points - moved, observed, 0.2)
         assert gradient[place] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-4)
 
 
@@ -106,9 +108,9 @@ def test_old_observations_are_forgotten():
 
 
 def test_no_client_observed_says_nothing_about_the_points():
-    value, gradient = log_likelihood(
-        made(1, 2, 3), np.full((2, 3), np.nan), np.ones(2), np.zeros(3)
-    )
+    points = made(1, 2, 3)
+    nothing = patterns(points, np.full((2, 3), np.nan), np.ones(2), np.zeros(3))
+    value, gradient = log_likelihood(points, nothing, 0.01)
 
     assert value == 0.0
     assert gradient.tolist() == np.zeros((2, 3)).tolist()
@@ -116,9 +118,9 @@ def test_no_client_observed_says_nothing_about_the_points():
 
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="finite or NaN"):
-        log_likelihood(np.ones((1, 1)), np.array([[np.inf]]), np.ones(1), np.zeros(1))
+        patterns(np.ones((1, 1)), np.array([[np.inf]]), np.ones(1), np.zeros(1))
     with pytest.raises(ValueError, match="do not fit together"):
-        log_likelihood(np.ones((1, 2)), np.ones((1, 3)), np.ones(1), np.zeros(2))
+        patterns(np.ones((1, 2)), np.ones((1, 3)), np.ones(1), np.zeros(2))
     for noise in (0.0, -1.0):
         with pytest.raises(ValueError, match=f"noise must be above 0, got {noise}"):
             fitted(

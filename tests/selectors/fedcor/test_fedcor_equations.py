@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.fedcor.correlation_fit import initial_points, log_likelihood
+from fleetsim.selectors.fedcor.correlation_fit import initial_points, log_likelihood, patterns
 from fleetsim.selectors.fedcor.equations import (
     annealed,
     choose,
@@ -150,8 +150,7 @@ def test_a_tiny_noise_leaves_the_covariance_regular() -> None:
 
     assert sigma[0, 0] - 25.0 == pytest.approx(25e-12, rel=1e-3)
     assert np.linalg.det(sigma) == pytest.approx(50 * 25e-12, rel=1e-3)
-    value, gradient = log_likelihood(
-        points, np.array([[1.0, -1.0]]), np.ones(1), np.zeros(2), 1e-12
-    )
+    observed = patterns(points, np.array([[1.0, -1.0]]), np.ones(1), np.zeros(2))
+    value, gradient = log_likelihood(points, observed, 1e-12)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()

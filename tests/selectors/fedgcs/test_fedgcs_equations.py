@@ -1,11 +1,9 @@
 """Equations of FedGCS on numbers that can be computed by hand."""
 
-import math
-
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.equations import min_max, scores, sequence_loss
+from fleetsim.selectors.fedgcs.equations import min_max, scores
 
 TEN = {"budget_s": 10.0, "budget_j": 10.0}
 
@@ -61,9 +59,3 @@ def test_normalisation_is_over_the_range_of_the_values():
     assert min_max(np.array([3.0, 1.0, 5.0, 2.0])).tolist() == [0.5, 0.0, 1.0, 0.25]
     assert min_max(np.array([4.0, 4.0])).tolist() == [0.0, 0.0]
     assert min_max(np.empty(0)).size == 0
-
-
-def test_the_loss_of_a_sequence_is_the_negative_logarithm_of_its_probability():
-    assert sequence_loss(np.array([0.5, 0.25, 1.0])) == pytest.approx(math.log(8.0))
-    with pytest.raises(ValueError, match="probabilities must be in"):
-        sequence_loss(np.array([0.5, 0.0]))

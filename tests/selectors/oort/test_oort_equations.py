@@ -13,7 +13,6 @@ from fleetsim.selectors.oort.equations import (
     exploration_pool,
     is_declining,
     num_exploited,
-    num_trained,
     paced_percentile,
     scaled,
     statistical_utility,
@@ -124,15 +123,6 @@ def test_the_pacer_compares_two_windows():
     assert not is_declining(array(5, 4, 4, 5), 2)
     assert is_declining(array(0, 5, 4, 3, 5), 2)
     assert not is_declining(array(9, 4, 1), 2)
-
-
-def test_a_client_is_worth_the_samples_that_it_trains_on():
-    # 5 steps of 20: 100 at most.
-    assert num_trained(np.array([30, 100, 450]), 5, 20).tolist() == [30, 100, 100]
-    with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
-        num_trained(np.array([30]), 0, 20)
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
-        num_trained(np.array([30]), 5, 0)
 
 
 def test_scaled_utilities_begin_a_little_above_zero_and_are_clipped():

@@ -9,7 +9,6 @@ from fleetsim import rng
 from fleetsim.selectors.rbcs_f.equations import (
     choose,
     contexts,
-    cost,
     estimated_exchange_s,
     initial_estimate,
     queues_after,
@@ -31,6 +30,11 @@ def slow_choice(queues, exchange_s, num, keys, penalty):
 
     best_group = min(itertools.combinations(range(len(queues)), num), key=rank)
     return sorted(best_group, key=lambda k: (-queues[k], keys[k]))
+
+
+def cost(queues, exchange_s, penalty):
+    """The objective of a round: V max tau - sum z."""
+    return penalty * exchange_s.max() - queues.sum()
 
 
 def test_queues_grow_by_beta_and_shrink_by_one():
