@@ -79,7 +79,7 @@ class Store:
         """Store a result, atomically."""
         path = self._path(result.work, result.contestant, result.repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.write(path, _RESULT.dump_json(result), way_out="make its folder writable")
+        atomic_files.write(path, _RESULT.dump_json(result), hint="make its folder writable")
 
     def all(self) -> list[Result]:
         """Return all results, sorted by work, contestant and repeat."""

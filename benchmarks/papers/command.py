@@ -103,7 +103,7 @@ def _result(experiment: Experiment, study: Study, store: KnownRuns) -> Result | 
 def _into_page(sections: dict[str, str]) -> None:
     target = _DOCS / "papers.md"
     text = page.fill(target.read_text(encoding="utf-8"), sections)
-    atomic_files.write(target, text.encode(), way_out="make docs/ writable")
+    atomic_files.write(target, text.encode(), hint="make docs/ writable")
 
 
 def _draw(results: list[Result]) -> None:

@@ -89,9 +89,7 @@ def draw(results: Iterable[Result]) -> Figure:
 def write(figure: Figure, path: Path) -> None:
     """Write a figure as SVG, atomically."""
     encoded = style.encode(figure, ["svg"])["svg"]
-    atomic_files.write(
-        path, encoded, way_out="make the folder writable, then run the command again"
-    )
+    atomic_files.write(path, encoded, hint="make the folder writable, then run the command again")
 
 
 def _whole(prices: list[Price | None]) -> list[Price] | None:

@@ -104,7 +104,7 @@ class OutcomeFile:
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(
-            self.path, "".join(f"{line}\n" for line in lines).encode(), way_out=_WAY_OUT
+            self.path, "".join(f"{line}\n" for line in lines).encode(), hint=_WAY_OUT
         )
 
     def _place(self, content_hash: str) -> tuple[str, tuple[str, ...], int, str]:

@@ -119,8 +119,8 @@ def calibrate(
     data["notes"] = " ".join(f"{line}." for line in lines)
     text = _head(like) + dump(data)
     _require_valid(text, dest)
-    atomic_files.make_folder(dest.parent, way_out=_WAY_OUT)
-    atomic_files.write(dest, text.encode(), way_out=_WAY_OUT)
+    atomic_files.make_folder(dest.parent, hint=_WAY_OUT)
+    atomic_files.write(dest, text.encode(), hint=_WAY_OUT)
     return Calibration(text, tuple(lines))
 
 

@@ -17,7 +17,7 @@ and `fleetsim list` do not wait for them.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
 - `fetch_data`: The verb `data fetch`: download a published data set, or list them.
 - `own_measurements`: The verbs `trace import` and `device calibrate`.
-- `scenario_options`: The scenario argument and its options, shared by verbs.
+- `scenario_options`: The scenario argument and options that verbs share.
 - `completion`: Names that the shell completes; where none fits, it completes files.
 - `terminal`: Consoles, messages on stderr, and exit codes of an interrupt.
 """

@@ -35,10 +35,10 @@ class _Verbs(TyperGroup):
                 again = ["fleetsim", *sys.argv[1:]]
                 if notes := getattr(interrupt, "__notes__", []):
                     again += ["--resume"] if "--resume" not in again else []
-                    says = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
+                    message = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
                 else:
-                    says = f"; begin again with: {shlex.join(again)}"
-                raise ended(interrupt, says) from interrupt
+                    message = f"; begin again with: {shlex.join(again)}"
+                raise ended(interrupt, message) from interrupt
 
 
 # Typer 0.20 shows the backslashes of escaped brackets unless its markup is named.

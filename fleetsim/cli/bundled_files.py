@@ -33,7 +33,7 @@ _NEXT: dict[str, str] = {
     BundledKind.PRICES: "fleetsim report RUN --prices {path}",
 }
 """Next command after a copy."""
-_WAY_OUT = "choose another DEST"
+_HINT = "choose another DEST"
 
 KindArgument = Annotated[
     BundledKind,
@@ -78,15 +78,15 @@ def copy(
     target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
     found, wanted = paths.kind_of(target, ScenarioError), paths.kind_of(source)
     if found is not None and (not force or found != wanted):
-        way_out = "choose another DEST" if force else "choose another DEST, or give --force"
-        raise ScenarioError(f"{target}: this {found} exists already; {way_out}")
+        hint = "choose another DEST" if force else "choose another DEST, or give --force"
+        raise ScenarioError(f"{target}: this {found} exists already; {hint}")
     if kind is BundledKind.TRACE:
         _copy_folder(source, target)
     else:
         from fleetsim.record import atomic_files
 
-        atomic_files.make_folder(target.parent, way_out=_WAY_OUT)
-        atomic_files.write(target, source.read_bytes(), way_out=_WAY_OUT)
+        atomic_files.make_folder(target.parent, hint=_HINT)
+        atomic_files.write(target, source.read_bytes(), hint=_HINT)
     output(f"{kind.value}: {target}")
     note(f"use it with: {_next(kind, source, target)}")
 
@@ -102,8 +102,8 @@ def _found(kind: BundledKind, name: str) -> Path:
         path = bundled.find(of, name)
         assert path is not None
         return path
-    says = bundled.not_found(of, name).replace(" or path", "")
-    raise ScenarioError(f"{kind.value} {quoted(name)}: {says}")
+    message = bundled.not_found(of, name).replace(" or path", "")
+    raise ScenarioError(f"{kind.value} {quoted(name)}: {message}")
 
 
 def _copy_folder(source: Path, target: Path) -> None:

@@ -100,8 +100,8 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     except DataError as missing:
         if not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files:
             raise
-        says = f"trainer: chosen by the form of the samples, and {missing}"
-        return None, [says] if is_own else []
+        message = f"trainer: chosen by the form of the samples, and {missing}"
+        return None, [message] if is_own else []
     if not is_own:
         return prepared, []
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:

@@ -86,8 +86,8 @@ def main() -> None:
         if _is_of_output(fault):
             say(f"error: the output cannot be written: {fault}; make room, or send it elsewhere")
         else:
-            says = " ".join(f"{type(fault).__name__}: {fault}".split())[:_MOST_CHARACTERS]
-            say(f"error: unexpected {says}; this is a bug of fleetsim, {_report_with(fault)}")
+            message = " ".join(f"{type(fault).__name__}: {fault}".split())[:_MOST_CHARACTERS]
+            say(f"error: unexpected {message}; this is a bug of fleetsim, {_report_with(fault)}")
         sys.exit(1)
     sys.exit(code)
 
@@ -117,6 +117,6 @@ def _is_of_output(fault: Exception) -> bool:
 def _usage(fault: Any) -> str:
     """Return a usage fault on one line: the command, what is wrong, where to look."""
     command = fault.ctx.command_path if fault.ctx else "fleetsim"
-    says = " ".join(fault.format_message().replace("Value error, ", "").split()).rstrip(".")
-    says = re.sub(rf"'([^']{{{MAX_VALUE},}})'", lambda match: quoted(match[1]), says)
-    return f"{command}: {says}; see `{command} --help`"
+    message = " ".join(fault.format_message().replace("Value error, ", "").split()).rstrip(".")
+    message = re.sub(rf"'([^']{{{MAX_VALUE},}})'", lambda match: quoted(match[1]), message)
+    return f"{command}: {message}; see `{command} --help`"

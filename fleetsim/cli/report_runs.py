@@ -1,21 +1,12 @@
 """The verbs `report` and `compare`: pages on finished runs."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fleetsim.cli.scenario_options import FigureFormat
 from fleetsim.cli.terminal import output
-
-
-class FigureFormat(StrEnum):
-    """Formats of figures as files."""
-
-    PDF = "pdf"
-    PNG = "png"
-    SVG = "svg"
-
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[

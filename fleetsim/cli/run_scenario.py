@@ -218,8 +218,8 @@ def finish(done: Run, *, writes_report: bool) -> None:
         path = run_page.write_report(done)
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
-        says = f": the run is complete, its report is not; write it with: {again}"
-        raise ended(interrupt, says) from interrupt
+        message = f": the run is complete, its report is not; write it with: {again}"
+        raise ended(interrupt, message) from interrupt
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
 
 

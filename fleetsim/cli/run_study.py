@@ -6,14 +6,13 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import PluginOption
+from fleetsim.cli.scenario_options import FigureFormat, PluginOption
 from fleetsim.cli.terminal import console, ended, note, say
 
 if TYPE_CHECKING:
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from fleetsim.studies.backends import Backend
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
-
-
-class FigureFormat(StrEnum):
-    """Format of a figure as a file."""
-
-    SVG = "svg"
-    PDF = "pdf"
-    PNG = "png"
 
 
 _MAX_JOBS = 1024
@@ -147,7 +138,9 @@ def status(
     store = RunStore(home)
     reasons = store.failures(loaded.settings.name)
     found = {planned.key: store.status(planned) for planned in loaded.runs}
-    damages = {planned.key: says for planned in loaded.runs if (says := store.damage(planned))}
+    damages = {
+        planned.key: message for planned in loaded.runs if (message := store.damage(planned))
+    }
     found |= dict.fromkeys(damages, "damaged")
     lines = []
     for condition in loaded.conditions:

@@ -1,7 +1,8 @@
-"""The scenario argument and its options, shared by verbs, and the loading of the scenario."""
+"""The scenario argument and options that verbs share, and the loading of the scenario."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
 
 _MAX_SEED = 2**63 - 1
+
+
+class FigureFormat(StrEnum):
+    """Formats of figures as files."""
+
+    PDF = "pdf"
+    PNG = "png"
+    SVG = "svg"
+
 
 ScenarioArgument = Annotated[
     str,

@@ -39,8 +39,8 @@ def note(line: str) -> None:
     say(f"note: {line}")
 
 
-def ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
+def ended(interrupt: KeyboardInterrupt, message: str) -> typer.Exit:
     """Say that a verb was interrupted, and return the exit to raise."""
     is_asked = isinstance(interrupt, Terminated)
-    say(f"{'ended by SIGTERM' if is_asked else 'interrupted'}{says}")
+    say(f"{'ended by SIGTERM' if is_asked else 'interrupted'}{message}")
     return typer.Exit(TERMINATED if is_asked else INTERRUPTED)

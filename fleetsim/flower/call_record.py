@@ -79,7 +79,7 @@ class CallRecord:
         """Store bytes and return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
         if self._is_kept and digest not in self._stored:
-            atomic_files.make_inner_folder(self._folder, way_out=atomic_files.GO_ON)
+            atomic_files.make_inner_folder(self._folder, hint=atomic_files.GO_ON)
             atomic_files.write(self._folder / digest, data, syncs_folder=False)
             self._stored.add(digest)
         return digest
@@ -92,7 +92,7 @@ class CallRecord:
         """
         if not _DIGEST.fullmatch(digest):
             raise DataError(f"{self._folder.parent}: holds no digest of a reply; {_AFRESH}")
-        data = atomic_files.read(self._folder / digest, way_out=_AFRESH)
+        data = atomic_files.read(self._folder / digest, hint=_AFRESH)
         if hashlib.sha256(data).hexdigest() != digest:
             raise DataError(f"{self._folder / digest}: is damaged; {_AFRESH}")
         self._stored.add(digest)

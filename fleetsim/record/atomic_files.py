@@ -25,7 +25,7 @@ _FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
 
 
 @contextlib.contextmanager
-def one_line_error(path: Path, says: str, way_out: str) -> Iterator[None]:
+def one_line_error(path: Path, message: str, hint: str) -> Iterator[None]:
     """Turn an OSError of the block into a one-line error.
 
     Raises:
@@ -40,10 +40,10 @@ def one_line_error(path: Path, says: str, way_out: str) -> Iterator[None]:
         yield
     except OSError as cause:
         reason = f"[Errno {cause.errno}] {cause.strerror}"
-        raise DataError(f"{path}: {says}: {reason}; {way_out}") from cause
+        raise DataError(f"{path}: {message}: {reason}; {hint}") from cause
 
 
-def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool = True) -> None:
+def write(path: Path, data: bytes, *, hint: str = GO_ON, syncs_folder: bool = True) -> None:
     """Replace a file atomically and durably; its folder exists.
 
     Without `syncs_folder` the content is on the disk, but maybe not the name until the caller calls
@@ -52,12 +52,12 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool =
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
     """
-    with replacing(path, way_out=way_out, syncs_folder=syncs_folder) as file:
+    with replacing(path, hint=hint, syncs_folder=syncs_folder) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, hint: str = GO_ON, syncs_folder: bool = True) -> Iterator[BinaryIO]:
     """Replace a file by what the block writes, as `write` does.
 
     If the block raises, a file that was there before is untouched.
@@ -65,7 +65,7 @@ def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) ->
     Raises:
         DataError: the file cannot be written, or the block raised an OSError.
     """
-    with one_line_error(path, "cannot be written", way_out):
+    with one_line_error(path, "cannot be written", hint):
         unfinished, opened = new_files.created_beside(path)
         try:
             with opened as file:
@@ -93,51 +93,51 @@ def sync_folder(folder: Path) -> None:
         _sync_folder(folder)
 
 
-def read(path: Path, *, way_out: str) -> bytes:
+def read(path: Path, *, hint: str) -> bytes:
     """Return the content of a file.
 
     Raises:
         DataError: it is missing, no regular file, or cannot be read.
     """
-    with one_line_error(path, "cannot be read", way_out):
+    with one_line_error(path, "cannot be read", hint):
         paths.kind_of(path)  # a pipe would block
         return path.read_bytes()
 
 
-def read_json(path: Path, *, way_out: str) -> dict[str, Any]:
+def read_json(path: Path, *, hint: str) -> dict[str, Any]:
     """Return the JSON object in a file that fleetsim has written.
 
     Raises:
         DataError: the file is missing, cannot be read, is longer than any that fleetsim writes, or
             is no JSON object.
     """
-    with one_line_error(path, "cannot be read", way_out):
+    with one_line_error(path, "cannot be read", hint):
         paths.kind_of(path)  # a pipe would block
         with path.open("rb") as file:
             content = file.read(_MAX_JSON_BYTE + 1)
     if len(content) > _MAX_JSON_BYTE:
-        raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {way_out}")
+        raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {hint}")
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as cause:  # not JSON, not UTF-8, or brackets without end
-        raise DataError(f"{path}: is not JSON ({cause}); {way_out}") from None
+        raise DataError(f"{path}: is not JSON ({cause}); {hint}") from None
     if not isinstance(data, dict):
-        raise DataError(f"{path}: must hold an object of keys; {way_out}")
+        raise DataError(f"{path}: must hold an object of keys; {hint}")
     return data
 
 
-def make_folder(path: Path, *, way_out: str) -> None:
+def make_folder(path: Path, *, hint: str) -> None:
     """Make a folder and its parents, durably.
 
     Raises:
         DataError: it cannot be made, or a file is in the way.
     """
-    with one_line_error(path, "cannot make this folder", way_out):
+    with one_line_error(path, "cannot make this folder", hint):
         path.mkdir(parents=True, exist_ok=True)
         _sync_folder(path.parent)
 
 
-def make_inner_folder(path: Path, *, way_out: str) -> None:
+def make_inner_folder(path: Path, *, hint: str) -> None:
     """Make a folder within one of fleetsim's own, durably.
 
     Raises:
@@ -145,9 +145,9 @@ def make_inner_folder(path: Path, *, way_out: str) -> None:
     """
     if path.is_symlink():
         raise DataError(
-            f"{path}: is a link, and nothing is written through links; remove it, or {way_out}"
+            f"{path}: is a link, and nothing is written through links; remove it, or {hint}"
         )
-    make_folder(path, way_out=way_out)
+    make_folder(path, hint=hint)
 
 
 def remove(path: Path) -> None:

@@ -170,23 +170,23 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
         DataError: `latest.json` cannot be read, is damaged, or is that of another run.
     """
     path = folder / LATEST
-    with atomic_files.one_line_error(path, "cannot be looked for", _way_out(folder)):
+    with atomic_files.one_line_error(path, "cannot be looked for", _hint(folder)):
         if not path.exists():
             return None
-    data = atomic_files.read_json(path, way_out=_way_out(folder))
+    data = atomic_files.read_json(path, hint=_hint(folder))
     if isinstance(data.get("format"), int) and data["format"] < _FORMAT:
         raise DataError(
             f"{path}: was made by an older fleetsim, which did not say of which run it is;"
-            f" {_way_out(folder)}"
+            f" {_hint(folder)}"
         )
     try:
         latest = faults.check(Latest, Document(data, str(path)), DataError)
     except DataError as cause:
-        raise DataError(*(f"{line}; {_way_out(folder)}" for line in cause.faults)) from None
+        raise DataError(*(f"{line}; {_hint(folder)}" for line in cause.faults)) from None
     others = ", ".join(run.differences(latest.run))
     fault = f"is the checkpoint of another run: {others}" if others else _contradiction(latest)
     if fault:
-        raise DataError(f"{path}: {fault}; {_way_out(folder)}")
+        raise DataError(f"{path}: {fault}; {_hint(folder)}")
     return latest
 
 
@@ -209,7 +209,7 @@ def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
     """Return the state of all clients that have ever changed; None if none has."""
     parts = [_read_clients(folder, segment) for segment in latest.clients]
     if len({frozenset(part) for part in parts}) > 1:
-        raise DataError(f"{folder}: its files of clients have other arrays; {_way_out(folder)}")
+        raise DataError(f"{folder}: its files of clients have other arrays; {_hint(folder)}")
     return latest_rows(parts) if parts else None
 
 
@@ -221,8 +221,7 @@ def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:
         array.shape[:1] != (segment.num_rows,) for array in (clients, *rows.values())
     ):
         raise DataError(
-            f"{folder / segment.file}: holds no {segment.num_rows} rows of clients;"
-            f" {_way_out(folder)}"
+            f"{folder / segment.file}: holds no {segment.num_rows} rows of clients; {_hint(folder)}"
         )
     return rows
 
@@ -298,10 +297,10 @@ def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
 
 def _read(folder: Path, saved: SavedFile) -> bytes:
     path = folder / saved.file
-    data = atomic_files.read(path, way_out=_way_out(folder))
+    data = atomic_files.read(path, hint=_hint(folder))
     if hashlib.sha256(data).hexdigest() != saved.sha256:
         raise DataError(
-            f"{path}: {len(data)} bytes that are not the ones {LATEST} names; {_way_out(folder)}"
+            f"{path}: {len(data)} bytes that are not the ones {LATEST} names; {_hint(folder)}"
         )
     return data
 
@@ -312,7 +311,7 @@ def _read_segment(folder: Path, name: RowTable, segment: Segment) -> pa.Table:
         name,
         num_rows=segment.num_rows,
         source=str(folder / segment.file),
-        way_out=_way_out(folder),
+        hint=_hint(folder),
     )
 
 
@@ -324,8 +323,7 @@ def _read_npz(folder: Path, saved: SavedFile) -> State:
     except _NPZ_FAULTS as cause:
         reason = " ".join(f"{cause}".split()) or type(cause).__name__
         raise DataError(
-            f"{path}: is not a file of arrays that fleetsim wrote ({cut(reason)});"
-            f" {_way_out(folder)}"
+            f"{path}: is not a file of arrays that fleetsim wrote ({cut(reason)}); {_hint(folder)}"
         ) from None
 
 
@@ -369,5 +367,5 @@ def _npz(state: State) -> bytes:
     return buffer.getvalue()
 
 
-def _way_out(folder: Path) -> str:
+def _hint(folder: Path) -> str:
     return f"delete {folder} and run afresh"

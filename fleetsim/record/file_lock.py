@@ -9,7 +9,7 @@ from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 
 
-def acquired(path: Path, *, way_out: str) -> BaseFileLock | None:
+def acquired(path: Path, *, hint: str) -> BaseFileLock | None:
     """Return the lock of a file, to be released; None if another process holds it.
 
     Raises:
@@ -20,7 +20,7 @@ def acquired(path: Path, *, way_out: str) -> BaseFileLock | None:
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise DataError(f"{path}: is not the file of a lock but a link or the like; remove it")
     lock = FileLock(path, blocking=False)
-    with atomic_files.one_line_error(path, "cannot be locked", way_out), warnings.catch_warnings():
+    with atomic_files.one_line_error(path, "cannot be locked", hint), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*SoftFileLock")
         try:
             lock.acquire()
@@ -34,5 +34,5 @@ def acquired(path: Path, *, way_out: str) -> BaseFileLock | None:
             lock.release()
     raise DataError(
         f"{path}: cannot be locked: the file system of this folder cannot lock files (flock);"
-        f" {way_out} on another one, such as a local disk"
+        f" {hint} on another one, such as a local disk"
     )

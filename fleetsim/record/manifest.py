@@ -257,16 +257,16 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         DataError: the folder is not a run folder, or the manifest is damaged.
     """
-    way_out = "name a folder that `fleetsim run` has made"
+    hint = "name a folder that `fleetsim run` has made"
     path = folder / MANIFEST
-    with atomic_files.one_line_error(folder, "cannot be looked into", way_out):
+    with atomic_files.one_line_error(folder, "cannot be looked into", hint):
         if not folder.is_dir():
-            says = "is not a folder" if folder.exists() else "no such folder"
-            raise DataError(f"{folder}: {says}; {way_out}")
+            message = "is not a folder" if folder.exists() else "no such folder"
+            raise DataError(f"{folder}: {message}; {hint}")
         if not path.exists():
-            raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
+            raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {hint}")
     again = "run the scenario again"
-    data = atomic_files.read_json(path, way_out=again)
+    data = atomic_files.read_json(path, hint=again)
     manifest = faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
     if manifest.content_sha256 not in (None, _content(json.dumps(data))):
         raise DataError(

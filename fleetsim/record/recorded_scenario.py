@@ -17,36 +17,36 @@ class _Keys(Settings):
     model_config = ConfigDict(extra="allow", validate_default=False)
 
 
-class _Fleet(_Keys):
+class _FleetKeys(_Keys):
     size: Clients = 1
     thermal: dict[str, Any] | None = None
 
 
-class _Stop(_Keys):
+class _StopKeys(_Keys):
     rounds: Rounds | None = None
 
 
-class _Privacy(_Keys):
+class _PrivacyKeys(_Keys):
     delta: FailureChance = 0.0
 
 
-class _Selector(_Keys):
+class _SelectorKeys(_Keys):
     kind: str = ""
     slot_rounds: Rounds | None = None
     clients: tuple[ClientId, ...] | None = None
 
 
-class _Server(_Keys):
+class _ServerKeys(_Keys):
     deadline_s: DurationS | None = None
-    privacy: _Privacy | None = None
-    selector: _Selector | None = None
+    privacy: _PrivacyKeys | None = None
+    selector: _SelectorKeys | None = None
 
 
-class _Scenario(_Keys):
+class _ScenarioKeys(_Keys):
     task: dict[str, Any] = Field(default_factory=dict)
-    fleet: _Fleet = _Fleet()
-    server: _Server = _Server()
-    stop: _Stop = _Stop()
+    fleet: _FleetKeys = _FleetKeys()
+    server: _ServerKeys = _ServerKeys()
+    stop: _StopKeys = _StopKeys()
 
 
 class _Recorded(dict[str, Any]):
@@ -67,7 +67,7 @@ def recorded(document: Document, hint: str) -> dict[str, Any]:
     """
     hint = f"restore the file, or {hint}"
     try:
-        faults.check(_Scenario, document, DataError)
+        faults.check(_ScenarioKeys, document, DataError)
     except DataError as fault:
         raise DataError(f"{fault}; {hint}") from None
     return _with_place(document.data, document.source, hint)

@@ -99,7 +99,7 @@ class RunRecorder:
         """
         latest = checkpoint.read_latest(folder / FOLDER, run)
         recorder = cls(folder, run=run, every_rounds=every_rounds, latest=latest)
-        atomic_files.make_inner_folder(recorder._checkpoint_folder, way_out=atomic_files.GO_ON)
+        atomic_files.make_inner_folder(recorder._checkpoint_folder, hint=atomic_files.GO_ON)
         state = None
         if latest is not None:
             checkpoint.check(recorder._checkpoint_folder, latest)

@@ -147,13 +147,13 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
             nothing can be written there.
     """
     _require_free(folder)
-    atomic_files.make_folder(folder, way_out=_ELSEWHERE)
+    atomic_files.make_folder(folder, hint=_ELSEWHERE)
     # Of two processes at this point, one finishes before the other checks again.
     with locked(folder):
         _require_free(folder)
         atomic_files.remove_temporaries(folder)
-        atomic_files.make_inner_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
-        atomic_files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder / checkpoint.FOLDER, hint=_ELSEWHERE)
+        atomic_files.write(folder / SCENARIO, scenario.encode(), hint=_ELSEWHERE)
         write_manifest(folder, manifest)
 
 
@@ -225,7 +225,7 @@ def is_busy(folder: Path) -> bool:
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         if not ((folder / _LOCK).exists() or (folder / _LOCK).is_symlink()):
             return False
-    lock = acquired(folder / _LOCK, way_out=_ELSEWHERE)
+    lock = acquired(folder / _LOCK, hint=_ELSEWHERE)
     if lock is None:
         return True
     lock.release()
@@ -240,7 +240,7 @@ def locked(folder: Path) -> Iterator[None]:
         RunIsBusyError: another process writes it.
         DataError: the folder cannot be written to.
     """
-    lock = acquired(folder / _LOCK, way_out=_ELSEWHERE)
+    lock = acquired(folder / _LOCK, hint=_ELSEWHERE)
     if lock is None:
         raise RunIsBusyError(
             f"{folder}: another process is writing this run; wait until it ends, or {_ELSEWHERE}"

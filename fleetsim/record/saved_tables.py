@@ -54,22 +54,22 @@ class SavedTables:
         Raises:
             DataError: the run is not done; else as `tables.read`.
         """
-        way_out = RUN_AGAIN
+        hint = RUN_AGAIN
         if self.manifest.status != "done":
-            way_out = f"the run is {self.manifest.status}, finish it with --resume"
-        return tables.to_frame(self._read("clients", way_out))
+            hint = f"the run is {self.manifest.status}, finish it with --resume"
+        return tables.to_frame(self._read("clients", hint))
 
     def _path(self, name: tables.TableName) -> Path:
         return self.folder / f"{name}.parquet"
 
-    def _read(self, name: tables.TableName, way_out: str) -> pa.Table:
+    def _read(self, name: tables.TableName, hint: str) -> pa.Table:
         """Return a table as the run wrote it.
 
         Raises:
             DataError: it was changed after the run; else as `tables.read`.
         """
         path = self._path(name)
-        table = tables.read(path, name, way_out=way_out)
+        table = tables.read(path, name, hint=hint)
         written = self.manifest.table_digests
         if written is None:
             self._require_whole()
@@ -85,7 +85,7 @@ class SavedTables:
         if self.manifest.digest is None:
             return
         names = get_args(tables.TableName)
-        found = {name: tables.read(self._path(name), name, way_out=RUN_AGAIN) for name in names}
+        found = {name: tables.read(self._path(name), name, hint=RUN_AGAIN) for name in names}
         if tables.digest(found) != self.manifest.digest:
             raise DataError(
                 f"{self.folder}: a table was changed after the run, their digest is not the one in"

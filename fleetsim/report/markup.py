@@ -81,7 +81,7 @@ def write(path: Path, template: str, **content: object) -> None:
         path,
         # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
         page.encode("utf-8", "replace"),
-        way_out="make the folder writable, then ask for the page again",
+        hint="make the folder writable, then ask for the page again",
     )
 
 

@@ -40,8 +40,8 @@ def contradictions(scenario: Scenario) -> list[Fault]:
     ]
     wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model, scenario.task.local)
     if wrong_trainer is not None:
-        key, says = wrong_trainer
-        found.append((("trainer", key), says))
+        key, message = wrong_trainer
+        found.append((("trainer", key), message))
     return found
 
 
@@ -51,8 +51,8 @@ def _of_paper_cost(scenario: Scenario) -> Iterator[Fault]:
         return
     if model.has_wire_sizes and not isinstance(scenario.server.compression, UncompressedSettings):
         key = "download_byte" if model.upload_byte is None else "upload_byte"
-        says = "is the size on the wire, which server.compression would change; leave out one"
-        yield ("task", "model", key), says
+        message = "is the size on the wire, which server.compression would change; leave out one"
+        yield ("task", "model", key), message
     if model.sample_byte is None and not isinstance(scenario.fleet.memory, UncheckedSettings):
         yield ("task", "model", "sample_byte"), MEMORY_NEEDS
 
@@ -72,8 +72,8 @@ def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
         yield ("server", "cohort"), f"must be at most fleet.size = {size}"
     elif ceil_product(server.over_commit, server.cohort) > size:
         most = size * 10_000 // server.cohort / 10_000
-        says = f"asks for more clients than the fleet has; must be at most {most:g}"
-        yield ("server", "over_commit"), says
+        message = f"asks for more clients than the fleet has; must be at most {most:g}"
+        yield ("server", "over_commit"), message
     if server.minimum_reports > server.cohort:
         yield ("server", "minimum_reports"), f"must be at most server.cohort = {server.cohort}"
 
@@ -83,14 +83,14 @@ def _of_shared_links(scenario: Scenario) -> Iterator[Fault]:
     if links is None:
         return
     if isinstance(scenario.server, BufferedServerSettings):
-        says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
-        yield ("fleet", "shared_links"), says
+        message = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
+        yield ("fleet", "shared_links"), message
     if links.cells is not None and not links.has_capacities and not fleet.channel.has_band:
-        says = (
+        message = (
             f"shares nothing: fleet.channel.kind = '{fleet.channel.kind}' has no band; give"
             " cell_up_bit_per_s or cell_down_bit_per_s, or a channel of kind 'fading'"
         )
-        yield ("fleet", "shared_links", "cells"), says
+        yield ("fleet", "shared_links", "cells"), message
     if not isinstance(scenario.server.interruption, LoseSettings):
         yield ("server", "interruption", "kind"), NOT_SHARED
 
@@ -99,16 +99,16 @@ def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:
     fleet, eligibility = scenario.fleet, scenario.server.eligibility
     cutoff = fleet.battery.cutoff_fraction
     if eligibility.min_battery_fraction <= cutoff:
-        says = (
+        message = (
             f"must be above fleet.battery.cutoff_fraction = {cutoff:g}, or tasks would die as they"
             " begin"
         )
-        yield ("server", "eligibility", "min_battery_fraction"), says
+        yield ("server", "eligibility", "min_battery_fraction"), message
     if isinstance(fleet.memory, UncheckedSettings) and least_values(
         eligibility, "min_free_ram_gib"
     ):
-        says = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
-        yield ("server", "eligibility"), says
+        message = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
+        yield ("server", "eligibility"), message
 
 
 def _of_aggregator(scenario: Scenario) -> Iterator[Fault]:
@@ -116,25 +116,25 @@ def _of_aggregator(scenario: Scenario) -> Iterator[Fault]:
     kind, least = server.aggregator.kind, server.aggregator.least_updates
     if isinstance(server, BufferedServerSettings):
         if least > 1 and server.buffer_size is None:
-            says = (
+            message = (
                 f"closes a round with any number of updates, and server.aggregator.kind = {kind!r}"
                 f" needs {least}; set server.buffer_size instead"
             )
-            yield ("server", "window_s"), says
+            yield ("server", "window_s"), message
         elif server.buffer_size is not None and server.buffer_size < least:
-            says = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
-            yield ("server", "buffer_size"), says
+            message = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
+            yield ("server", "buffer_size"), message
     elif server.minimum_reports < least:
-        says = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
-        yield ("server", "minimum_reports"), says
+        message = f"must be at least {least}, which server.aggregator.kind = {kind!r} needs"
+        yield ("server", "minimum_reports"), message
     interruption = server.interruption
     if (
         isinstance(interruption, PartialSettings)
         and interruption.weight != "samples"
         and not server.aggregator.weights_parts
     ):
-        says = f"must be samples: server.aggregator.kind = {kind!r} counts all updates the same"
-        yield ("server", "interruption", "weight"), says
+        message = f"must be samples: server.aggregator.kind = {kind!r} counts all updates the same"
+        yield ("server", "interruption", "weight"), message
 
 
 def _of_task(scenario: Scenario) -> Iterator[Fault]:
@@ -143,27 +143,27 @@ def _of_task(scenario: Scenario) -> Iterator[Fault]:
         yield ("task", "partition"), "the blank data set has no samples to split; leave it out"
     yield from too_few_samples(scenario)
     if scenario.fleet.usage.pair is not None and not task.partition.uses_owners:
-        says = (
+        message = (
             f"joins people's data and phones, which task.partition.kind ="
             f" '{task.partition.kind}' mixes; set it to natural, or leave pair out"
         )
-        yield ("fleet", "usage", "pair"), says
+        yield ("fleet", "usage", "pair"), message
     if task.local.label_smoothing and isinstance(task.model, SvmSettings):
-        says = "svm has a hinge loss, whose labels cannot be smoothed; leave it out"
-        yield ("task", "local", "label_smoothing"), says
+        message = "svm has a hinge loss, whose labels cannot be smoothed; leave it out"
+        yield ("task", "local", "label_smoothing"), message
     if task.local.has_own_loss:
         if task.local.label_smoothing:
-            says = (
+            message = (
                 f"is of the cross-entropy, and task.local.loss.kind = {task.local.loss.kind!r} is"
                 " another loss; leave out one of the two"
             )
-            yield ("task", "local", "label_smoothing"), says
+            yield ("task", "local", "label_smoothing"), message
         if isinstance(task.model, SvmSettings):
-            says = "is another loss than the hinge loss of svm; leave it out, or choose logistic"
-            yield ("task", "local", "loss", "kind"), says
+            message = "is another loss than the hinge loss of svm; leave it out, or choose logistic"
+            yield ("task", "local", "loss", "kind"), message
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
-        says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
-        yield ("task", "holdout_from"), says
+        message = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
+        yield ("task", "holdout_from"), message
 
 
 def _of_algorithm(scenario: Scenario) -> Iterator[Fault]:
@@ -178,22 +178,22 @@ def _of_algorithm(scenario: Scenario) -> Iterator[Fault]:
     if wrong is not None:
         yield ("task", "local", wrong[0]), wrong[1]
     if isinstance(server, BufferedServerSettings):
-        says = (
+        message = (
             "keeps arrays of clients, which change when a round is aggregated; use server.mode:"
             " synchronous"
         )
-        yield ("task", "local", "algorithm", "kind"), says
+        yield ("task", "local", "algorithm", "kind"), message
     elif algorithm.needs_fedavg and server.aggregator.kind != "fedavg":
-        says = f"does not suit task.local.algorithm.kind = {algorithm.kind!r}; use fedavg"
-        yield ("server", "aggregator", "kind"), says
+        message = f"does not suit task.local.algorithm.kind = {algorithm.kind!r}; use fedavg"
+        yield ("server", "aggregator", "kind"), message
 
 
 def _of_stop(scenario: Scenario) -> Iterator[Fault]:
     stop = scenario.stop
     if stop.accuracy is None and not stop.ends_without_accuracy:
         if "time_s" not in stop.model_fields_set:
-            says = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"
-            yield ("stop",), says
+            message = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"
+            yield ("stop",), message
     elif not scenario.task.can_train:
         never = never_ends(scenario)
         if never is not None:
@@ -214,11 +214,11 @@ def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) 
     has_wifi, _ = in_force(fleet.network, has_usage=has_usage).can_be_on(has_usage=has_usage)
     if has_wifi or any(profile.wired is not None for profile in profiles):
         return []
-    says = (
+    message = (
         "asks for an unmetered network, and every client is on the cellular one; set"
         " fleet.network.kind = 'wifi', or name people in fleet.usage"
     )
-    return [(("server", "eligibility", "unmetered"), says)]
+    return [(("server", "eligibility", "unmetered"), message)]
 
 
 def never_ends(scenario: Scenario) -> str | None:

@@ -51,7 +51,7 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert
         condition = conditions.get(name)
         unmet = None if condition is None else condition.unmet(settings, facts)
         if unmet is not None:
-            yield Inert((key,), _says(unmet.because, unmet.way_out))
+            yield Inert((key,), _message(unmet.because, unmet.hint))
             below = [each for each in below if each.is_refused]
         yield from below
 
@@ -80,10 +80,10 @@ def _entries(
         unmet = next((each for each in conditions if not each.holds(entry, facts)), None)
         if unmet is not None:
             because = unmet.because.format(entry=entry)
-            way_out = unmet.way_out.format(entry=entry)
-            says = f"{because}; leave it out" if unmet.is_refused else _says(because, way_out)
-            yield Inert((*key_path, key), says, unmet.is_refused)
+            hint = unmet.hint.format(entry=entry)
+            message = f"{because}; leave it out" if unmet.is_refused else _message(because, hint)
+            yield Inert((*key_path, key), message, unmet.is_refused)
 
 
-def _says(because: str, way_out: str) -> str:
-    return f"has no effect: {because}; {way_out}, or leave it out"
+def _message(because: str, hint: str) -> str:
+    return f"has no effect: {because}; {hint}, or leave it out"

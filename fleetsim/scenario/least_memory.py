@@ -23,9 +23,9 @@ def require_memory(scenario: Scenario, document: Document) -> None:
     """
     size, usable = scenario.fleet.size, memory.usable_byte()
     if usable is not None and size * LEAST_BYTE_PER_CLIENT > usable:
-        says = (
+        message = (
             f"takes at least {size * LEAST_BYTE_PER_CLIENT / _BYTE_PER_GIB:.0f} GiB of memory, of"
             f" which there are {usable / _BYTE_PER_GIB:.1f}; lower it to"
             f" {usable // LEAST_BYTE_PER_CLIENT} or less, or take a larger machine"
         )
-        raise ScenarioError(faults.line(document, ("fleet", "size"), says))
+        raise ScenarioError(faults.line(document, ("fleet", "size"), message))

@@ -101,7 +101,7 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
         home = named_files.own_folder(dataset.folder, document.folder)
         found += too_few_samples(scenario, own_folder=home)
     if found:
-        lines = [faults.line(document, key, says) for key, says in found[:MAX_LINES]]
+        lines = [faults.line(document, key, message) for key, message in found[:MAX_LINES]]
         raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
     require_memory(scenario, document)
     # With absolute paths the user's files are found from any folder.

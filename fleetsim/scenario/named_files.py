@@ -40,23 +40,23 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:
         is_listed = len(found) < MAX_LINES
-        says = None if name == MARKET else _unusable("devices", name, beside, asks=is_listed)
-        if says is not None:
-            found.append((("fleet", "devices", name), says))
+        message = None if name == MARKET else _unusable("devices", name, beside, asks=is_listed)
+        if message is not None:
+            found.append((("fleet", "devices", name), message))
             continue
         for profile in load_devices(name, beside=beside, files=files):
             if profile.name in profiles:
                 twice = quoted(profile.name)
-                says = f"is a second device called {twice} in the tables; rename its file"
-                found.append((("fleet", "devices", name), says))
+                message = f"is a second device called {twice} in the tables; rename its file"
+                found.append((("fleet", "devices", name), message))
             profiles[profile.name] = profile
     channel = fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
         radios: list[RadioProfile] = []
-        says = _unusable("radios", name, beside)
-        if says is not None:
-            found.append((("fleet", "channel", key), says))
+        message = _unusable("radios", name, beside)
+        if message is not None:
+            found.append((("fleet", "channel", key), message))
         elif key == "metered_radio":
             radios = [metered_radio(name, beside=beside, files=files)]
         else:
@@ -74,21 +74,21 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # In a fleet of boards the default has no effect, and a resolved scenario names it.
     if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:
-        says = "heats no client: no device is a phone or has a thermal section; leave it out"
-        found.append((("fleet", "thermal"), says))
+        message = "heats no client: no device is a phone or has a thermal section; leave it out"
+        found.append((("fleet", "thermal"), message))
     network = channel.trace if channel.kind == "trace" else None
     for part, trace in (("channel", network), ("usage", fleet.usage.trace)):
-        says = None if trace is None else _unusable("traces", trace, beside)
-        if says is not None:
-            found.append((("fleet", part, "trace"), says))
+        message = None if trace is None else _unusable("traces", trace, beside)
+        if message is not None:
+            found.append((("fleet", part, "trace"), message))
     return found
 
 
 def missing_weights(selector: Settings, beside: Path | None) -> list[Fault]:
     """Return the fault of a selector's weight file that is not there."""
     name = weights_of(selector)
-    says = None if name is None else _unusable("weights", name, beside)
-    return [] if says is None else [(("server", "selector", "weights"), says)]
+    message = None if name is None else _unusable("weights", name, beside)
+    return [] if message is None else [(("server", "selector", "weights"), message)]
 
 
 def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:

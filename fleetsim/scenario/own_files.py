@@ -10,7 +10,7 @@ from typing import Any
 
 from fleetsim.record import atomic_files
 
-WAY_OUT = "restore it, or name another file in the scenario"
+HINT = "restore it, or name another file in the scenario"
 
 
 def own_paths(data: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
@@ -39,7 +39,7 @@ def digest(path: Path) -> str:
         DataError: it cannot be read.
     """
     found = hashlib.sha256()
-    with atomic_files.one_line_error(path, "cannot be read", WAY_OUT):
+    with atomic_files.one_line_error(path, "cannot be read", HINT):
         for file in files_of(path):
             with file.open("rb") as opened:
                 own = hashlib.file_digest(opened, "sha256")

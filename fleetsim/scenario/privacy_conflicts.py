@@ -20,24 +20,24 @@ def of_privacy(scenario: Scenario) -> Iterator[Fault]:
         return
     aggregator, selector = server.aggregator, server.selector
     if aggregator.needs_single_updates():
-        says = (
+        message = (
             "sees single updates, and server.privacy shows it a noisy sum; use fedavg or fedadam"
             f"{_declaration(aggregator)}"
         )
-        yield ("server", "aggregator", "kind"), says
+        yield ("server", "aggregator", "kind"), message
     elif isinstance(aggregator, FedAvgSettings | OptimizerKind) and aggregator.weights != "uniform":
-        says = "must be uniform: server.privacy bounds the share of each client alike"
-        yield ("server", "aggregator", "weights"), says
+        message = "must be uniform: server.privacy bounds the share of each client alike"
+        yield ("server", "aggregator", "weights"), message
     hidden = reason_to_hide(selector)
     if hidden is not None:
-        says = f"spends privacy that server.privacy does not count: {hidden}; use random"
-        yield ("server", "selector", "kind"), says
+        message = f"spends privacy that server.privacy does not count: {hidden}; use random"
+        yield ("server", "selector", "kind"), message
     elif server.privacy.sampling == "poisson" and selector != RandomSettings():
-        says = (
+        message = (
             "supposes that every client is chosen with the same chance, which"
             " server.selector.kind: random alone does; set none"
         )
-        yield ("server", "privacy", "sampling"), says
+        yield ("server", "privacy", "sampling"), message
 
 
 def of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
@@ -46,21 +46,21 @@ def of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
     if not isinstance(server, SynchronousServerSettings) or server.secure_aggregation is None:
         return
     if server.aggregator.needs_single_updates():
-        says = (
+        message = (
             "sees single updates, and server.secure_aggregation shows sums alone; use fedavg or a"
             f" server optimizer{_declaration(server.aggregator)}"
         )
-        yield ("server", "aggregator", "kind"), says
+        yield ("server", "aggregator", "kind"), message
     hidden = reason_to_hide(server.selector)
     if hidden is not None:
-        says = f"needs what server.secure_aggregation hides: {hidden}; use random or round-robin"
-        yield ("server", "selector", "kind"), says
+        message = f"needs what server.secure_aggregation hides: {hidden}; use random or round-robin"
+        yield ("server", "selector", "kind"), message
     if not isinstance(server.compression, UncompressedSettings):
-        says = "does not add up under the masks of server.secure_aggregation; set none"
-        yield ("server", "compression", "kind"), says
+        message = "does not add up under the masks of server.secure_aggregation; set none"
+        yield ("server", "compression", "kind"), message
     if server.max_update_norm is not None:
-        says = "needs single updates, which server.secure_aggregation hides; leave it out"
-        yield ("server", "max_update_norm"), says
+        message = "needs single updates, which server.secure_aggregation hides; leave it out"
+        yield ("server", "max_update_norm"), message
 
 
 def _declaration(aggregator: AggregatorKind) -> str:

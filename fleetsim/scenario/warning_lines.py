@@ -58,8 +58,8 @@ def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
     selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
     if isinstance(selector, BpUcbSettings):
         position_m = places_m(fleet.channel, seed=scenario.clients_seed, size=fleet.size)
-        says = selector.warning(position_m, num_clients=fleet.size, seed=seed)
-        if says is not None:
-            found.append(f"server.selector: {says}")
+        message = selector.warning(position_m, num_clients=fleet.size, seed=seed)
+        if message is not None:
+            found.append(f"server.selector: {message}")
     slow = transformer_warning(scenario)
     return found if slow is None else [*found, slow]

@@ -20,7 +20,7 @@ class Distinct:
 
     by: str | None = None
     """Key by which entries that are mappings differ; None: entries are compared as a whole."""
-    way_out: str = "name it once"
+    hint: str = "name it once"
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -42,5 +42,5 @@ class Distinct:
             first = first_at.setdefault(value, index)
             if first != index:
                 at = (index,) if self.by is None else (index, self.by)
-                raise faults.at(at, f"is named twice, here and in entry {first}; {self.way_out}")
+                raise faults.at(at, f"is named twice, here and in entry {first}; {self.hint}")
         return entries

@@ -108,7 +108,7 @@ class ActsIf:
     holds: Callable[[Any, Facts], bool]
     """Test of the settings object that holds the key, and of the scenario."""
     because: str
-    way_out: str
+    hint: str
 
     def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
         """Return the condition if it does not hold, else None."""
@@ -134,7 +134,7 @@ class EntryActsIf:
     """Test of the entry (of a mapping: its key), and of the scenario."""
     because: str
     """Reason why the entry has no effect; `{entry}` is replaced by the entry."""
-    way_out: str
+    hint: str
     """Way out, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
     is_refused: bool = False
     """True if no other key can give the entry an effect: the scenario is refused."""
@@ -161,9 +161,9 @@ def beside(key: str, *values: object) -> ActsIf:
     )
 
 
-def beside_any(key: str, way_out: str) -> ActsIf:
+def beside_any(key: str, hint: str) -> ActsIf:
     """Return the condition that another key of the same object is not null."""
-    return ActsIf(lambda own, _: getattr(own, key) is not None, f"{key} is null", way_out)
+    return ActsIf(lambda own, _: getattr(own, key) is not None, f"{key} is null", hint)
 
 
 PEOPLE_NAMED = ActsIf(

@@ -55,17 +55,17 @@ _RANGE_SIGNS = {
 }
 
 
-def line(document: Document, key_path: KeyPath, says: str) -> str:
-    """Return one finished line: place, key path, value (unless a mapping or absent), `says`."""
+def line(document: Document, key_path: KeyPath, message: str) -> str:
+    """Return one finished line: place, key path, value (unless a mapping or absent), `message`."""
     value: Any = document.data
     for key in key_path:
         if not _has(value, key):
-            return f"{document.where(key_path)}: {spelled(key_path)}: {says}"
+            return f"{document.where(key_path)}: {spelled(key_path)}: {message}"
         value = value[key]
     about = f": {spelled(key_path)}" if key_path else ""
     if not isinstance(value, dict):
         about += f" = {shown(value)}"
-    return f"{document.where(key_path)}{about}: {says}"
+    return f"{document.where(key_path)}{about}: {message}"
 
 
 def _has(value: Any, key: str | int) -> bool:
@@ -74,13 +74,13 @@ def _has(value: Any, key: str | int) -> bool:
     return isinstance(value, dict) and key in value
 
 
-def at(key_path: KeyPath, says: str) -> PydanticCustomError:
+def at(key_path: KeyPath, message: str) -> PydanticCustomError:
     """Return a fault for a validator to raise about a key below its own.
 
     `raise faults.at(("server", "cohort"), "more than fleet.size = 10")` in a validator of the
     whole scenario points at the line of `server.cohort`; a ValueError would point at the top.
     """
-    return PydanticCustomError("at", "{says}", {"says": says, "key_path": key_path})
+    return PydanticCustomError("at", "{says}", {"says": message, "key_path": key_path})
 
 
 def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
@@ -102,7 +102,7 @@ class _Fault:
     """One pydantic error about one key."""
 
     key_path: KeyPath
-    says: str
+    message: str
     hint: str = ""
     """End of the message: the nearest spelling, the way out."""
     is_missing: bool = False
@@ -128,10 +128,10 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
     deep = {fault.key_path[:length] for fault in faults for length in range(len(fault.key_path))}
     by_key: dict[KeyPath, list[_Fault]] = {}
     for fault in faults:
-        is_said_better = (fault.is_missing and fault.key_path in meant) or (
+        is_explained_better = (fault.is_missing and fault.key_path in meant) or (
             fault.yields_to_deeper and fault.key_path in deep
         )
-        if not is_said_better:
+        if not is_explained_better:
             by_key.setdefault(fault.key_path, []).append(fault)
     key_paths = sorted(by_key, key=lambda path: document.line(path) or sys.maxsize)
     lines = [line(document, key_path, _joined(by_key[key_path])) for key_path in key_paths]
@@ -140,9 +140,9 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
 
 def _joined(faults: list[_Fault]) -> str:
     """Join what all alternatives of a union say about one key."""
-    first, *others = dict.fromkeys(fault.says for fault in faults)
+    first, *others = dict.fromkeys(fault.message for fault in faults)
     hint = next((fault.hint for fault in faults if fault.hint), "")
-    return " or ".join([first, *(says.removeprefix("must be ") for says in others)]) + hint
+    return " or ".join([first, *(message.removeprefix("must be ") for message in others)]) + hint
 
 
 def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
@@ -165,21 +165,21 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
         case "literal_error" | "enum":
             choices = re.findall("'([^']*)'", context["expected"])
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-            says = f"must be {context['expected']}"
-            fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
+            message = f"must be {context['expected']}"
+            fault = _Fault(key_path, message, hint, yields_to_deeper=place.is_branch)
         case _ if kind in _RANGE_SIGNS:
             bound, sign = _RANGE_SIGNS[kind]
             noun = "a whole number" if place.node.get("type") == "int" else "a number"
             limits = place.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
             fault = _Fault(key_path, f"must be {noun} {limits}")
         case _ if kind in _TYPE_NOUNS:
-            says = f"must be {_TYPE_NOUNS[kind]} {place.limits()}".rstrip()
+            message = f"must be {_TYPE_NOUNS[kind]} {place.limits()}".rstrip()
             hint = _type_hint(kind, value)
-            fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
+            fault = _Fault(key_path, message, hint, yields_to_deeper=place.is_branch)
         case _:
             is_count = kind == "too_short"
             fault = _Fault(key_path, _limit(kind, context), yields_to_deeper=is_count)
-    return replace(fault, says=f"the key {fault.says}") if place.is_key else fault
+    return replace(fault, message=f"the key {fault.message}") if place.is_key else fault
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
@@ -223,8 +223,8 @@ def _missing(place: KeyPlace) -> _Fault:
     owner, key = place.owner, place.key_path[-1]
     fields = owner.model_fields.items() if owner else ()
     about = next((field.description for name, field in fields if key in (name, field.alias)), None)
-    says = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
-    return _Fault(place.key_path, " ".join(says.split()), is_missing=True)
+    message = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
+    return _Fault(place.key_path, " ".join(message.split()), is_missing=True)
 
 
 def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
@@ -242,12 +242,12 @@ def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
 def _mapping(place: KeyPlace, value: Any) -> _Fault:
     """Return the fault of another value in the place of a mapping."""
     name, tags = place.discriminator, sorted(place.tags)
-    says, hint = "must be a mapping {key: value}", ""
+    message, hint = "must be a mapping {key: value}", ""
     if name is not None:
-        says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
+        message = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
         chosen = nearest(value, tags) if isinstance(value, str) else None
         hint = f"; write {{{name}: {chosen}}}" if chosen else ""
-    return _Fault(place.key_path, says, hint, yields_to_deeper=place.is_branch)
+    return _Fault(place.key_path, message, hint, yields_to_deeper=place.is_branch)
 
 
 def _unknown(place: KeyPlace) -> _Fault:

@@ -209,8 +209,8 @@ class _Reader:
                 loader.line + 1, "not YAML: number or escape out of range; correct the line"
             ) from None
 
-    def fault(self, line: int, says: str) -> ScenarioError | DataError:
-        return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {says}")
+    def fault(self, line: int, message: str) -> ScenarioError | DataError:
+        return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {message}")
 
     def stream(self) -> Any:
         value = None

@@ -51,8 +51,8 @@ class _Writer:
     def __init__(self) -> None:
         self.num_values = 1
 
-    def refused(self, says: str) -> ValueError:
-        return ValueError(f"cannot be written as YAML: {says}")
+    def refused(self, message: str) -> ValueError:
+        return ValueError(f"cannot be written as YAML: {message}")
 
     def lines(self, data: dict[str, Any], indent: str, depth: int) -> Iterator[str]:
         """Yield the lines of a mapping, one per key."""

@@ -110,7 +110,7 @@ def train_by_episodes(
         state = learned | {f"policy/{key}": array for key, array in policy.items()}
         facts = {"identity": identity, "episodes": json.dumps(done)}
         data = WeightFile(kind, {clients: state}, facts).encoded()
-        atomic_files.write(saved, data, way_out="choose another file with --out")
+        atomic_files.write(saved, data, hint="choose another file with --out")
         on_episode(number + 1, done[-1])
     if policy is None:
         policy = _saved_policy(saved, kind, clients)

@@ -52,6 +52,6 @@ def write_weights(
     named = {f"{clients}/{key}": value for clients in weights for key, value in facts.items()}
     made = WeightFile(kind, {**before.weights, **weights}, kept | named)
     if path.parent != Path():
-        atomic_files.make_folder(path.parent, way_out=_ELSEWHERE)
-    atomic_files.write(path, made.encoded(), way_out=_ELSEWHERE)
+        atomic_files.make_folder(path.parent, hint=_ELSEWHERE)
+    atomic_files.write(path, made.encoded(), hint=_ELSEWHERE)
     return made

@@ -166,8 +166,8 @@ class DaskCluster:
         modes = self._asked(numerics.chosen, workers=workers)
         faults = self._asked(numerics.require_settled, workers=workers)
         for worker in workers:
-            says = numerics_refusal(numerics.chosen(), modes.get(worker), faults.get(worker))
-            self._require(worker, says)
+            message = numerics_refusal(numerics.chosen(), modes.get(worker), faults.get(worker))
+            self._require(worker, message)
         self._workers |= set(workers)
 
     def _asked(self, function: Any, *arguments: str, workers: Sequence[str]) -> dict[str, Any]:
@@ -182,9 +182,9 @@ class DaskCluster:
             f"--dask {self._address}: does not answer any more ({one_line(str(fault))}); {_GO_ON}"
         )
 
-    def _require(self, worker: str, says: str | None) -> None:
-        if says is not None:
-            raise DataError(f"--dask {self._address}: worker {worker} {says}")
+    def _require(self, worker: str, message: str | None) -> None:
+        if message is not None:
+            raise DataError(f"--dask {self._address}: worker {worker} {message}")
 
     def close(self) -> None:
         """Cancel the runs that are not complete, and leave the cluster as it was."""
@@ -315,9 +315,9 @@ def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) 
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()
-    says = refusal(wanted, versions_here())
-    if says is not None:
-        raise DataError(f"worker {worker.address} {says}")
+    message = refusal(wanted, versions_here())
+    if message is not None:
+        raise DataError(f"worker {worker.address} {message}")
     key = worker.get_current_task()
     worker.log_event(topic, [order.key, worker.address])
     tell = Teller(order.key, lambda told: worker.log_event(topic, list(told)))

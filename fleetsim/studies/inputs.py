@@ -11,7 +11,7 @@ from typing import Any
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
-from fleetsim.scenario.own_files import WAY_OUT, digest, files_of, own_paths, relative_to
+from fleetsim.scenario.own_files import HINT, digest, files_of, own_paths, relative_to
 
 _MOST_BYTE = 64 << 20
 
@@ -46,7 +46,7 @@ def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
 
 
 def _content(path: Path) -> tuple[tuple[str, bytes], ...]:
-    with atomic_files.one_line_error(path, "cannot be read", WAY_OUT):
+    with atomic_files.one_line_error(path, "cannot be read", HINT):
         files = files_of(path)
         if sum(file.stat().st_size for file in files) > _MOST_BYTE:
             raise DataError(

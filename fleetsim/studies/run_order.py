@@ -104,7 +104,7 @@ def carry_out(
     # Imported plug-ins belong to the whole process, too.
     with turn(Environment), tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
         scenario = _scenario(order, Path(home))
-        atomic_files.make_folder(folder.parent, way_out="choose another place with --home")
+        atomic_files.make_folder(folder.parent, hint="choose another place with --home")
 
         def into_folder() -> Run:
             return run(
@@ -159,7 +159,7 @@ def receive(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> No
     """
     if set(files) != set(_RETURNED):
         raise DataError(f"{folder}: an executor returned other files than those of a run")
-    atomic_files.make_folder(folder, way_out="choose another place with --home")
+    atomic_files.make_folder(folder, hint="choose another place with --home")
     with locked(folder):
         if not ((folder / MANIFEST).is_file() and read_manifest(folder).status == "done"):
             _write(files, planned, folder)

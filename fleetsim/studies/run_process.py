@@ -142,7 +142,7 @@ def output_of(folder: Path) -> Path:
 @contextmanager
 def _output_in(path: Path) -> Iterator[None]:
     """Write what this process prints within the block to a file, which replaces an earlier one."""
-    atomic_files.make_folder(path.parent, way_out="choose another place with --home")
+    atomic_files.make_folder(path.parent, hint="choose another place with --home")
     streams = (sys.stdout, sys.stderr)
     with atomic_files.one_line_error(path, "cannot be written", "choose another --home"):
         path.unlink(missing_ok=True)

@@ -119,8 +119,8 @@ class RunStore:
                 if fault is None:
                     return None
                 aside = _unused(folder.with_name(f"{folder.name}.damaged"))
-                way_out = "delete it, and run the study again"
-                with atomic_files.one_line_error(folder, "cannot be set aside", way_out):
+                hint = "delete it, and run the study again"
+                with atomic_files.one_line_error(folder, "cannot be set aside", hint):
                     folder.rename(aside)
         except RunIsBusyError:
             return None
@@ -178,7 +178,7 @@ class RunStore:
         path = self.study_folder(name) / _FAILURES
         if not path.exists():
             return {}
-        data = atomic_files.read_json(path, way_out="delete it")
+        data = atomic_files.read_json(path, hint="delete it")
         if data.get("study", name) != name:
             raise DataError(f"{path}: is that of study {quoted(data['study'])}; delete it")
         reasons = data.get("reasons", data)  # older ones hold the reasons alone
@@ -193,10 +193,10 @@ class RunStore:
             DataError: they cannot be written.
         """
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
         data = {"study": name, "reasons": dict(reasons)}
         text = f"{json.dumps(data, indent=2)}\n"
-        atomic_files.write(folder / _FAILURES, text.encode(), way_out=_ELSEWHERE)
+        atomic_files.write(folder / _FAILURES, text.encode(), hint=_ELSEWHERE)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
@@ -206,8 +206,8 @@ class RunStore:
             DataError: another process executes it, or the folder cannot be written to.
         """
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, way_out=_ELSEWHERE)
-        lock = acquired(folder / ".lock", way_out=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
+        lock = acquired(folder / ".lock", hint=_ELSEWHERE)
         if lock is None:
             raise DataError(
                 f"{folder}: another process is running this study; wait until it ends, or"
@@ -221,8 +221,8 @@ class RunStore:
 
 def damage_of(fault: DataError) -> str:
     """Return a fault of a run folder in one line, with the way out."""
-    says = for_study(one_line(str(fault)))
-    return f"{says}; `fleetsim study run` repeats the run and keeps this folder"
+    message = for_study(one_line(str(fault)))
+    return f"{message}; `fleetsim study run` repeats the run and keeps this folder"
 
 
 def _unused(folder: Path) -> Path:

@@ -28,7 +28,7 @@ _MOST_KEYS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class StudyCondition:
     """One combination of levels of the varied keys."""
 
     label: str
@@ -47,7 +47,7 @@ class Study:
     """Study file as the user named it."""
     plugins: tuple[Plugin, ...]
     prices: Prices | None
-    conditions: tuple[Condition, ...]
+    conditions: tuple[StudyCondition, ...]
     cells: Mapping[tuple[str, str], Scenario]
     """Scenarios by condition and arm, with the first seed."""
 
@@ -103,7 +103,7 @@ class Study:
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
-    def _planned(self, condition: Condition, arm: str, seed: int) -> PlannedRun:
+    def _planned(self, condition: StudyCondition, arm: str, seed: int) -> PlannedRun:
         scenario = self.cells[condition.label, arm].with_seed(seed)
         return PlannedRun(
             condition=condition.label,
@@ -149,8 +149,8 @@ def load_study(
             raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
     base = _beside(settings.scenario, "scenarios", document)
     if bundled.find("scenarios", base) is None:
-        says = bundled.not_found("scenarios", settings.scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), says))
+        message = bundled.not_found("scenarios", settings.scenario)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, conditions, cells)
@@ -200,7 +200,7 @@ def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     return name if found is None or name in bundled.names(kind) else str(found)
 
 
-def _conditions(settings: StudySettings, document: Document) -> Iterator[Condition]:
+def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:
     """Yield every combination of levels, the last key varying fastest."""
     short = {key: key.rpartition(".")[2] for key in settings.vary}
     is_unique = len(set(short.values())) == len(short)
@@ -215,7 +215,7 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[Conditi
                 )
     for combination in itertools.product(*levels):
         chosen = dict(zip(settings.vary, (label for label, _ in combination), strict=True))
-        yield Condition(
+        yield StudyCondition(
             label=", ".join(
                 f"{short[key] if is_unique else key}={label}" for key, label in chosen.items()
             ),
@@ -251,7 +251,7 @@ def _name(document: Document, place: KeyPath) -> str:
 def _cells(
     settings: StudySettings,
     document: Document,
-    conditions: Sequence[Condition],
+    conditions: Sequence[StudyCondition],
     base: str,
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
@@ -306,7 +306,7 @@ def _named(plugins: Sequence[Plugin], base: str, changes: Sequence[Override]) ->
 def _check_cells(
     settings: StudySettings,
     document: Document,
-    conditions: Sequence[Condition],
+    conditions: Sequence[StudyCondition],
     cells: Mapping[tuple[str, str], Scenario],
 ) -> None:
     """Check that cells differ, and that the arms of a condition share their world.

@@ -9,12 +9,12 @@ from fleetsim.fleet.devices.profile import DeviceProfile, load_device
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.measurements import Figure as Measured
+from fleetsim.validation.measurements import PublishedNumber
 from fleetsim.validation.tables import (
     Check,
     Kind,
     Section,
-    Verdict,
+    SummaryLine,
     checks_table,
     number,
     percent,
@@ -89,10 +89,10 @@ def section() -> Section:
     measured_s = measurements.table("bert-tx2")["batch_s"].to_numpy()
     nano = "Jetson Nano (CPU), ResNet-18, 500 samples, 5 epochs"
     xlarge_over_small = nano_round("t2.xlarge")[0] / small_s
-    tx2 = Measured(1.0, "ratio", measurements.FEDADAPTER)
+    tx2 = PublishedNumber(1.0, "ratio", measurements.FEDADAPTER)
 
-    def bert(what: str, device: str, over_tx2: Measured, kind: Kind) -> Check:
-        batch = Measured(float(measured_s[_BLOCKS]) * over_tx2.value, "s", over_tx2.source)
+    def bert(what: str, device: str, over_tx2: PublishedNumber, kind: Kind) -> Check:
+        batch = PublishedNumber(float(measured_s[_BLOCKS]) * over_tx2.value, "s", over_tx2.source)
         return batch.check(f"{what}, BERT-base, batch of 4", kind, bert_batch_s(device))
 
     fits = [
@@ -105,13 +105,13 @@ def section() -> Section:
         minutes.check(nano, "prediction", nano_s / S_PER_MINUTE),
     ]
     depths = np.arange(_BLOCKS)
-    said_s = np.array([bert_batch_s("jetson-tx2", int(depth)) for depth in depths])
+    model_s = np.array([bert_batch_s("jetson-tx2", int(depth)) for depth in depths])
     partial = [
         Check(
             "forward only" if depth == 0 else f"last {depth} of 12 blocks trained",
             "prediction",
             float(measured_s[depth]),
-            float(said_s[depth]),
+            float(model_s[depth]),
             "s",
             "as above",
         )
@@ -140,11 +140,11 @@ One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-
         "Boards and instances: time",
         text,
         (
-            Verdict.of("Boards and t2: time", fits),
-            Verdict.of("Raspberry Pi 4 and Nano's CPU, older sources", others),
-            Verdict.of("TX2, forward-only and partial back-propagation", partial),
+            SummaryLine.of("Boards and t2: time", fits),
+            SummaryLine.of("Raspberry Pi 4 and Nano's CPU, older sources", others),
+            SummaryLine.of("TX2, forward-only and partial back-propagation", partial),
         ),
-        {"bert-depth": _bert_figure(measured_s, np.append(said_s, bert_batch_s("jetson-tx2")))},
+        {"bert-depth": _bert_figure(measured_s, np.append(model_s, bert_batch_s("jetson-tx2")))},
     )
 
 
@@ -198,7 +198,7 @@ incomparable.
         "The energy figure of FedGCS",
         text,
         (
-            Verdict(
+            SummaryLine(
                 "Nano: energy against FedGCS",
                 "prediction",
                 len(errors),
@@ -210,15 +210,15 @@ incomparable.
 
 
 @style.house_style()
-def _bert_figure(measured_s: FloatArray, said_s: FloatArray) -> Figure:
+def _bert_figure(measured_s: FloatArray, model_s: FloatArray) -> Figure:
     figure = style.new_figure(7.0, 3.8)
     axes = figure.subplots()
     depth = np.arange(measured_s.size)
     axes.plot(depth, measured_s, "o", color=style.BLACK, label="measured (FedAdapter)")
-    axes.plot(depth[:-1], said_s[:-1], color=style.BLUE, label="model, prediction")
+    axes.plot(depth[:-1], model_s[:-1], color=style.BLUE, label="model, prediction")
     axes.plot(
-        depth[-1:], said_s[-1:], "s", color=style.VERMILLION, markersize=10, markerfacecolor="none",
-        label="model, fit",
+        depth[-1:], model_s[-1:], "s", color=style.VERMILLION, markersize=10,
+        markerfacecolor="none", label="model, fit",
     )  # fmt: skip
     axes.set(xlabel="blocks of BERT-base that are trained", ylabel="seconds of a batch of 4")
     axes.set_xticks(depth)

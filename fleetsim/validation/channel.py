@@ -29,9 +29,9 @@ from fleetsim.validation.tables import (
     Check,
     Estimate,
     Section,
-    Verdict,
+    SummaryLine,
     Z,
-    errors_say,
+    errors_text,
     estimates_table,
     mean_of,
     number,
@@ -51,7 +51,7 @@ _DISTANCES_M = (50.0, 100.0, 250.0, 500.0, 707.0, 1000.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class FadingLaw:
     """Law of fading and its parameter."""
 
     name: str
@@ -103,15 +103,15 @@ class Law:
 
 
 LAWS = (
-    Law("rayleigh"),
-    Law("rician", 3.0),
-    Law("rician", 10.0),
-    Law("nakagami", 0.5),
-    Law("nakagami", 3.0),
+    FadingLaw("rayleigh"),
+    FadingLaw("rician", 3.0),
+    FadingLaw("rician", 10.0),
+    FadingLaw("nakagami", 0.5),
+    FadingLaw("nakagami", 3.0),
 )
 
 
-def gains_of(law: Law, direction: Direction = _UP) -> FloatArray:
+def gains_of(law: FadingLaw, direction: Direction = _UP) -> FloatArray:
     """Return gains of one client in consecutive blocks [NUM_BLOCKS]."""
     cell = _channel(law).cell
     assert cell is not None
@@ -119,7 +119,7 @@ def gains_of(law: Law, direction: Direction = _UP) -> FloatArray:
     return gains
 
 
-def estimates(law: Law) -> list[Estimate]:
+def estimates(law: FadingLaw) -> list[Estimate]:
     """Return moments, outage, ergodic rate and correlations of a law, simulated and exact."""
     snr, gains = db_to_ratio(_SNR_DB), gains_of(law)
     fourth = law.mean_of(lambda gain: (gain - 1.0) ** 4)
@@ -176,7 +176,7 @@ correlations is 1 / sqrt(n), because gains of different blocks are independent i
 {table(("law", *ESTIMATE_HEAD), rows)}
 
 The integrals themselves equal the closed forms of Rayleigh fading, of outage 1 - exp(-(2^rho - 1) /
-snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {errors_say(closed)}.
+snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {errors_text(closed)}.
 
 ![Distribution of the gain, and outage against the required rate](validation/fading.svg)
 
@@ -195,14 +195,14 @@ The values are those of the channel; a calculation by hand is beside the rates o
         "Fading channel",
         text,
         (
-            Verdict.inside("Fading laws: moments, outage, rate, correlation", everything),
-            Verdict.of("Link budget by distance", budget),
+            SummaryLine.inside("Fading laws: moments, outage, rate, correlation", everything),
+            SummaryLine.of("Link budget by distance", budget),
         ),
         {"fading": _figure()},
     )
 
 
-def _channel(law: Law, **keys: Any) -> Channel:
+def _channel(law: FadingLaw, **keys: Any) -> Channel:
     settings = NormalisedSettings.model_validate(
         {"kind": "normalised", "mean_snr_db": _SNR_DB, "bandwidth_hz": _BANDWIDTH_HZ}
         | law.keys()
@@ -215,7 +215,7 @@ def _channel_of(settings: BlockSettings) -> Channel:
     return build_channel(settings, seed=_SEED, size=1, wired_bit_per_s=np.full(1, np.nan))
 
 
-def _rates(law: Law, direction: Direction = _UP, **keys: Any) -> FloatArray:
+def _rates(law: FadingLaw, direction: Direction = _UP, **keys: Any) -> FloatArray:
     """Return rates per hertz of consecutive blocks."""
     cell = _channel(law, **keys).cell
     assert cell is not None

@@ -21,7 +21,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _TRAIN_PER_FORWARD = 3.0
 _BOARDS = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}
@@ -38,7 +38,7 @@ class LayerFit(NamedTuple):
     """Measured latency of each [n]."""
     layer_s: float
     """k: seconds of a layer in a forward pass."""
-    said_s: FloatArray
+    model_s: FloatArray
     """Latencies of the fit [n]."""
 
 
@@ -68,7 +68,7 @@ def section() -> Section:
         errors = [
             Check(f"{board}, {network}", "fit", measured, said, "s", measurements.TORCH2TRT)
             for network, measured, said in zip(
-                found.network, found.measured_s, found.said_s, strict=True
+                found.network, found.measured_s, found.model_s, strict=True
             )
         ]
         worst = max(errors, key=lambda check: abs(check.error))
@@ -99,5 +99,7 @@ The Jetson TX2 has the Nano's figure scaled by the clocks of their CPU cores, th
 Xavier's. No training of a small network on these boards was found to compare with.
 """
     return Section(
-        "Boards: overhead of a layer", text, (Verdict.of("Jetson GPUs, latency by layers", checks),)
+        "Boards: overhead of a layer",
+        text,
+        (SummaryLine.of("Jetson GPUs, latency by layers", checks),),
     )

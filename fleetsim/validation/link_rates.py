@@ -14,7 +14,15 @@ from fleetsim.fleet.network.wireless.modulation import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Kind, Section, Verdict, checks_table, number, table
+from fleetsim.validation.tables import (
+    Check,
+    Kind,
+    Section,
+    SummaryLine,
+    checks_table,
+    number,
+    table,
+)
 
 _SEED = 1
 _SIZE = 4000
@@ -168,8 +176,8 @@ So the steps ask for more than these phones did; 5433 samples of CQI 14 have one
         "Rates of links",
         text,
         (
-            Verdict.of("LTE medians, steps of NR", steps),
-            Verdict.of("The same with Shannon's rate", shannon),
-            Verdict.of("Wi-Fi down, percentiles", _checks("fit", said[-2], found[-1])),
+            SummaryLine.of("LTE medians, steps of NR", steps),
+            SummaryLine.of("The same with Shannon's rate", shannon),
+            SummaryLine.of("Wi-Fi down, percentiles", _checks("fit", said[-2], found[-1])),
         ),
     )

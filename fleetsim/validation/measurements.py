@@ -12,7 +12,7 @@ from fleetsim.validation.tables import Check, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PublishedNumber:
     """Published number."""
 
     value: float
@@ -55,6 +55,8 @@ def groups(data: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, pd.DataFram
 
 
 @cache
-def figures() -> Mapping[str, Figure]:
+def figures() -> Mapping[str, PublishedNumber]:
     """Return single numbers by name."""
-    return {row.name: Figure(row.value, row.unit, row.source) for row in rows(table("figures"))}
+    return {
+        row.name: PublishedNumber(row.value, row.unit, row.source) for row in rows(table("figures"))
+    }

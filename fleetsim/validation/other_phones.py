@@ -9,7 +9,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.units import FLOP_PER_GFLOP
 from fleetsim.validation import measurements
 from fleetsim.validation.phones import batch_s
-from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _FROM = "galaxy-note-10"
 _TO = ("redmi-note-8", "nexus-6")
@@ -168,7 +168,10 @@ overheads of that engine, of which fleetsim carries none. Recurrent networks on 
 least certain of all.
 """
     verdicts = (
-        *(Verdict.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone]) for phone in _TO),
-        Verdict.of("LSTM times from layer rates", layers),
+        *(
+            SummaryLine.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone])
+            for phone in _TO
+        ),
+        SummaryLine.of("LSTM times from layer rates", layers),
     )
     return Section("Phones: from one to another", text, verdicts)

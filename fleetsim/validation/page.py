@@ -122,7 +122,7 @@ def render(sections: Iterable[Section]) -> str:
     sections = list(sections)
     summary = table(
         ("what", "kind", "points", "result"),
-        [(v.what, v.kind, str(v.num_points), v.says) for s in sections for v in s.verdicts],
+        [(v.what, v.kind, str(v.num_points), v.message) for s in sections for v in s.verdicts],
     )
     parts = [_HEAD, f"## Summary\n\n{summary}\n"]
     parts += [f"## {section.title}\n\n{section.text.strip()}\n" for section in sections]
@@ -137,13 +137,13 @@ def write(sections: Iterable[Section], folder: Path) -> Path:
         DataError: a file cannot be written.
     """
     sections = list(sections)
-    way_out = "name a folder that you may write to"
-    with atomic_files.one_line_error(folder, "cannot be made", way_out):
+    hint = "name a folder that you may write to"
+    with atomic_files.one_line_error(folder, "cannot be made", hint):
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for section in sections:
         for stem, figure in section.figures.items():
             svg = style.encode(figure, ["svg"])["svg"]
-            atomic_files.write(folder / FOLDER / f"{stem}.svg", svg, way_out=way_out)
+            atomic_files.write(folder / FOLDER / f"{stem}.svg", svg, hint=hint)
     path = folder / "validation.md"
-    atomic_files.write(path, render(sections).encode(), way_out=way_out)
+    atomic_files.write(path, render(sections).encode(), hint=hint)
     return path

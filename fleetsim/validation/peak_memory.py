@@ -13,7 +13,7 @@ from fleetsim.fleet.devices.memory import ENGINES, EngineMemory, needed_byte
 from fleetsim.learning.local.measured_networks import measured_memory
 from fleetsim.units import BYTE_PER_MIB
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _HEAD = ("network", "batches", "measured MiB", "model MiB", "error", "error of the repeated fit")
 
@@ -59,7 +59,7 @@ def section() -> Section:
     """Return the section: readings, the engine as shipped, and the repeated fit."""
     shipped, again = ENGINES["mnn"], fit()
     readings = measurements.table("mnn-memory").assign(
-        said_mib=needed_mib(shipped), refit_mib=needed_mib(again)
+        model_mib=needed_mib(shipped), refit_mib=needed_mib(again)
     )
     checks = [
         Check(f"{name}, {size}", "fit", measured, said, "MiB", measurements.MNN)
@@ -98,4 +98,4 @@ SqueezeNet in batches of 32 is left out: its growth halves there, as on a phone 
 Tests compare `autograd` with torch's own allocator ([memory](models/memory.md)); no board's or
 instance's memory was measured during training.
 """
-    return Section("Peak memory", text, (Verdict.of("Peak memory, MNN", checks),))
+    return Section("Peak memory", text, (SummaryLine.of("Peak memory, MNN", checks),))

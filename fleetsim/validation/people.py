@@ -14,7 +14,7 @@ from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table, table
 
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
@@ -84,7 +84,7 @@ charging and unmetered.
     return Section(
         "Bundled traces",
         text,
-        (Verdict.of("Bundled traces: shares, hours, intervals", checks),),
+        (SummaryLine.of("Bundled traces: shares, hours, intervals", checks),),
         {"people-week": _figure(*by_hour["people-week"])},
     )
 

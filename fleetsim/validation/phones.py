@@ -23,7 +23,15 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    SummaryLine,
+    checks_table,
+    number,
+    percent,
+    table,
+)
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
@@ -72,7 +80,7 @@ def batch_s(compute: ComputeProfile, cost: ModelCost, batch_size: int) -> float:
     return float(unloaded_s(compute, cost, work, num_samples=samples, batch_size=batch_size)[0])
 
 
-def said_s(compute: ComputeProfile) -> FloatArray:
+def model_s(compute: ComputeProfile) -> FloatArray:
     """Return the model's seconds of the 40 points."""
     points = zip(times()["network"], times()["batch_size"], strict=True)
     return np.array([batch_s(compute, costs()[network], size) for network, size in points])
@@ -85,7 +93,7 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
     measured_s = times()["batch_s"].to_numpy()
 
     def errors(logs: FloatArray) -> FloatArray:
-        said = said_s(make(*np.exp(logs).tolist()))
+        said = model_s(make(*np.exp(logs).tolist()))
         return np.asarray(said / measured_s - 1.0)
 
     found = least_squares(errors, np.log(start), xtol=1e-12, ftol=1e-12, gtol=1e-12)
@@ -96,9 +104,9 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
 def section() -> Section:
     """Return the section: the 40 points, by the fit and by scenarios."""
     phone, found = sd855(), fit()
-    said = said_s(phone)
-    checks, again = _checks(said), _checks(said_s(as_fitted(*found)))
-    per_batch = _checks(said_s(as_fitted_per_batch(*fit(as_fitted_per_batch))))
+    said = model_s(phone)
+    checks, again = _checks(said), _checks(model_s(as_fitted(*found)))
+    per_batch = _checks(model_s(as_fitted_per_batch(*fit(as_fitted_per_batch))))
     points = table(
         ("phone", "network", "batch", "measured ms", "model ms", "error", "repeated fit"),
         [
@@ -151,8 +159,8 @@ phone's joules of training were measured against a meter.
         "Phones: training on a Snapdragon 855",
         text,
         (
-            Verdict.of("Snapdragon 855, MNN", checks),
-            Verdict(
+            SummaryLine.of("Snapdragon 855, MNN", checks),
+            SummaryLine(
                 "Snapdragon 855: training power",
                 "fit",
                 1,
@@ -167,7 +175,7 @@ _START_TEXT = ("2 ms a layer", "10 ms per million", "40 and 1 GFLOP/s")
 
 
 def _checks(said: FloatArray) -> list[Check]:
-    points = measurements.rows(times().assign(said_s=said))
+    points = measurements.rows(times().assign(model_s=said))
     return [
         Check(f"{phone}, {network}, {size}", "fit", measured, model, "s", measurements.MNN)
         for phone, network, size, measured, model in points
@@ -206,7 +214,7 @@ def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:
 
 @style.house_style()
 def _figure(said: FloatArray) -> Figure:
-    points = times().assign(said_s=said)
+    points = times().assign(model_s=said)
     figure = style.new_figure(6.4, 5.6)
     axes = figure.subplots()
     axes.set_aspect("equal")

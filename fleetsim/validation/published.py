@@ -14,7 +14,7 @@ from fleetsim.host import paths
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements
 from fleetsim.validation.people import usage_of
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, errors_say
+from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table, errors_text
 
 _HOUR_S = int(S_PER_HOUR)
 _LOCAL_S = -7 * _HOUR_S
@@ -58,10 +58,12 @@ def section() -> Section:
         parts.append(checks_table(checks))
     if missing:
         parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
-    says = errors_say(checks) if checks else "not checked: no data"
+    message = errors_text(checks) if checks else "not checked: no data"
     if checks and missing:
-        says += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
-    verdict = Verdict("Published traces: shares, intervals, rates", "count", len(checks), says)
+        message += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
+    verdict = SummaryLine(
+        "Published traces: shares, intervals, rates", "count", len(checks), message
+    )
     return Section("Published traces", "\n\n".join(parts) + "\n", (verdict,))
 
 

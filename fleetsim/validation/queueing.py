@@ -30,7 +30,7 @@ from fleetsim.validation.tables import (
     Check,
     Estimate,
     Section,
-    Verdict,
+    SummaryLine,
     Z,
     checks_table,
     estimates_table,
@@ -163,9 +163,9 @@ mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} ro
         "Waiting for each other",
         text,
         (
-            Verdict.of("Shared links", exact),
-            Verdict.inside("Processor sharing on a link", waits),
-            Verdict.inside("Length of rounds of exponential tasks", rounds),
+            SummaryLine.of("Shared links", exact),
+            SummaryLine.inside("Processor sharing on a link", waits),
+            SummaryLine.inside("Length of rounds of exponential tasks", rounds),
         ),
     )
 

@@ -12,7 +12,15 @@ from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio
 from fleetsim.fleet.network.radios.amplifier import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    SummaryLine,
+    checks_table,
+    number,
+    percent,
+    table,
+)
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
@@ -37,24 +45,24 @@ class PowerLine:
     mbit_per_s: FloatArray
     measured_w: FloatArray
     """Measured power of the whole phone."""
-    said_w: FloatArray
+    model_w: FloatArray
     """Power of the model's radio and the screen."""
 
     @property
     def correlation(self) -> float:
         """Correlation between measured and modelled power."""
-        return float(np.corrcoef(self.measured_w, self.said_w)[0, 1])
+        return float(np.corrcoef(self.measured_w, self.model_w)[0, 1])
 
     @property
     def phone_error(self) -> float:
         """Mean absolute error of the phone's power."""
-        return float(np.mean(np.abs(self.said_w / self.measured_w - 1.0)))
+        return float(np.mean(np.abs(self.model_w / self.measured_w - 1.0)))
 
     @property
     def radio_error(self) -> float:
         """Mean absolute error over the mean power of the radio alone."""
         radio_w = np.mean(self.measured_w - _SCREEN_W)
-        return float(np.mean(np.abs(self.said_w - self.measured_w)) / radio_w)
+        return float(np.mean(np.abs(self.model_w - self.measured_w)) / radio_w)
 
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
@@ -70,8 +78,8 @@ def power_lines() -> list[PowerLine]:
     lines, points_of = [], measurements.table("radio-power")
     for (radio, direction), points in measurements.groups(points_of, "radio", "direction"):
         rates, measured_w = points["mbit_per_s"].to_numpy(), points["power_w"].to_numpy()
-        said_w = _SCREEN_W + power_w(load_radio(radio), direction, rates)
-        lines.append(PowerLine(radio, direction, rates, measured_w, said_w))
+        model_w = _SCREEN_W + power_w(load_radio(radio), direction, rates)
+        lines.append(PowerLine(radio, direction, rates, measured_w, model_w))
     return lines
 
 
@@ -98,8 +106,8 @@ def weak_signal_check() -> Check:
     (check,) = (c for c in walk_checks() if "-120" in c.what)
     weakest = measurements.table("radio-walk").query("direction == 'up' and low == -120")
     radio = with_tx_power(load_radio("nr-mmwave"), 23.0)
-    said_w = float(power_w(radio, "up", weakest["mbit_per_s"].to_numpy())[0])
-    return Check(f"{check.what}, at 23 dBm", "prediction", check.expected, said_w, "W", "as above")
+    model_w = float(power_w(radio, "up", weakest["mbit_per_s"].to_numpy())[0])
+    return Check(f"{check.what}, at 23 dBm", "prediction", check.expected, model_w, "W", "as above")
 
 
 def modem_checks() -> list[Check]:
@@ -129,9 +137,9 @@ def wifi_rows() -> list[tuple[float, float, float, float]]:
     radio = wifi_radio(device)
     rows = []
     for rate in (0.015, 0.15, 1.0, 5.0, 20.0, 60.0):
-        said_w = float(power_w(radio, "up", np.array([rate]))[0])
+        model_w = float(power_w(radio, "up", np.array([rate]))[0])
         measured_w = _CONNECTED_2012_W + _UP_2012 * rate / MS_PER_S
-        rows.append((rate, measured_w, said_w, device.wifi.transmit_w))
+        rows.append((rate, measured_w, model_w, device.wifi.transmit_w))
     return rows
 
 
@@ -258,25 +266,25 @@ sample in a hundred is faster.
         "Radios",
         text,
         (
-            Verdict(
+            SummaryLine(
                 "Radio power by rate, Galaxy S20 Ultra",
                 "fit",
                 num_points,
                 f"mean error of the phone {percent(phone_error, signed=False)}, of the radio"
                 f" {percent(radio_error, signed=False)}",
             ),
-            Verdict.of("mmWave power on a walk", walk),
-            Verdict.of("mmWave, weakest signal, at 23 dBm", [weak]),
-            Verdict.of("Modems by transmit power", modem),
-            Verdict(
+            SummaryLine.of("mmWave power on a walk", walk),
+            SummaryLine.of("mmWave, weakest signal, at 23 dBm", [weak]),
+            SummaryLine.of("Modems by transmit power", modem),
+            SummaryLine(
                 "Wi-Fi power by rate against 2012",
                 "prediction",
                 len(wifi),
                 f"{percent(wifi_errors[0][1])} at {number(wifi_errors[0][0])} Mbit/s,"
                 f" {percent(wifi_errors[-1][1])} at {number(wifi_errors[-1][0])}",
             ),
-            Verdict.of("Round trips, own campaign", [t for t in trips if t.kind == "fit"]),
-            Verdict.of(
+            SummaryLine.of("Round trips, own campaign", [t for t in trips if t.kind == "fit"]),
+            SummaryLine.of(
                 "Round trips, another campaign", [t for t in trips if t.kind == "prediction"]
             ),
         ),

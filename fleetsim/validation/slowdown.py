@@ -22,7 +22,15 @@ from fleetsim.fleet.timeline import Timeline
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    SummaryLine,
+    checks_table,
+    number,
+    percent,
+    table,
+)
 
 _T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 _PHONES = ("pixel-3", "pixel-4", "pixel-6", "pixel-8", "redmi-note-10")
@@ -131,9 +139,9 @@ Results for phones that train from rest in air of 25 C; not measured anywhere:
         "Credits and heat",
         text,
         (
-            Verdict.of("t2 credits, minute and depth of the fall", credits),
-            Verdict.of("Skin temperature, two points", heat[:2]),
-            Verdict.of("Caps of a Pixel 3", heat[2:]),
+            SummaryLine.of("t2 credits, minute and depth of the fall", credits),
+            SummaryLine.of("Skin temperature, two points", heat[:2]),
+            SummaryLine.of("Caps of a Pixel 3", heat[2:]),
         ),
         {"t2-credits": _figure(curves)},
     )

@@ -85,21 +85,21 @@ ESTIMATE_HEAD = ("what", "theory", "simulator", "interval", "inside")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SummaryLine:
     """Line of the summary."""
 
     what: str
     kind: Kind
     num_points: int
-    says: str
+    message: str
 
     @classmethod
-    def of(cls, what: str, checks: Sequence[Check]) -> Verdict:
+    def of(cls, what: str, checks: Sequence[Check]) -> SummaryLine:
         """Return the number of checks, which are of one kind, with their errors."""
-        return cls(what, checks[0].kind, len(checks), errors_say(checks))
+        return cls(what, checks[0].kind, len(checks), errors_text(checks))
 
     @classmethod
-    def inside(cls, what: str, estimates: Sequence[Estimate]) -> Verdict:
+    def inside(cls, what: str, estimates: Sequence[Estimate]) -> SummaryLine:
         """Return the number of estimates, and of those inside their intervals."""
         inside = f"{sum(e.is_inside for e in estimates)} of {len(estimates)} inside {Z:g} s.e."
         return cls(what, "theory", len(estimates), inside)
@@ -111,12 +111,12 @@ class Section:
 
     title: str
     text: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SummaryLine, ...]
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """Figures by the stem of their files."""
 
 
-def errors_say(checks: Iterable[Check]) -> str:
+def errors_text(checks: Iterable[Check]) -> str:
     """Return the mean and the largest error of checks, as text."""
     errors = np.abs([check.error for check in checks])
     if errors.max() < ROUNDING_SLACK:

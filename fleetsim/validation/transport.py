@@ -14,7 +14,15 @@ from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    SummaryLine,
+    checks_table,
+    number,
+    percent,
+    table,
+)
 
 _PAYLOAD = 1448.0 / 1500.0
 """Payload of a packet of 1500 bytes, with TCP's timestamps."""
@@ -22,7 +30,7 @@ _NO_TLS = TcpSettings(handshake_round_trips=1.0)
 _BYTE_PER_MB = 1e6
 
 
-def said_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> FloatArray:
+def model_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> FloatArray:
     """Return seconds of the model from opening a connection without TLS to the last byte [n]."""
     return transfer_s(_NO_TLS, rtt_s, BIT_PER_BYTE * size_byte, _PAYLOAD * bit_per_s)
 
@@ -38,7 +46,7 @@ def transfers() -> pd.DataFrame:
     return data.assign(
         rtt_s=rtt_s,
         bit_per_s=bit_per_s,
-        said_s=said_s(rtt_s.to_numpy(), bit_per_s.to_numpy(), data["size_byte"].to_numpy()),
+        model_s=model_s(rtt_s.to_numpy(), bit_per_s.to_numpy(), data["size_byte"].to_numpy()),
         plain_s=BIT_PER_BYTE * data["size_byte"] / (_PAYLOAD * bit_per_s),
     )
 
@@ -75,8 +83,8 @@ def section() -> Section:
             f"{number(row.cubic_s)} s",
             f"{number(row.bbr_s)} s",
             f"{number(row.said_s)} s",
-            percent(row.said_s / row.cubic_s - 1.0),
-            percent(row.said_s / row.bbr_s - 1.0),
+            percent(row.model_s / row.cubic_s - 1.0),
+            percent(row.model_s / row.bbr_s - 1.0),
             f"{number(row.plain_s)} s",
             percent(row.plain_s / row.cubic_s - 1.0),
         )
@@ -106,8 +114,8 @@ the model with `transport: {{kind: none}}`, which has no round trips.
         "Transport",
         text,
         (
-            Verdict.of("One connection by round trip", window),
-            Verdict(
+            SummaryLine.of("One connection by round trip", window),
+            SummaryLine(
                 "Transfer times over Linux TCP",
                 "prediction",
                 2 * len(measured),
@@ -126,7 +134,7 @@ def _figure(measured: pd.DataFrame) -> Figure:
     colours = (style.BLUE, style.VERMILLION, style.GREEN, style.BLACK)
     by_link = measurements.groups(measured, "rtt_s", "bit_per_s")
     for colour, ((rtt_s, bit_per_s), of_link) in zip(colours, by_link, strict=True):
-        seconds = said_s(np.full(200, rtt_s), np.full(200, bit_per_s), size_byte)
+        seconds = model_s(np.full(200, rtt_s), np.full(200, bit_per_s), size_byte)
         label = f"{rtt_s * MS_PER_S:.0f} ms, {bit_per_s / BIT_PER_MBIT:g} Mbit/s"
         axes.plot(size_byte / _BYTE_PER_MB, seconds, color=colour, label=label)
         size_mb = of_link["size_byte"] / _BYTE_PER_MB

@@ -150,7 +150,7 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
         _, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=4)
         assert state is not None
         assert int(state["round"]) == 4
-        tasks = tables.read(folder / "tasks.parquet", "tasks", way_out="")
+        tasks = tables.read(folder / "tasks.parquet", "tasks", hint="")
         assert tasks["task"].to_pylist() == list(range(6))
     assert kill_at - first > 10
 

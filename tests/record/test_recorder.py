@@ -47,7 +47,7 @@ def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_pa
         name: tables.without_unused(name, table) for name, table in zip(names, whole, strict=True)
     }
     for name in names:
-        read = tables.read(tmp_path / f"{name}.parquet", name, way_out="")
+        read = tables.read(tmp_path / f"{name}.parquet", name, hint="")
         assert read.equals(expected[name])
     assert digest == tables.digest({str(name): table for name, table in expected.items()})
 
@@ -78,7 +78,7 @@ def test_resume_without_a_checkpoint_starts_afresh_in_the_same_folder(tmp_path: 
     recorder.finish(client_columns())
 
     assert state is None
-    rounds = tables.read(tmp_path / "rounds.parquet", "rounds", way_out="")
+    rounds = tables.read(tmp_path / "rounds.parquet", "rounds", hint="")
     assert rounds["round"].to_pylist() == [1, 2, 3, 4]
 
 
@@ -128,7 +128,7 @@ def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpo
 
     recorder.flush()
 
-    tasks = tables.read(tmp_path / "tasks.parquet", "tasks", way_out="")
+    tasks = tables.read(tmp_path / "tasks.parquet", "tasks", hint="")
     assert tasks["task"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
     assert saved(tmp_path).num_rounds == 4
     assert saved(tmp_path).num_rows("tasks") == 6
@@ -149,7 +149,7 @@ def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
 
     recorder.flush()
 
-    assert tables.read(tmp_path / "tasks.parquet", "tasks", way_out="").num_rows == 1
+    assert tables.read(tmp_path / "tasks.parquet", "tasks", hint="").num_rows == 1
     assert RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=3)[1] is None
 
 
@@ -283,4 +283,4 @@ def test_many_tasks_do_not_pile_up_in_memory(tmp_path: Path):
 
     assert len(recorder._tasks.rows) == 2_000  # round 13; the other twelve are in segments
     recorder.finish(client_columns())
-    assert tables.read(tmp_path / "tasks.parquet", "tasks", way_out="").num_rows == 26_000
+    assert tables.read(tmp_path / "tasks.parquet", "tasks", hint="").num_rows == 26_000

@@ -128,7 +128,7 @@ def test_rows_come_back_from_the_file_as_they_were(tmp_path: Path):
 
     tables.write(tmp_path / "tasks.parquet", tables.from_rows("tasks", rows))
 
-    read = tables.read(tmp_path / "tasks.parquet", "tasks", way_out=WAY_OUT)
+    read = tables.read(tmp_path / "tasks.parquet", "tasks", hint=WAY_OUT)
     assert read.schema == tables.SCHEMAS["tasks"]
     assert read.to_pylist() == [row._asdict() for row in rows]
 
@@ -212,7 +212,7 @@ def test_file_with_other_columns_is_refused(
     pq.write_table(edit(pa.table(table.columns, names=table.column_names)), path)
 
     with pytest.raises(DataError, match=rf"rounds\.parquet: column .*{says}.*; run it again$"):
-        tables.read(path, "rounds", way_out=WAY_OUT)
+        tables.read(path, "rounds", hint=WAY_OUT)
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, deco
     table = tables.from_rows("rounds", [round_row(1), round_row(2)])
     whole = encode(table)
 
-    assert decode(whole, "rounds", source="here", way_out=WAY_OUT).equals(table)
+    assert decode(whole, "rounds", source="here", hint=WAY_OUT).equals(table)
     for length in range(0, len(whole) - 1, 97):
         with pytest.raises(DataError, match=rf"^here: is not a whole {kind} file .*again$"):
-            decode(whole[:length], "rounds", source="here", way_out=WAY_OUT)
+            decode(whole[:length], "rounds", source="here", hint=WAY_OUT)
 
 
 def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path):
@@ -238,7 +238,7 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path
 
     def kept(name: str, table: pa.Table) -> pa.Table:
         tables.write(tmp_path / name, tables.without_unused("rounds", table))
-        return tables.read(tmp_path / name, "rounds", way_out=WAY_OUT)
+        return tables.read(tmp_path / name, "rounds", hint=WAY_OUT)
 
     assert not tables.OPTIONAL["rounds"] & set(kept("plain.parquet", plain).schema.names)
     assert kept("live.parquet", live)["num_off"].to_pylist() == [None, 0]
@@ -254,7 +254,7 @@ def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unr
     with pytest.raises(
         DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*; run it again"
     ):
-        tables.decode(data, "rounds", source="a", way_out="run it again")
+        tables.decode(data, "rounds", source="a", hint="run it again")
 
 
 @pytest.mark.slow
@@ -266,7 +266,7 @@ def test_texts_that_unpack_to_more_than_a_run_writes_are_refused():
 
     assert len(data) < 1 << 20
     with pytest.raises(DataError, match=r"^a: \d+ compressed bytes unpack to more than"):
-        tables.decode(data, "rounds", source="a", way_out="run it again")
+        tables.decode(data, "rounds", source="a", hint="run it again")
 
 
 def test_an_arrow_file_is_measured_before_it_is_unpacked():
@@ -276,11 +276,11 @@ def test_an_arrow_file_is_measured_before_it_is_unpacked():
     before = pa.total_allocated_bytes()
 
     with pytest.raises(DataError, match=r"^a: \d+ compressed bytes unpack to more than 67108864"):
-        tables.unpack(data, "rounds", num_rows=500_000, source="a", way_out="")
+        tables.unpack(data, "rounds", num_rows=500_000, source="a", hint="")
     assert pa.total_allocated_bytes() - before < 64 << 20
     small = tables.pack(rounds.slice(0, 1000))
     with pytest.raises(DataError, match=r"^a: holds 1000 rows and not 10; b"):
-        tables.unpack(small, "rounds", num_rows=10, source="a", way_out="b")
+        tables.unpack(small, "rounds", num_rows=10, source="a", hint="b")
 
 
 def test_the_announced_bytes_of_a_batch_are_those_of_its_buffers():
@@ -325,4 +325,4 @@ def test_text_that_is_no_utf_8_is_not_whole():
     with pytest.raises(
         DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*; run it again"
     ):
-        tables.decode(sink.getvalue().to_pybytes(), "clients", source="a", way_out="run it again")
+        tables.decode(sink.getvalue().to_pybytes(), "clients", source="a", hint="run it again")

@@ -478,12 +478,12 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     assert possible - {"at"} <= set(get_args(ErrorType))
     for kind in possible:
         said_of = {"loc": (), "msg": "Input should be", "input": {}, "ctx": context}
-        says, other = (
-            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), place).says
+        message, other = (
+            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), place).message
             for type_ in (kind, "no such")
         )
-        assert says != other, kind
-        assert "nput should" not in says
+        assert message != other, kind
+        assert "nput should" not in message
 
 
 def test_a_union_whose_labels_say_nothing_is_still_one_line():

@@ -105,7 +105,7 @@ def test_without_its_data_the_section_says_how_to_get_it(monkeypatch: pytest.Mon
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
     section = published.section()
 
-    assert section.verdicts[0].says == "not checked: no data"
+    assert section.verdicts[0].message == "not checked: no data"
     for name, where in published.PUBLISHED.items():
         assert f"`{name}` ({where})" in section.text
     assert "$FLEETSIM_DATA/traces/NAME" in section.text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.validation import channel, queueing
-from fleetsim.validation.tables import Check, Estimate, Section, errors_say, mean_of
+from fleetsim.validation.tables import Check, Estimate, Section, errors_text, mean_of
 from tests.fleet.fair import Flow, ends
 
 
@@ -44,7 +44,7 @@ def test_the_densities_integrate_to_one_and_their_distribution_functions_agree(l
 
 
 def test_an_interval_leaves_out_the_theory_of_another_law() -> None:
-    rayleigh, rician = channel.Law("rayleigh"), channel.Law("rician", 3.0)
+    rayleigh, rician = channel.FadingLaw("rayleigh"), channel.FadingLaw("rician", 3.0)
     squares = (channel.gains_of(rayleigh) - 1.0) ** 2
 
     assert mean_of("right", rayleigh.variance, squares, 8.0).is_inside
@@ -59,7 +59,7 @@ def test_a_row_says_no_where_the_simulator_is_outside() -> None:
 def test_errors_are_relative_and_rounding_is_none() -> None:
     checks = [Check("a", "exact", 2.0, 2.0 + 1e-15, "s", ""), Check("b", "exact", 4.0, 3.0, "", "")]
 
-    assert errors_say(checks[:1]) == "met to rounding"
-    assert errors_say(checks) == "mean error 12.5 %, worst 25.0 %"
+    assert errors_text(checks[:1]) == "met to rounding"
+    assert errors_text(checks) == "mean error 12.5 %, worst 25.0 %"
     assert checks[0].cells()[3] == "2.000 s"
     assert isinstance(Section("t", "x", ()), Section)

@@ -51,7 +51,7 @@ _RANKS: Mapping[str, Mapping[str, int]] = {
     key: {str(name): rank for rank, name in enumerate(names)}
     for key, names in (("purpose", Purpose), ("fate", FATES), ("component", COMPONENTS))
 }
-_WAY_OUT = "run the scenario again into a new folder"
+_HINT = "run the scenario again into a new folder"
 
 
 def components_in(table: pd.DataFrame) -> dict[str, str]:
@@ -136,7 +136,7 @@ def check_balance(
     if not np.isclose(spent_j, total_j, rtol=ROUNDING_SLACK, atol=ROUNDING_SLACK):
         raise DataError(
             f"{run}: joules do not add up: its tasks spent {spent_j!r} J, its rounds say"
-            f" {total_j!r} J; {_WAY_OUT}"
+            f" {total_j!r} J; {_HINT}"
         )
     if clients is None:
         return
@@ -144,7 +144,7 @@ def check_balance(
     if len(entries) and not 0 <= entries["client"].min() <= entries["client"].max() < size:
         raise DataError(
             f"{run}: has a task of client {int(entries['client'].max())}, but {size} clients;"
-            f" {_WAY_OUT}"
+            f" {_HINT}"
         )
     for component, column in COMPONENTS.items():
         own = entries[entries["component"] == component]
@@ -159,7 +159,7 @@ def check_balance(
             raise DataError(
                 f"{run}: joules do not add up: the tasks of client {client} spent"
                 f" {float(sums_j[client])!r} J on {component}, its meter says"
-                f" {float(meters_j[client])!r} J; {_WAY_OUT}"
+                f" {float(meters_j[client])!r} J; {_HINT}"
             )
 
 

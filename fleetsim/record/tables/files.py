@@ -50,16 +50,16 @@ def encode(table: pa.Table) -> bytes:
     return encoded
 
 
-def read(path: Path, name: TableName, *, way_out: str) -> pa.Table:
+def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
     """Read a table and check its columns.
 
     Raises:
         DataError: the file is missing, is not parquet, or holds other columns.
     """
-    return decode(atomic_files.read(path, way_out=way_out), name, source=str(path), way_out=way_out)
+    return decode(atomic_files.read(path, hint=hint), name, source=str(path), hint=hint)
 
 
-def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Table:
+def decode(data: bytes, name: TableName, *, source: str, hint: str) -> pa.Table:
     """Return the table in the bytes of a parquet file; `source` names it in messages.
 
     Raises:
@@ -70,7 +70,7 @@ def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
         file = pq.ParquetFile(pa.BufferReader(data))
         fault = _schema_fault(file.schema_arrow, _expected(file.schema_arrow, name))
         if fault:
-            raise DataError(f"{source}: {fault}; {way_out}")
+            raise DataError(f"{source}: {fault}; {hint}")
         # Equal values take no space in the file, so a few bytes may announce any number of rows.
         metadata = file.metadata
         groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
@@ -78,7 +78,7 @@ def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
         if max(num_byte, sum(group.total_byte_size for group in groups)) > limit:
             raise DataError(
                 f"{source}: announces {metadata.num_rows} rows in {len(data)} bytes, more than"
-                f" a run writes; {way_out}"
+                f" a run writes; {hint}"
             )
         texts = [field.name for field in file.schema_arrow if field.type == pa.string()]
         # As dictionaries, texts that are equal take memory once.
@@ -88,8 +88,8 @@ def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
         table = table.cast(_plain(table.schema))
         table.validate(full=True)
     except _FAULTS as cause:
-        raise _not_whole(source, "parquet", cause, way_out) from None
-    return _checked(table, name, source, way_out)
+        raise _not_whole(source, "parquet", cause, hint) from None
+    return _checked(table, name, source, hint)
 
 
 def pack(table: pa.Table) -> bytes:
@@ -107,7 +107,7 @@ def pack(table: pa.Table) -> bytes:
     return packed
 
 
-def unpack(data: bytes, name: TableName, *, num_rows: int, source: str, way_out: str) -> pa.Table:
+def unpack(data: bytes, name: TableName, *, num_rows: int, source: str, hint: str) -> pa.Table:
     """Return the table of so many rows in the bytes of `pack`; other arguments as of `decode`.
 
     Raises:
@@ -117,10 +117,10 @@ def unpack(data: bytes, name: TableName, *, num_rows: int, source: str, way_out:
         table = _measured(data, name, num_rows, source)
         table.validate(full=True)
     except (*_FAULTS, StopIteration, ValueError) as cause:
-        raise _not_whole(source, "Arrow", cause, way_out) from None
+        raise _not_whole(source, "Arrow", cause, hint) from None
     if table.num_rows != num_rows:
-        raise DataError(f"{source}: holds {table.num_rows} rows and not {num_rows}; {way_out}")
-    return _checked(table, name, source, way_out)
+        raise DataError(f"{source}: holds {table.num_rows} rows and not {num_rows}; {hint}")
+    return _checked(table, name, source, hint)
 
 
 def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Table:
@@ -171,17 +171,17 @@ def _text_byte(column: pa.ChunkedArray) -> int:
     )
 
 
-def _not_whole(source: str, kind: str, cause: Exception, way_out: str) -> DataError:
+def _not_whole(source: str, kind: str, cause: Exception, hint: str) -> DataError:
     first_line = _EXCEPTION_NAME.sub("", str(cause).partition("\n")[0])
-    return DataError(f"{source}: is not a whole {kind} file ({first_line}); {way_out}")
+    return DataError(f"{source}: is not a whole {kind} file ({first_line}); {hint}")
 
 
-def _checked(table: pa.Table, name: TableName, source: str, way_out: str) -> pa.Table:
+def _checked(table: pa.Table, name: TableName, source: str, hint: str) -> pa.Table:
     """Return the columns of the table in order, if they are the right ones."""
     schema = _expected(table.schema, name)
     fault = _schema_fault(table.schema, schema) or _null_fault(table, schema) or _word_fault(table)
     if fault:
-        raise DataError(f"{source}: {fault}; {way_out}")
+        raise DataError(f"{source}: {fault}; {hint}")
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
 

@@ -223,9 +223,9 @@ def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMA
     Raises:
         DataError: a file cannot be written.
     """
-    way_out = "make the folder writable, then ask for the report again"
+    hint = "make the folder writable, then ask for the report again"
     wanted = list(dict.fromkeys(formats))
     encoded = encode(figure, dict.fromkeys(["svg", *wanted]))
     for suffix in wanted:
-        atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], way_out=way_out)
+        atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], hint=hint)
     return encoded["svg"]

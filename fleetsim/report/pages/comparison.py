@@ -17,8 +17,8 @@ from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
 from fleetsim.report.pages import ledger_tables, regret, run_figures, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
     NO_EVIDENCE,
-    Comparison,
     Entry,
+    RunComparison,
     cost_tables,
     detail_tables,
     differences_table,
@@ -26,12 +26,12 @@ from fleetsim.report.pages.comparison_tables import (
     runs_table,
     some,
     text_table,
-    worlds_say,
+    worlds_message,
 )
-from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.run_figures import Drawn
 
-__all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
+__all__ = ["Entry", "RunComparison", "compare", "frame", "text_table", "write"]
 
 STEM = "comparison"
 LEDGER = f"{STEM}-ledger"
@@ -45,8 +45,8 @@ def compare(
     targets: Sequence[float] | None = None,
     different_worlds: bool = False,
     priced: Prices | None = None,
-    budgets: Budgets | None = None,
-) -> Comparison:
+    budgets: ScoreBudgets | None = None,
+) -> RunComparison:
     """Compare runs, also those of different worlds if that is asked for.
 
     Targets are fractions; unless given, usual ones that any run reached. Costs need prices, and
@@ -84,7 +84,7 @@ def compare(
         )
         for label, run in zip(labels, runs, strict=True)
     )
-    return Comparison(
+    return RunComparison(
         entries=entries,
         targets=tuple(sorted(set(targets)) if targets else reached[-_MAX_TARGETS:]),
         differences=tuple(scenario_differences.differences(runs)),
@@ -97,19 +97,19 @@ def compare(
     )
 
 
-def write(comparison: Comparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
+def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
     """Write comparison.html, two .csv, and figures as files of these formats; return the page.
 
     Raises:
         DataError: the folder or a file cannot be written.
     """
-    folder, way_out = paths.local(folder), "choose another place with --out"
-    atomic_files.make_folder(folder, way_out=way_out)
+    folder, hint = paths.local(folder), "choose another place with --out"
+    atomic_files.make_folder(folder, hint=hint)
     for name, table in (
         (f"{STEM}.csv", frame(comparison)),
         (f"{LEDGER}.csv", ledger_tables.frame(comparison.ledgers)),
     ):
-        atomic_files.write(folder / name, csv_text.encoded(table), way_out=way_out)
+        atomic_files.write(folder / name, csv_text.encoded(table), hint=hint)
     number = len(comparison.entries)
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
@@ -119,7 +119,7 @@ def write(comparison: Comparison, folder: str | Path, formats: Sequence[str] = (
         "compare.html.j2",
         title=f"{heading} - fleetsim",
         heading=heading,
-        worlds=worlds_say(comparison) if comparison.world_differences else "",
+        worlds=worlds_message(comparison) if comparison.world_differences else "",
         evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
         first_tables=cost_tables(comparison),
@@ -132,7 +132,7 @@ def write(comparison: Comparison, folder: str | Path, formats: Sequence[str] = (
     return path
 
 
-def _figures(comparison: Comparison) -> Drawn:
+def _figures(comparison: RunComparison) -> Drawn:
     """Draw accuracy, selections, regret and opinions if there are any, and ledgers."""
     runs = comparison.runs
     yield (
@@ -197,10 +197,10 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         notes.append(
             f"the runs were made by different versions of fleetsim: {', '.join(map(str, versions))}"
         )
-    return [*notes, *_platforms_say(entries)]
+    return [*notes, *_platform_notes(entries)]
 
 
-def _platforms_say(entries: Sequence[Entry]) -> Iterator[str]:
+def _platform_notes(entries: Sequence[Entry]) -> Iterator[str]:
     """Yield notes on runs on different numerical platforms."""
     found = [entry.run.manifest.platforms for entry in entries]
     for entry, platforms in zip(entries, found, strict=True):

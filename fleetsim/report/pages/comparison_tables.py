@@ -12,7 +12,7 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, regret
-from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.regret import Regrets
 from fleetsim.report.pages.scenario_differences import Difference
 from fleetsim.report.pages.summary import Totals
@@ -43,7 +43,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Runs side by side."""
 
     entries: tuple[Entry, ...]
@@ -57,7 +57,7 @@ class Comparison:
     """Notes on single runs."""
     prices: Prices | None = None
     """Prices of joules and hours; None: no costs."""
-    budgets: Budgets | None = None
+    budgets: ScoreBudgets | None = None
     """Budgets for the comprehensive score; None: no score."""
     regrets: Regrets | None = field(default=None, compare=False, repr=False)
     """Regret against the best fixed set; None if no run has fixed clients."""
@@ -78,7 +78,7 @@ class Comparison:
         return {entry.label: entry.ledger for entry in self.entries}
 
 
-def frame(comparison: Comparison) -> pd.DataFrame:
+def frame(comparison: RunComparison) -> pd.DataFrame:
     """Return the numbers, one row per run, in SI; null where a number does not exist."""
     rows = []
     for entry in comparison.entries:
@@ -117,9 +117,11 @@ def frame(comparison: Comparison) -> pd.DataFrame:
     return table.astype(dict.fromkeys(counts, "Int64"))
 
 
-def text_table(comparison: Comparison) -> str:
+def text_table(comparison: RunComparison) -> str:
     """Return the tables for a terminal."""
-    lines = [f"DIFFERENT WORLDS: {worlds_say(comparison)}"] if comparison.world_differences else []
+    lines = (
+        [f"DIFFERENT WORLDS: {worlds_message(comparison)}"] if comparison.world_differences else []
+    )
     lines += [f"note: {note}" for note in comparison.notes]
     lines += [f"note: {NO_EVIDENCE}"] if comparison.evidence else []
     blocks = ["\n".join(lines)] if lines else []
@@ -134,7 +136,7 @@ def some(keys: Sequence[str]) -> str:
     return "; ".join(keys[:_MAX_KEYS]) + more
 
 
-def worlds_say(comparison: Comparison) -> str:
+def worlds_message(comparison: RunComparison) -> str:
     """Return the warning about runs of different worlds."""
     return (
         f"these runs differ in {some(comparison.world_differences)}. Different results need not"
@@ -142,7 +144,7 @@ def worlds_say(comparison: Comparison) -> str:
     )
 
 
-def cost_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+def cost_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     """Return heading, caption and table of totals, and of the costs of targets."""
     columns: dict[str, Callable[[Entry], str]] = {
         "run": lambda entry: entry.label,
@@ -170,7 +172,7 @@ def cost_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
     return found
 
 
-def detail_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     """Return heading, caption and table of measures of papers, energy, money and carbon."""
     found = _papers(comparison)
     components = ledger_tables.component_table(comparison.ledgers)
@@ -184,7 +186,7 @@ def detail_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
     return found
 
 
-def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
+def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     """Return the tables of measures of papers on client selection."""
     runs = comparison.runs
     found = []
@@ -215,7 +217,7 @@ def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
     return found
 
 
-def _bills(comparison: Comparison, priced: Prices) -> Table:
+def _bills(comparison: RunComparison, priced: Prices) -> Table:
     """Return a row per run and a column per amount that the prices give."""
     bills = [(entry.label, entry.bill) for entry in comparison.entries]
     return Table(
@@ -228,7 +230,9 @@ def _bills(comparison: Comparison, priced: Prices) -> Table:
     )
 
 
-def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float | None]) -> Table:
+def _reached(
+    comparison: RunComparison, measure: Callable[[Run, float], int | float | None]
+) -> Table:
     """Return a row per run and a column per target; the smallest value is marked."""
     columns = [
         [measure(entry.run, target) for entry in comparison.entries]
@@ -251,7 +255,7 @@ def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float
     )
 
 
-def differences_table(comparison: Comparison) -> Table:
+def differences_table(comparison: RunComparison) -> Table:
     """Return a row per key that differs and a column per run."""
     return Table(
         ("key", *(entry.label for entry in comparison.entries)),
@@ -266,7 +270,7 @@ def differences_table(comparison: Comparison) -> Table:
     )
 
 
-def runs_table(comparison: Comparison) -> Table:
+def runs_table(comparison: RunComparison) -> Table:
     """Return folder, status, seed and digest of each run."""
     columns: dict[str, Callable[[Entry], str]] = {
         "run": lambda entry: entry.label,

@@ -28,14 +28,14 @@ _FEDGCS = "FedGCS"
 _TONG = "Tong et al."
 
 
-class Budgets(NamedTuple):
+class ScoreBudgets(NamedTuple):
     """Time and energy that the reader allows a run, for the comprehensive score."""
 
     time_s: float
     energy_j: float
 
 
-def budgets(time_s: float | None, energy_j: float | None) -> Budgets | None:
+def budgets(time_s: float | None, energy_j: float | None) -> ScoreBudgets | None:
     """Return both budgets, or None.
 
     Raises:
@@ -48,7 +48,7 @@ def budgets(time_s: float | None, energy_j: float | None) -> Budgets | None:
     for option, value in (("--budget-s", time_s), ("--budget-j", energy_j)):
         if not 0.0 < value < np.inf:
             raise ScenarioError(f"{option} {value:g}: must be above 0 and finite")
-    return Budgets(time_s, energy_j)
+    return ScoreBudgets(time_s, energy_j)
 
 
 def table(run: Run) -> Table:
@@ -96,7 +96,7 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
     return Table(("run", waiting, ratio_, "ever selected", *columns), rows)
 
 
-def scores_table(runs: Mapping[str, Run], allowed: Budgets) -> Table:
+def scores_table(runs: Mapping[str, Run], allowed: ScoreBudgets) -> Table:
     """Return a row per run: used shares of both budgets, and the comprehensive score."""
     rows = []
     for label, run in runs.items():
@@ -116,7 +116,7 @@ def scores_table(runs: Mapping[str, Run], allowed: Budgets) -> Table:
     return Table(("run", "of the time budget", "of the energy budget", "score"), rows)
 
 
-def score(run: Run, allowed: Budgets) -> float | None:
+def score(run: Run, allowed: ScoreBudgets) -> float | None:
     """Return the comprehensive score of a run; None without accuracy."""
     return run.comprehensive_score(budget_s=allowed.time_s, budget_j=allowed.energy_j)
 

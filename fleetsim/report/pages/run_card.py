@@ -24,8 +24,8 @@ def html(run: Run) -> str:
     try:
         return _card(run)
     except DataError as fault:
-        says = Table(("what", "value"), [("folder", str(run.folder))])
-        return markup.card(run.manifest.name, run.manifest.status, says, notices=fault.faults)
+        message = Table(("what", "value"), [("folder", str(run.folder))])
+        return markup.card(run.manifest.name, run.manifest.status, message, notices=fault.faults)
 
 
 def figure(run: Run, name: str) -> Figure:

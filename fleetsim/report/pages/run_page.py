@@ -70,7 +70,7 @@ def write_report(
     shown_targets = sorted({*_usual_targets(rounds), *targets})
     folder = run.folder / FIGURES
     if formats:
-        atomic_files.make_inner_folder(folder, way_out="make the run folder writable")
+        atomic_files.make_inner_folder(folder, hint="make the run folder writable")
     deadline_s = _setting(run, "server", "deadline_s")
     sections = {
         heading: run_figures.saved(drawn, folder, formats)

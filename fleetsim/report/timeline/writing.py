@@ -23,7 +23,7 @@ Range = tuple[int, int]
 """First and last number."""
 
 _NUMBER = re.compile("[0-9]{1,18}")
-_WAY_OUT = "make room, or name another file with --out"
+_HINT = "make room, or name another file with --out"
 
 
 def write_timeline(
@@ -55,7 +55,7 @@ def write_timeline(
     shown_rounds, tasks = _of_rounds(run, rounds)
     is_shown = _of_clients(run, tasks, clients)
     parts = trace_parts(shown_rounds, tasks, is_shown, source=str(run.folder / "tasks.parquet"))
-    with atomic_files.replacing(path, way_out=_WAY_OUT) as file:
+    with atomic_files.replacing(path, hint=_HINT) as file:
         for done_fraction, data in parts:
             file.write(data)
             on_progress(done_fraction)

@@ -16,7 +16,7 @@ from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A cell: its text, the number to sort by (None: the text), and where it leads to."""
 
     text: str
@@ -40,7 +40,7 @@ class SortableTable:
     name: str
     caption: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Columns to filter by, and their values."""
 
@@ -53,11 +53,11 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         is_known = more is not None and not pd.isna(more)
         rows.append(
             (
-                Cell(row["arm"]),
-                Cell(row["condition"]),
-                Cell(row["target"]),
-                Cell(row["currency"]),
-                Cell(row["kind"], kind=row["kind"]),
+                TableCell(row["arm"]),
+                TableCell(row["condition"]),
+                TableCell(row["target"]),
+                TableCell(row["currency"]),
+                TableCell(row["kind"], kind=row["kind"]),
                 _number(row["ratio"], ratio(row["ratio"])),
                 _number(row["low"], interval(row["low"], row["high"])),
                 _number(row["bca_low"], interval(row["bca_low"], row["bca_high"])),
@@ -65,8 +65,8 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
                     _number(row[name], units.p_text(float(row[name])))
                     for name in ("p_holm", "p_t", "p_wilcoxon", "p_sign")
                 ),
-                Cell(f"{row['num_reached']} of {row['num_pairs']}", float(row["num_reached"])),
-                Cell(
+                TableCell(f"{row['num_reached']} of {row['num_pairs']}", float(row["num_reached"])),
+                TableCell(
                     f"{row['num_baseline_reached']} of {row['num_pairs']}",
                     float(row["num_baseline_reached"]),
                 ),
@@ -103,11 +103,11 @@ def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
         bound = ">= " if row.get("is_median_bound") is True else ""
         rows.append(
             (
-                Cell(row["arm"]),
-                Cell(row["condition"]),
-                Cell(row["target"]),
-                Cell(currency),
-                Cell(f"{row['num_reached']} of {row['num_seeds']}", float(row["num_reached"])),
+                TableCell(row["arm"]),
+                TableCell(row["condition"]),
+                TableCell(row["target"]),
+                TableCell(currency),
+                TableCell(f"{row['num_reached']} of {row['num_seeds']}", float(row["num_reached"])),
                 *(
                     _number(
                         row[name],
@@ -139,17 +139,17 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
     """Return the table of runs, with links relative to the folder of the page."""
     rows = [
         (
-            Cell(row["arm"]),
-            Cell(row["condition"]),
-            Cell(str(row["seed"]), float(row["seed"])),
-            Cell(row["status"], kind=row["status"]),
+            TableCell(row["arm"]),
+            TableCell(row["condition"]),
+            TableCell(str(row["seed"]), float(row["seed"])),
+            TableCell(row["status"], kind=row["status"]),
             _number(row["rounds"], _count(row["rounds"])),
             _number(row["virtual_s"], units.text(row["virtual_s"], "seconds")),
             _number(row["energy_j"], units.text(row["energy_j"], "joules")),
             _number(row["final_accuracy"], quantities.percent(_float(row["final_accuracy"]))),
-            Cell(_text(row["platform"]) or quantities.NOTHING),
+            TableCell(_text(row["platform"]) or quantities.NOTHING),
             _folder_cell(_text(row["folder"]), folder),
-            Cell(_text(row["reason"])),
+            TableCell(_text(row["reason"])),
         )
         for row in _ordered(tables.runs, header)
     ]
@@ -249,8 +249,8 @@ def _choices(header: StudyHeader, tables: StudyTables) -> tuple[tuple[str, tuple
     )
 
 
-def _number(value: Any, text: str) -> Cell:
-    return Cell(text, _float(value))
+def _number(value: Any, text: str) -> TableCell:
+    return TableCell(text, _float(value))
 
 
 def _float(value: Any) -> float:
@@ -265,7 +265,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _folder_cell(target: str, folder: Path) -> Cell:
+def _folder_cell(target: str, folder: Path) -> TableCell:
     if not target:
-        return Cell(quantities.NOTHING)
-    return Cell(Path(target).name or target, address=link_to(target, folder))
+        return TableCell(quantities.NOTHING)
+    return TableCell(Path(target).name or target, address=link_to(target, folder))

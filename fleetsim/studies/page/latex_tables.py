@@ -6,7 +6,7 @@ Numbers are plain text, so that no other package is needed.
 import re
 from collections.abc import Iterable, Sequence
 
-from fleetsim.studies.page.html_tables import Cell, SortableTable
+from fleetsim.studies.page.html_tables import SortableTable, TableCell
 from fleetsim.studies.page.html_tables import summaries as summaries_table
 from fleetsim.studies.page.html_tables import verdicts as verdicts_table
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
@@ -95,7 +95,9 @@ def _booktabs(table: SortableTable, wanted: Sequence[str], caption: str, label: 
     return "\n".join(lines)
 
 
-def _grouped(rows: Sequence[tuple[Cell, ...]], places: Sequence[int]) -> list[tuple[Cell, ...]]:
+def _grouped(
+    rows: Sequence[tuple[TableCell, ...]], places: Sequence[int]
+) -> list[tuple[TableCell, ...]]:
     """Return the rows with equal groups together, in order of their first appearance."""
     order: dict[tuple[str, ...], int] = {}
     for row in rows:

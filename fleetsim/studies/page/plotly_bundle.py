@@ -23,14 +23,14 @@ def script() -> str:
         DataError: the installed plotly has none, or one that cannot be put into a page.
     """
     source = resources.files("plotly") / "package_data" / "plotly.min.js"
-    way_out = "install plotly anew"
+    hint = "install plotly anew"
     try:
         text = source.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as cause:
-        raise DataError(f"{source}: cannot be read ({cause}); {way_out}") from None
+        raise DataError(f"{source}: cannot be read ({cause}); {hint}") from None
     # A browser reads these otherwise than they are written, so the script's hash would not match.
     if re.search(r"</script|<!--|\r|\x00", text, re.IGNORECASE):
-        raise DataError(f"{source}: cannot be put into a page as it is; {way_out}")
+        raise DataError(f"{source}: cannot be put into a page as it is; {hint}")
     return text
 
 

@@ -44,7 +44,7 @@ def save(
     folder: Path,
     formats: Iterable[str],
     *,
-    way_out: str,
+    hint: str,
 ) -> list[str]:
     """Write a file for each chart and format; return the names without their suffix.
 
@@ -60,7 +60,7 @@ def save(
         stems.append(stem)
         encoded = style.encode(draw(chart, looks), formats)
         for suffix, data in encoded.items():
-            atomic_files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
+            atomic_files.write(folder / f"{stem}.{suffix}", data, hint=hint)
     return stems
 
 

@@ -34,7 +34,7 @@ PAGE = "study.html"
 FIGURES = "figures"
 LATEX = "latex"
 
-_WAY_OUT = "make the folder writable, then ask for the page again"
+_HINT = "make the folder writable, then ask for the page again"
 _EMPTY_STYLE = ""
 """Plotly adds a style without text, and fills it by rules, which need no permission."""
 _TITLES = {
@@ -82,25 +82,25 @@ def write_page(
         "effect": list(chart_data.level_effects(tables, header)),
         "ledger": list(chart_data.ledgers(tables, header)),
     }
-    atomic_files.make_folder(folder, way_out=_WAY_OUT)
+    atomic_files.make_folder(folder, hint=_HINT)
     stems: list[str] = []
     if formats:
         figures = folder / FIGURES
-        atomic_files.make_inner_folder(figures, way_out=_WAY_OUT)
+        atomic_files.make_inner_folder(figures, hint=_HINT)
         every = [chart for drawn in by_chart.values() for chart in drawn]
-        stems = static_charts.save(every, looks, figures, formats, way_out=_WAY_OUT)
+        stems = static_charts.save(every, looks, figures, formats, hint=_HINT)
     if latex:
-        atomic_files.make_inner_folder(folder / LATEX, way_out=_WAY_OUT)
+        atomic_files.make_inner_folder(folder / LATEX, hint=_HINT)
         for name, text in (
             ("summaries", latex_tables.summaries(tables, header)),
             ("verdicts", latex_tables.verdicts(tables, header)),
         ):
             path = folder / LATEX / f"{name}.tex"
-            atomic_files.write(path, text.encode("utf-8", "replace"), way_out=_WAY_OUT)
+            atomic_files.write(path, text.encode("utf-8", "replace"), hint=_HINT)
     page = _html(tables, header, folder, by_chart, looks, stems, formats)
     path = folder / PAGE
     # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
-    atomic_files.write(path, page.encode("utf-8", "replace"), way_out=_WAY_OUT)
+    atomic_files.write(path, page.encode("utf-8", "replace"), hint=_HINT)
     return path
 
 

@@ -18,7 +18,7 @@ from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.units import FLOP_PER_GFLOP, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
 from fleetsim.validation.phones import batch_s
-from fleetsim.validation.tables import Check, Kind, Section, Verdict, number, percent, table
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, percent, table
 
 BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
 _START = (10e9, 30e9, 0.02, 2.0)
@@ -43,7 +43,7 @@ def costs(points: pd.DataFrame) -> list[ModelCost]:
     ]
 
 
-def said_s(points: pd.DataFrame, computes: dict[str, ComputeProfile]) -> FloatArray:
+def model_s(points: pd.DataFrame, computes: dict[str, ComputeProfile]) -> FloatArray:
     """Return the model's seconds of points [n] with a profile for each board."""
     rows = zip(points["board"], costs(points), points["batch_size"], strict=True)
     return np.array([batch_s(computes[board], cost, int(size)) for board, cost, size in rows])
@@ -73,7 +73,7 @@ def fit(without: str = "") -> tuple[float, ...]:
     measured_s = points["batch_s"].to_numpy()
 
     def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.log(said_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
+        return np.asarray(np.log(model_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
 
     found = least_squares(errors, np.log(_START), xtol=1e-12, ftol=1e-12, gtol=1e-12)
     assert found.success, found.message
@@ -85,14 +85,14 @@ def held_out_s() -> FloatArray:
     points, seconds = times(), np.empty(len(times()))
     for network in points["network"].unique():
         rows = (points["network"] == network).to_numpy()
-        seconds[rows] = said_s(points[rows], as_fitted(*fit(network)))
+        seconds[rows] = model_s(points[rows], as_fitted(*fit(network)))
     return seconds
 
 
 def section() -> Section:
     """Return the section: ten networks on a Raspberry Pi 4, eight of them on a Pi 5."""
     points, carried = times(), shipped()
-    by_files = _checks(points, said_s(points, carried), "fit")
+    by_files = _checks(points, model_s(points, carried), "fit")
     held_out = _checks(points, held_out_s(), "prediction")
     pi4, pi5 = (carried[board] for board in BOARDS)
     figures = zip(
@@ -141,8 +141,8 @@ transformers and for bottlenecks.
         "Boards: training in PyTorch",
         text,
         (
-            Verdict.of("Raspberry Pi 4 and 5, PyTorch", by_files),
-            Verdict.of("The same, each network held out", held_out),
+            SummaryLine.of("Raspberry Pi 4 and 5, PyTorch", by_files),
+            SummaryLine.of("The same, each network held out", held_out),
         ),
     )
 

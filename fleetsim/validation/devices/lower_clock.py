@@ -16,7 +16,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.pace import speed_at
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.validation import measurements, phones
-from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855."""
@@ -154,8 +154,8 @@ times theta^2, against at least {bound.value} W (the USB supply was at its limit
         "Phones: a lower clock",
         text,
         (
-            Verdict.of("Snapdragon 855 at 0.68 of its clock, time", seconds),
-            Verdict.of("The same, joules above idle", joules),
+            SummaryLine.of("Snapdragon 855 at 0.68 of its clock, time", seconds),
+            SummaryLine.of("The same, joules above idle", joules),
         ),
     )
 

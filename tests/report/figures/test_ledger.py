@@ -191,7 +191,7 @@ def test_a_run_gives_its_ledger_and_sums(tmp_path: Path) -> None:
 
 def test_a_run_whose_meters_say_otherwise_is_refused_by_name(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp())
-    table = tables.read(run.folder / "clients.parquet", "clients", way_out="")
+    table = tables.read(run.folder / "clients.parquet", "clients", hint="")
     column = table.column_names.index("energy_tail_j")
     more = pc.add(table["energy_tail_j"], 1.0)
     wrong = table.set_column(column, "energy_tail_j", more)

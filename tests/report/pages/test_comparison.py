@@ -8,7 +8,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.manifest import write_manifest
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.pages import comparison
-from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.scenario_differences import differences, labels
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row
@@ -116,7 +116,7 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:
-    result = comparison.compare(runs, budgets=Budgets(20.0, 400.0))
+    result = comparison.compare(runs, budgets=ScoreBudgets(20.0, 400.0))
     rows = comparison.text_table(result).split("Comprehensive score ")[1].splitlines()
 
     # .8 at twice the time; .7 at 20.5 of 20 s and 1500.25 of 400 J.

@@ -9,7 +9,7 @@ from fleetsim.contracts import Purpose, TaskRow
 from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run
 from fleetsim.report.pages import measures
-from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.measures import ScoreBudgets
 from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_row, task_row
 
@@ -137,7 +137,7 @@ def test_selection_side_by_side(runs: dict[str, Run]) -> None:
 
 def test_scores_side_by_side(runs: dict[str, Run]) -> None:
     # 40 s and 400 J for an accuracy of .4: twice the time costs a factor of four.
-    assert measures.scores_table(runs, Budgets(20.0, 800.0)).rows == [
+    assert measures.scores_table(runs, ScoreBudgets(20.0, 800.0)).rows == [
         ("a", "200.0 %", "50.0 %", "0.100"),
         ("b", "200.0 %", "50.0 %", "0.100"),
         ("c", "100.0 %", "25.0 %", "-"),
@@ -146,7 +146,7 @@ def test_scores_side_by_side(runs: dict[str, Run]) -> None:
 
 def test_budgets_belong_together() -> None:
     assert measures.budgets(None, None) is None
-    assert measures.budgets(60.0, 5.0) == Budgets(60.0, 5.0)
+    assert measures.budgets(60.0, 5.0) == ScoreBudgets(60.0, 5.0)
     with pytest.raises(ScenarioError, match="--budget-s and --budget-j belong together"):
         measures.budgets(60.0, None)
     with pytest.raises(ScenarioError, match="--budget-j 0: must be above 0"):

@@ -70,7 +70,7 @@ def test_files_are_named_by_what_they_show_and_are_svg_and_pdf(
     tmp_path: Path, drawn: list[ChartData], header: StudyHeader
 ):
     looks = arm_styles.of_arms(header.arms)
-    stems = static_charts.save(drawn[:1] * 2, looks, tmp_path, ("svg", "pdf"), way_out="")
+    stems = static_charts.save(drawn[:1] * 2, looks, tmp_path, ("svg", "pdf"), hint="")
 
     assert stems == ["accuracy-time-deadline-s-60", "accuracy-time-deadline-s-60-1"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
