@@ -40,7 +40,7 @@ def report(
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.pages import run_page
 
-    priced = None if prices is None else load(prices, said_by="--prices")
+    priced = None if prices is None else load(prices, named_by="--prices")
     for folder in runs:
         path = run_page.write_report(
             open_run(folder), priced=priced, targets=target or (), formats=_names(format_)
@@ -80,7 +80,7 @@ def compare(
         [open_run(folder) for folder in runs],
         targets=target,
         different_worlds=different_worlds,
-        priced=None if prices is None else load(prices, said_by="--prices"),
+        priced=None if prices is None else load(prices, named_by="--prices"),
         budgets=allowed,
     )
     path = comparison.write(result, out, _names(format_))

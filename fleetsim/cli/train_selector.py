@@ -175,7 +175,7 @@ def _over_episodes(
 
     loaded = load(scenario, [f"server.selector.kind={kind}", *overrides])
 
-    def told(number: int, episode: Episode) -> None:
+    def report(number: int, episode: Episode) -> None:
         accuracy = "" if episode.accuracy is None else f", accuracy {episode.accuracy:.3f}"
         console.print(
             f"[{number}/{episodes}] seed {episode.seed}: {episode.rounds} rounds{accuracy},"
@@ -194,7 +194,7 @@ def _over_episodes(
             command=_command(),
             workers=workers,
             on_progress=lambda number, progress: update(number - 1, progress_text(progress)),
-            on_episode=told,
+            on_episode=report,
         )
     _written(out)
 
@@ -214,7 +214,7 @@ def _from_records(
             loaded, RunStore(home), wanted, on_run=lambda done, planned: update(done, "")
         )
 
-    def told(number: int, fit: FleetFit) -> None:
+    def report(number: int, fit: FleetFit) -> None:
         def of(name: str) -> str:
             value = fit.facts.get(f"fit_{name}")
             return "-" if value is None else f"{float(value):.2f}"
@@ -239,7 +239,7 @@ def _from_records(
             on_progress=lambda fleet, done, planned: update(
                 fleet - 1 + done / planned, f"epoch {done} of at most {planned}"
             ),
-            on_fleet=told,
+            on_fleet=report,
         )
     _written(out)
 
@@ -250,12 +250,12 @@ def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
     if not console.is_terminal:
         from fleetsim.progress import LOGGED_EVERY_S
 
-        said_at_s = time.monotonic()
+        printed_at_s = time.monotonic()
 
         def log(done: float, state: str) -> None:
-            nonlocal said_at_s
-            if time.monotonic() - said_at_s >= LOGGED_EVERY_S:
-                said_at_s = time.monotonic()
+            nonlocal printed_at_s
+            if time.monotonic() - printed_at_s >= LOGGED_EVERY_S:
+                printed_at_s = time.monotonic()
                 say(f"{name} {done:.4g} of {total:.4g}  {state}")
 
         yield log

@@ -83,7 +83,7 @@ class Bill:
         return total_of(self.by_device, amount)
 
 
-def load(name: str, *, said_by: str = "prices") -> Prices:
+def load(name: str, *, named_by: str = "prices") -> Prices:
     """Read a file of prices by its bundled name or path, given by an option or key.
 
     Raises:
@@ -91,7 +91,7 @@ def load(name: str, *, said_by: str = "prices") -> Prices:
     """
     path = bundled.find("prices", name)
     if path is None or not paths.is_file(path):
-        raise DataError(f"{said_by} {quoted(name)}: {bundled.not_found('prices', name)}")
+        raise DataError(f"{named_by} {quoted(name)}: {bundled.not_found('prices', name)}")
     return faults.check(Prices, strict_yaml.read(path, DataError), DataError)
 
 

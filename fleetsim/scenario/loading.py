@@ -123,8 +123,8 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
 
 def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
     """Return a context for checks of settings, which may be those of the user's own."""
-    said = ", ".join(plugin.said for plugin in own if not plugin.replaces_any)
-    return own_code(f"{said}: its Settings") if said else nullcontext()
+    names = ", ".join(plugin.said for plugin in own if not plugin.replaces_any)
+    return own_code(f"{names}: its Settings") if names else nullcontext()
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:

@@ -200,9 +200,9 @@ class _Reader:
             return self.stream()
         except yaml.MarkedYAMLError as cause:
             mark = cause.problem_mark or cause.context_mark
-            said = ", ".join(cut(part) for part in (cause.context, cause.problem) if part)
-            hint = "indent with spaces, not tabs" if r"'\t'" in said else "correct the line"
-            raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {said}; {hint}") from None
+            problem = ", ".join(cut(part) for part in (cause.context, cause.problem) if part)
+            hint = "indent with spaces, not tabs" if r"'\t'" in problem else "correct the line"
+            raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {problem}; {hint}") from None
         except (ValueError, OverflowError):
             # The scanner's own chr() and int(): "\UFFFFFFFF", or a version of 5000 digits.
             raise self.fault(

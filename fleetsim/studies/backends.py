@@ -46,7 +46,7 @@ class Backend(Protocol):
         """End a run that takes too long; return whether another may begin in its place."""
 
     def progress(self) -> list[RunProgress]:
-        """Return the progress that runs have told since the last call."""
+        """Return the progress of runs since the last call."""
 
     def close(self) -> None:
         """End all runs; those on this machine save what they have."""
@@ -116,8 +116,8 @@ class LocalProcesses:
         return True
 
     def progress(self) -> list[RunProgress]:
-        """Return the progress that runs have told since the last call."""
-        return [told for child in self._busy.values() for told in child.told()]
+        """Return the progress of runs since the last call."""
+        return [one for child in self._busy.values() for one in child.progress()]
 
     def close(self) -> None:
         """End all runs after their current round; what they have is saved.
@@ -149,10 +149,10 @@ class _Child:
         """Number of the process, once it has started."""
         self.has_own_code = False
         """True if it calls or has called code of the user's own."""
-        self._told, told = context.Pipe(duplex=False)
+        self._messages, messages = context.Pipe(duplex=False)
         asked, self._asked = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=begin, initargs=(told, asked)
+            1, mp_context=context, initializer=begin, initargs=(messages, asked)
         )
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
@@ -165,12 +165,12 @@ class _Child:
         with _without_ctrl_c():
             return self.pool.submit(into_folder, order, folder)
 
-    def told(self) -> list[RunProgress]:
-        """Return what the process has told since the last call."""
+    def progress(self) -> list[RunProgress]:
+        """Return the progress of its runs since the last call."""
         found: list[RunProgress] = []
         # Messages are shorter than a pipe's atomic write, so a kill leaves no part of one.
-        while self._told.poll():
-            message = self._told.recv()
+        while self._messages.poll():
+            message = self._messages.recv()
             if isinstance(message, int):
                 self.number = message
             else:

@@ -30,7 +30,7 @@ from fleetsim.quoting import one_line, quoted
 from fleetsim.scenario import Scenario
 from fleetsim.studies.backends import Files
 from fleetsim.studies.run_order import RunOrder, carry_out_and_return
-from fleetsim.studies.run_process import RunProgress, Teller
+from fleetsim.studies.run_process import ProgressSender, RunProgress
 
 _CONNECT_S = 8.0
 """Seconds in which a scheduler must answer."""
@@ -61,10 +61,10 @@ class DaskCluster:
         self._workers: set[str] = set()
         """Workers whose versions are known to fit."""
         self._num_workers = self._num_looks = 0
-        self._told: SimpleQueue[list[Any]] = SimpleQueue()
+        self._events: SimpleQueue[list[Any]] = SimpleQueue()
         self._topic = f"fleetsim-{client.id}"
         self._wanted = versions_here()
-        client.subscribe_topic(self._topic, lambda event: self._told.put(event[1]))
+        client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
 
     @property
     def has_room(self) -> bool:
@@ -118,12 +118,12 @@ class DaskCluster:
         self._num_looks += 1
         if self._num_looks % _LOOK_CALLS == 0:
             self.look_at_workers()
-        messages = [self._told.get() for _ in range(self._told.qsize())]
+        messages = [self._events.get() for _ in range(self._events.qsize())]
         # That a run has begun, or its progress.
         self._begun |= dict(filter(_is_begin, messages))
         found = [RunProgress(*message) for message in messages if not _is_begin(message)]
         keys = set(self._busy.values())
-        return [told for told in found if told.key in keys]
+        return [one for one in found if one.key in keys]
 
     def look_at_workers(self) -> list[str]:
         """Check the workers that are new; return what the user should know of all of them.
@@ -320,13 +320,13 @@ def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) 
         raise DataError(f"worker {worker.address} {message}")
     key = worker.get_current_task()
     worker.log_event(topic, [order.key, worker.address])
-    tell = Teller(order.key, lambda told: worker.log_event(topic, list(told)))
+    send = ProgressSender(order.key, lambda one: worker.log_event(topic, list(one)))
 
     def watch(scenario: Scenario, progress: Progress) -> None:
         task = worker.state.tasks.get(key)
         if task is None or task.state == "cancelled":
             # Threads cannot be interrupted: the run has to end itself.
             raise _LeftError
-        tell(scenario, progress)
+        send(scenario, progress)
 
     return carry_out_and_return(order, watch)

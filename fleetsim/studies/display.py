@@ -80,11 +80,11 @@ class Reckoning:
 
     def run_line(self, key: str) -> str:
         """Return the state of a run under way."""
-        told = self.under_way.get(key)
-        if told is None:
+        last = self.under_way.get(key)
+        if last is None:
             return "begins"
-        accuracy = "-" if told.accuracy is None else f"{told.accuracy:.3f}"
-        return f"round {told.round}  {duration_text(told.now_s)}  accuracy {accuracy}"
+        accuracy = "-" if last.accuracy is None else f"{last.accuracy:.3f}"
+        return f"round {last.round}  {duration_text(last.now_s)}  accuracy {accuracy}"
 
 
 class Lines:
@@ -93,24 +93,24 @@ class Lines:
     def __init__(
         self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._say, self._clock = say, clock
+        self._print, self._clock = say, clock
         self._state = Reckoning(clock)
-        self._said_s = clock()
+        self._printed_s = clock()
 
     def checking(self, num_checked: int, num_complete: int) -> None:
         """Say how many tables are compared if 30 s have passed."""
-        if self._clock() - self._said_s >= _LINE_PERIOD_S:
-            self._said_s = self._clock()
-            self._say(_checking_line(num_checked, num_complete))
+        if self._clock() - self._printed_s >= _LINE_PERIOD_S:
+            self._printed_s = self._clock()
+            self._print(_checking_line(num_checked, num_complete))
 
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Say how many runs are complete and missing."""
         self._state.begin(num_done, missing)
-        self._say(f"{num_done} of {self._state.num_runs} runs are complete, {len(missing)} to do")
+        self._print(f"{num_done} of {self._state.num_runs} runs are complete, {len(missing)} to do")
 
     def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
         """Say that a run was damaged."""
-        self._say(_aside_line(planned, found))
+        self._print(_aside_line(planned, found))
 
     def started(self, planned: PlannedRun) -> None:
         """Remember the name of a run."""
@@ -120,33 +120,33 @@ class Lines:
     def waiting(self, planned: PlannedRun) -> None:
         """Say that another process is writing a run."""
         self._state.elsewhere.add(planned.key)
-        self._say(_waiting_line(planned))
+        self._print(_waiting_line(planned))
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Say the state if 30 s have passed."""
         self._state.under_way |= {each.key: each for each in found}
-        if self._clock() - self._said_s < _LINE_PERIOD_S:
+        if self._clock() - self._printed_s < _LINE_PERIOD_S:
             return
-        self._said_s = self._clock()
+        self._printed_s = self._clock()
         keys = list(self._state.under_way)
         now = [f"{self._state.names[key]}: {self._state.run_line(key)}" for key in keys]
         more = f" and {len(now) - _MOST_NAMED} more" if len(now) > _MOST_NAMED else ""
         under_way = f"; {'; '.join(now[:_MOST_NAMED])}{more}" if now else ""
-        self._say(f"{self._state.line()}{under_way}")
+        self._print(f"{self._state.line()}{under_way}")
 
     def finished(self, planned: PlannedRun) -> None:
         """Say that a run is complete."""
         self._state.end(planned, is_done=True)
-        self._say(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
+        self._print(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Say why a run failed."""
-        self._say(_failure_line(planned, reason, is_final=is_final))
+        self._print(_failure_line(planned, reason, is_final=is_final))
         self._state.fail(planned, is_final=is_final)
 
     def ending(self) -> None:
         """Say that the runs under way end."""
-        self._say(_ENDING)
+        self._print(_ENDING)
 
 
 class LiveDisplay:

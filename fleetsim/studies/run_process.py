@@ -21,7 +21,7 @@ from fleetsim.record import atomic_files
 from fleetsim.scenario import Scenario
 from fleetsim.studies.run_order import RunOrder, carry_out
 
-_TELL_PERIOD_S = 0.5
+_SEND_PERIOD_S = 0.5
 END = b"end"
 """Message that asks a process to end its run."""
 
@@ -37,25 +37,25 @@ class RunProgress(NamedTuple):
     accuracy: float | None
 
 
-class Teller:
-    """Callback of a run that tells its progress, twice a second at most."""
+class ProgressSender:
+    """Callback of a run that sends its progress, twice a second at most."""
 
     def __init__(
         self,
         key: str,
-        tell: Callable[[RunProgress], None],
+        send: Callable[[RunProgress], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._key, self._tell, self._clock = key, tell, clock
-        self._told_s: float | None = None
+        self._key, self._send, self._clock = key, send, clock
+        self._sent_s: float | None = None
 
     def __call__(self, scenario: Scenario, progress: Progress) -> None:
-        """Tell the progress, unless it was told just now."""
+        """Send the progress, unless it was sent just now."""
         now_s = self._clock()
-        if self._told_s is not None and now_s - self._told_s < _TELL_PERIOD_S:
+        if self._sent_s is not None and now_s - self._sent_s < _SEND_PERIOD_S:
             return
-        self._told_s = now_s
-        self._tell(
+        self._sent_s = now_s
+        self._send(
             RunProgress(
                 self._key,
                 float(fraction_done(scenario.stop, progress)),
@@ -69,7 +69,7 @@ class Teller:
 class _Process(NamedTuple):
     """State of a process that makes runs."""
 
-    told: Connection
+    messages: Connection
     ends: threading.Event
     """Set when the run shall end after its current round."""
 
@@ -78,7 +78,7 @@ _PROCESS: list[_Process] = []
 """State of this process, if it makes runs."""
 
 
-def begin(told: Connection, asked: Connection) -> None:
+def begin(messages: Connection, asked: Connection) -> None:
     """Initialise a process that makes runs."""
     # Ctrl-C reaches all processes of a terminal; the first one tells the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -87,9 +87,9 @@ def begin(told: Connection, asked: Connection) -> None:
     # Loads torch, which takes longer on some machines than a run may.
     import fleetsim.simulate  # noqa: F401, PLC0415
 
-    told.send(os.getpid())
+    messages.send(os.getpid())
     ends = threading.Event()
-    _PROCESS[:] = [_Process(told, ends)]
+    _PROCESS[:] = [_Process(messages, ends)]
     threading.Thread(target=_listen, args=(asked, ends), daemon=True).start()
 
 
@@ -118,13 +118,13 @@ def kill_group(process: int) -> None:
 
 def into_folder(order: RunOrder, folder: Path) -> None:
     """Carry out an order in a process of its own."""
-    told, ends = _PROCESS[0]
-    tell = Teller(order.key, told.send)
+    messages, ends = _PROCESS[0]
+    send = ProgressSender(order.key, messages.send)
 
     def watch(scenario: Scenario, progress: Progress) -> None:
         if ends.is_set():
             raise KeyboardInterrupt
-        tell(scenario, progress)
+        send(scenario, progress)
 
     try:
         with _output_in(output_of(folder)) if order.plugins else nullcontext():

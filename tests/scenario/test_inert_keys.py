@@ -46,95 +46,57 @@ def selector(kind: str, change: str, *rest: str) -> Inert:
     return Inert(f"server.selector.{change}", (SELECTOR % kind, *rest), trains=True)
 
 
-CHANNEL_KEYS = {
-    "bandwidth_hz": "1.0e6",
-    "up_bandwidth_hz": "1.0e6",
-    "fading": "none",
-    "rate": "shannon",
-    "snr_gap_db": "3",
-    "max_bit_per_s_per_hz": "5",
-    "outage_bit_per_s_per_hz": "0.1",
-}
+def pairs(text: str) -> dict[str, str]:
+    """Keys with their values, which have no spaces."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+CHANNEL_KEYS = pairs(
+    "bandwidth_hz=1.0e6 up_bandwidth_hz=1.0e6 fading=none rate=shannon snr_gap_db=3 "
+    "max_bit_per_s_per_hz=5 outage_bit_per_s_per_hz=0.1"
+)
 OPTIMIZER_KEYS = {
     "decay": "{kind: exponential, factor: 0.5}",
     "warm_up_rounds": "2",
     "within_task": "{kind: cosine}",
     "weight_decay": "0.1",
 }
-AUGMENTATION_KEYS = {
-    "flip_chance": "0.5",
-    "crop_padding": "1",
-    "noise_sd": "0.1",
-    "mixup_alpha": "0.2",
-}
+AUGMENTATION_KEYS = pairs("flip_chance=0.5 crop_padding=1 noise_sd=0.1 mixup_alpha=0.2")
 MOMENTUM = "task.local.optimizer.momentum=0.9"
 MOMENT_KEYS = {
-    "AdamOptions": ("adam", {"beta1": "0.5", "beta2": "0.5", "epsilon": "0.1"}),
-    "AdagradSettings": ("adagrad", {"initial_sum": "0.5", "epsilon": "0.1"}),
-    "RmsPropSettings": ("rmsprop", {"alpha": "0.5", "epsilon": "0.1"}),
+    "AdamOptions": ("adam", pairs("beta1=0.5 beta2=0.5 epsilon=0.1")),
+    "AdagradSettings": ("adagrad", pairs("initial_sum=0.5 epsilon=0.1")),
+    "RmsPropSettings": ("rmsprop", pairs("alpha=0.5 epsilon=0.1")),
 }
-FEDMARL_LEARNING = {
-    "accuracy_weight": "2",
-    "latency_weight": "2",
-    "traffic_weight": "2",
-    "discount": "0.5",
-    "exploration": "0.5",
-    "exploration_end": "0.5",
-    "exploration_decay_rounds": "2",
-    "learning_rate": "0.1",
-    "batch_size": "1",
-    "steps_per_round": "1",
-    "sync_every_rounds": "1",
-    "replay_capacity": "3",
-}
+FEDMARL_LEARNING = pairs(
+    "accuracy_weight=2 latency_weight=2 traffic_weight=2 discount=0.5 exploration=0.5 "
+    "exploration_end=0.5 exploration_decay_rounds=2 learning_rate=0.1 batch_size=1 "
+    "steps_per_round=1 sync_every_rounds=1 replay_capacity=3"
+)
 LINK_KEYS = {
-    "Placed": {"path_loss_exponent_db": "20", "shadowing_sd_db": "8"},
-    "Fading": {
-        "tx_power_dbm": "20",
-        "server_tx_power_dbm": "40",
-        "noise_dbm_per_hz": "-170",
-        "noise_figure_db": "5",
-        "path_loss_db_at_1km": "120",
-    },
-    "Normalised": {"mean_snr_db": "10"},
-    "Calibrated": {"reference_snr_db": "10", "reference_distance_m": "100"},
-    "Trace": {"shift": "none", "rate_scale": "2", "up_over_down": "0.3"},
+    "Placed": pairs("path_loss_exponent_db=20 shadowing_sd_db=8"),
+    "Fading": pairs(
+        "tx_power_dbm=20 server_tx_power_dbm=40 noise_dbm_per_hz=-170 noise_figure_db=5 "
+        "path_loss_db_at_1km=120"
+    ),
+    "Normalised": pairs("mean_snr_db=10"),
+    "Calibrated": pairs("reference_snr_db=10 reference_distance_m=100"),
+    "Trace": pairs("shift=none rate_scale=2 up_over_down=0.3"),
 }
 CHANNELS = {"Placed": "{kind: fading}", "Trace": "{kind: trace, trace: commute-5g}"}
-BELIEF_KEYS = {
-    "distance_decay": "0.01",
-    "distance_exponent": "2",
-    "distance_unit_m": "50",
-    "damping": "0.5",
-    "tolerance": "0.001",
-    "max_exchanges": "10",
-}
-FAVOR_KEYS = {
-    "action": "client",
-    "target_accuracy": "0.5",
-    "reward_base": "8",
-    "discount": "0.5",
-    "learning_rate": "0.1",
-    "batch_size": "2",
-    "steps_per_round": "2",
-    "replay_capacity": "40",
-    "sync_in": "rounds",
-    "sync_every": "1",
-    "exploration": "0.5",
-    "exploration_end": "0.5",
-    "exploration_decay_rounds": "1",
-}
-AUTOFL_LEARNING = {
-    "exploration": "0.5",
-    "learning_rate": "0.1",
-    "discount": "0.5",
-    "accuracy_weight": "10",
-    "gain_weight": "100",
-    "unit_j": "0.1",
-    "cohort_energy": "sum",
-    "previous": "best",
-    "next_state": "same",
-}
+BELIEF_KEYS = pairs(
+    "distance_decay=0.01 distance_exponent=2 distance_unit_m=50 damping=0.5 tolerance=0.001 "
+    "max_exchanges=10"
+)
+FAVOR_KEYS = pairs(
+    "action=client target_accuracy=0.5 reward_base=8 discount=0.5 learning_rate=0.1 "
+    "batch_size=2 steps_per_round=2 replay_capacity=40 sync_in=rounds sync_every=1 "
+    "exploration=0.5 exploration_end=0.5 exploration_decay_rounds=1"
+)
+AUTOFL_LEARNING = pairs(
+    "exploration=0.5 learning_rate=0.1 discount=0.5 accuracy_weight=10 gain_weight=100 "
+    "unit_j=0.1 cohort_energy=sum previous=best next_state=same"
+)
 EXAMPLES = {
     "UsageSettings.trace": inert(PEOPLE, BOARDS),
     "UsageSettings.synthetic": inert(MADE_UP, BOARDS),
@@ -359,90 +321,82 @@ EXAMPLES = {
     },
 }
 
-ALWAYS_ACT = {
-    "BatterySettings": (
-        "charge_w_of capacity_wh health_fraction initial_fraction "
-        "cutoff_fraction charging discharging everyday"
-    ),
-    "BlankSettings": "input_shape num_classes median_samples sigma min_samples",
-    "BufferedServerSettings": "selector compression",
-    "BufferedSettings": "buffer_size window_s max_staleness deadline_s eligibility",
-    "CheckpointSettings": "every_rounds",
-    "CosineDecaySettings": "floor_fraction",
-    "CosineSettings": "floor_fraction",
-    "CelebASettings": "folder attribute people min_images side",
-    "Cinic10Settings": "folder train_part train_samples test_samples pixels",
-    "TinyImageNetSettings": "folder train_samples test_samples pixels",
-    "Cifar10Settings": "folder train_samples test_samples pixels",
-    "ClientDirichletSettings": "min_samples when_infeasible",
-    "ClassFlop": "conv depthwise gemm rnn",
-    "ClassLayers": "conv depthwise gemm rnn",
-    "CostSettings": "download_byte upload_byte",
-    "Condition": "min_ram_gib min_free_ram_gib all_of any_of none_of",
-    "DirichletSettings": "min_samples when_short",
-    "DrawnTestSettings": "fraction",
-    "EligibilitySettings": "min_free_ram_gib all_of any_of none_of",
-    "EnergySettings": "idle",
-    "EmnistSettings": "split folder",
-    "EverydaySettings": "standby_w restart_fraction",
-    "ExponentialDecaySettings": "every_rounds",
-    "ExponentialSettings": "every_steps",
-    "ExtraSensorySettings": "folder",
-    "FashionMnistSettings": "folder pixels",
-    "FleetSettings": (
-        "seed unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage "
-        "thermal memory crash_per_hour"
-    ),
-    "FocalSettings": "gamma",
-    "FolderSettings": "test_fraction standardise num_classes",
-    "Gpt2Settings": "layers heads width",
-    "HeterogeneitySettings": "speed bandwidth",
-    "IndoorWifiSettings": (
-        "radius_m min_distance_m path_loss_db_at_1m path_loss_exponent_db shadowing_sd_db "
-        "access_point_tx_power_dbm noise_figure_db bandwidth_hz snr_gap_db max_bit_per_s_per_hz "
-        "airtime_share line_down_bit_per_s line_up_bit_per_s"
-    ),
-    "TcpSettings": (
-        "handshake_round_trips request_round_trips initial_window_segments segment_byte "
-        "receive_window_byte"
-    ),
-    "LabelledTextSettings": "encoding user text label test min_texts max_tokens vocabulary_size",
-    "LocalSettings": "algorithm partial_fraction clock_fraction",
-    "LstmSettings": "embedding hidden layers",
-    "MnistSettings": "folder pixels",
-    "PartialSettings": "min_fraction upload_when max_pause_s transfers weight",
-    "FlwrDatasetsSettings": "arguments",
-    "PartlyIidSettings": "runs_per_client size_sigma",
-    "PauseSettings": "max_pause_s resume_s transfers",
-    "PlacedSettings": "cell_radius_m min_distance_m",
-    "ResNet18Settings": "norm width",
-    "ResistiveSettings": "internal_ohm from_fraction open_circuit_v",
-    "RmsPropSettings": "centered momentum",
-    "Scenario": "seed energy evaluate trainer checkpoint",
-    "SgdSettings": "momentum",
-    "ShakespeareSettings": "folder context stride predict min_characters test_samples",
-    "ShardsSettings": "shards_per_client single_label",
-    "ShareSettings": "when_short engines",
-    "SharedLinksSettings": "server_in_bit_per_s server_out_bit_per_s",
-    "ShuffleNetV2Settings": "norm",
-    "SkinSettings": "ambient_c resistance_k_per_w time_constant_s",
-    "StopSettings": "rounds time_s energy_j",
-    "StepScheduleKind": "warm_up_steps",
-    "SuccessSettings": "share",
-    "SvmSettings": "hinge",
-    "SynchronousServerSettings": "selector compression secure_aggregation",
-    "SynchronousSettings": "over_commit deadline_s minimum_reports eligibility",
-    "SyntheticSettings": "process alpha beta iid num_classes dimension",
-    "SyntheticUsageSettings": "severity users cycles_per_day",
-    "TaperedChargingSettings": "from_fraction power_fraction",
-    "StepSettings": "augmentation epochs proximal_mu steps",
-    "TaskSettings": "partition holdout_fraction holdout_from",
-    "TransferSettings": "give_up_s upload_success",
-    "TwoNNSettings": "hidden dropout",
-    "Vgg16Settings": "norm",
-    "WikiText2Settings": "folder form train_part tokens context test_samples",
-    "WordSettings": "vocabulary_size",
-}
+ALWAYS_ACT = """
+BatterySettings: charge_w_of capacity_wh health_fraction initial_fraction cutoff_fraction charging
+  discharging everyday
+BlankSettings: input_shape num_classes median_samples sigma min_samples
+BufferedServerSettings: selector compression
+BufferedSettings: buffer_size window_s max_staleness deadline_s eligibility
+CheckpointSettings: every_rounds
+CosineDecaySettings: floor_fraction
+CosineSettings: floor_fraction
+CelebASettings: folder attribute people min_images side
+Cinic10Settings: folder train_part train_samples test_samples pixels
+TinyImageNetSettings: folder train_samples test_samples pixels
+Cifar10Settings: folder train_samples test_samples pixels
+ClientDirichletSettings: min_samples when_infeasible
+ClassFlop: conv depthwise gemm rnn
+ClassLayers: conv depthwise gemm rnn
+CostSettings: download_byte upload_byte
+Condition: min_ram_gib min_free_ram_gib all_of any_of none_of
+DirichletSettings: min_samples when_short
+DrawnTestSettings: fraction
+EligibilitySettings: min_free_ram_gib all_of any_of none_of
+EnergySettings: idle
+EmnistSettings: split folder
+EverydaySettings: standby_w restart_fraction
+ExponentialDecaySettings: every_rounds
+ExponentialSettings: every_steps
+ExtraSensorySettings: folder
+FashionMnistSettings: folder pixels
+FleetSettings: seed unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage
+  thermal memory crash_per_hour
+FocalSettings: gamma
+FolderSettings: test_fraction standardise num_classes
+Gpt2Settings: layers heads width
+HeterogeneitySettings: speed bandwidth
+IndoorWifiSettings: radius_m min_distance_m path_loss_db_at_1m path_loss_exponent_db shadowing_sd_db
+  access_point_tx_power_dbm noise_figure_db bandwidth_hz snr_gap_db max_bit_per_s_per_hz
+  airtime_share line_down_bit_per_s line_up_bit_per_s
+TcpSettings: handshake_round_trips request_round_trips initial_window_segments segment_byte
+  receive_window_byte
+LabelledTextSettings: encoding user text label test min_texts max_tokens vocabulary_size
+LocalSettings: algorithm partial_fraction clock_fraction
+LstmSettings: embedding hidden layers
+MnistSettings: folder pixels
+PartialSettings: min_fraction upload_when max_pause_s transfers weight
+FlwrDatasetsSettings: arguments
+PartlyIidSettings: runs_per_client size_sigma
+PauseSettings: max_pause_s resume_s transfers
+PlacedSettings: cell_radius_m min_distance_m
+ResNet18Settings: norm width
+ResistiveSettings: internal_ohm from_fraction open_circuit_v
+RmsPropSettings: centered momentum
+Scenario: seed energy evaluate trainer checkpoint
+SgdSettings: momentum
+ShakespeareSettings: folder context stride predict min_characters test_samples
+ShardsSettings: shards_per_client single_label
+ShareSettings: when_short engines
+SharedLinksSettings: server_in_bit_per_s server_out_bit_per_s
+ShuffleNetV2Settings: norm
+SkinSettings: ambient_c resistance_k_per_w time_constant_s
+StopSettings: rounds time_s energy_j
+StepScheduleKind: warm_up_steps
+SuccessSettings: share
+SvmSettings: hinge
+SynchronousServerSettings: selector compression secure_aggregation
+SynchronousSettings: over_commit deadline_s minimum_reports eligibility
+SyntheticSettings: process alpha beta iid num_classes dimension
+SyntheticUsageSettings: severity users cycles_per_day
+TaperedChargingSettings: from_fraction power_fraction
+StepSettings: augmentation epochs proximal_mu steps
+TaskSettings: partition holdout_fraction holdout_from
+TransferSettings: give_up_s upload_success
+TwoNNSettings: hidden dropout
+Vgg16Settings: norm
+WikiText2Settings: folder form train_part tokens context test_samples
+WordSettings: vocabulary_size
+"""
 """Keys that may be left out and act in every scenario that sets them away from their default.
 
 Those of selectors and aggregators are not listed: their pages say of each key when it acts
@@ -476,7 +430,8 @@ def is_on_its_page(owner: type) -> bool:
 
 
 def test_every_key_says_when_it_acts():
-    said = {owner: set(keys.split()) for owner, keys in ALWAYS_ACT.items()}
+    rows = [row.partition(":") for row in ALWAYS_ACT.strip().replace("\n  ", " ").splitlines()]
+    said = {owner: set(keys.split()) for owner, _, keys in rows}
     found: dict[str, set[str]] = {}
     for owner in scenario_classes():
         for key, info in owner.model_fields.items():
@@ -490,10 +445,10 @@ def test_every_key_says_when_it_acts():
         assert not unsaid, (
             f"{name}: in which scenarios do {sorted(unsaid)} change a run? In some only: add a"
             f" condition of fleetsim.schema.effects to {name}.acts_if and an example to EXAMPLES."
-            f" In all that set them: add them to ALWAYS_ACT[{name!r}]"
+            f" In all that set them: add them to ALWAYS_ACT"
         )
         gone = said.get(name, set()) - found.get(name, set())
-        assert not gone, f"remove {sorted(gone)} from ALWAYS_ACT[{name!r}]: no such open keys"
+        assert not gone, f"remove {sorted(gone)} from ALWAYS_ACT, {name}: no such open keys"
 
 
 @pytest.mark.slow

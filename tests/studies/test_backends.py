@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 from fleetsim.contracts import Progress
 from fleetsim.scenario import load
-from fleetsim.studies.run_process import RunProgress, Teller
+from fleetsim.studies.run_process import ProgressSender, RunProgress
 
 
 def test_progress_is_told_twice_a_second_at_most():
     scenario = load("quickstart", ["stop.rounds=4"])
     told: list[RunProgress] = []
     clock = SimpleNamespace(now_s=0.0)
-    tell = Teller("key", told.append, lambda: clock.now_s)
+    tell = ProgressSender("key", told.append, lambda: clock.now_s)
     for number, now_s in enumerate((0.0, 0.4, 0.5, 0.9, 1.0), start=1):
         clock.now_s = now_s
         tell(scenario, progress_of(number))

@@ -30,10 +30,10 @@ def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
     """
     import pandas as pd  # noqa: PLC0415
 
-    told = rounds.loc[rounds[COLUMN].notna(), ["round", COLUMN]] if COLUMN in rounds else None
+    entries = rounds.loc[rounds[COLUMN].notna(), ["round", COLUMN]] if COLUMN in rounds else None
     rows = [
         (round_, name, step, value)
-        for round_, text in (() if told is None else told.itertuples(index=False))
+        for round_, text in (() if entries is None else entries.itertuples(index=False))
         for name, step, value in _numbers(text, f"{run}: rounds table, {COLUMN} of round {round_}")
     ]
     frame = pd.DataFrame(rows, columns=["round", "name", "step", "value"])
@@ -43,10 +43,10 @@ def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
 def _numbers(text: str, place: str) -> list[tuple[str, int, float]]:
     """Return name, step and value of each number in a text, ordered by name."""
     try:
-        told: dict[str, Any] = json.loads(text)
+        numbers: dict[str, Any] = json.loads(text)
         return [
             (name, step, _number(each))
-            for name, value in sorted(told.items())
+            for name, value in sorted(numbers.items())
             for step, each in enumerate(value if isinstance(value, list) else [value])
         ]
     except (AttributeError, TypeError, ValueError, OverflowError, RecursionError):

@@ -28,12 +28,12 @@ def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
         Frame with `COLUMNS`, ordered by round and client; `round` is that of the evaluated model,
         the last before that of the tasks. Belief is NaN where there is none.
     """
-    told = {
+    answers = {
         name: tasks.loc[tasks[name].notna(), ["round", "client", name]]
         if name in tasks
         else tasks.loc[:, ["round", "client"]].iloc[:0].assign(**{name: np.float64()})
         for name in ("opinion", "belief")
     }
-    joined = told["opinion"].merge(told["belief"], on=["round", "client"], how="left")
+    joined = answers["opinion"].merge(answers["belief"], on=["round", "client"], how="left")
     joined["round"] -= 1
     return joined.sort_values(["round", "client"], ignore_index=True)[list(COLUMNS)]

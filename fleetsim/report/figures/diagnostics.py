@@ -135,8 +135,8 @@ def _against(axes: Axes, pairs: pd.DataFrame, shades: Normalize) -> None:
     _, outcome = pairs.columns
     axes.scatter(pairs[_EXPECTED], pairs[outcome], c=pairs.index, cmap=_COLORS, norm=shades, s=16)
     found = rank_correlation(pairs[_EXPECTED].to_numpy(), pairs[outcome].to_numpy())
-    told = "" if found is None else f", rank correlation {found:.2f}"
-    axes.set(title=f"{outcome} against expected{told}", xlabel=_EXPECTED, ylabel=str(outcome))
+    rank = "" if found is None else f", rank correlation {found:.2f}"
+    axes.set(title=f"{outcome} against expected{rank}", xlabel=_EXPECTED, ylabel=str(outcome))
 
 
 def _curves(axes: Axes, name: str, curve: pd.DataFrame, shades: Normalize) -> None:

@@ -111,11 +111,11 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
             "The selector learns from each client's accuracy on its own data after a slot. Clients"
             " of some selectors form beliefs from it by messages to neighbours.",
         )
-    told = run.diagnostics()
-    if len(told):
+    numbers = run.diagnostics()
+    if len(numbers):
         yield (
             "diagnostics",
-            diagnostics.diagnostics(told),
+            diagnostics.diagnostics(numbers),
             "numbers that the selector told: expected and realised values of its choices, others",
             "What the selector expected of its choices and what it told of their outcome, each"
             " number on its own scale unless two share a panel. Rounds without a number are gaps.",

@@ -117,36 +117,36 @@ def of_plane(points: Sequence[PlanePoint], target: str) -> str:
         for point in sorted(front, key=lambda point: point.seconds.center)
     ]
     open_arms = [point.arm for point in points if not point.is_complete]
-    told = (
+    front_text = (
         f"Pareto front to {target}: {'; '.join(words)}."
         if front
         else f"No arm reached {target} in all seeds, so there is no Pareto front."
     )
     if front and open_arms:
-        told += f" Not in all seeds reached by {', '.join(open_arms)}."
-    return told
+        front_text += f" Not in all seeds reached by {', '.join(open_arms)}."
+    return front_text
 
 
 def of_effect(effects: Sequence[Effect], key: str, target: str, currency: Currency) -> str:
     """Describe the effect of a varied key by the costs at its levels."""
-    told = []
+    parts = []
     for effect in effects:
         at = ", ".join(
             f"{units.text(point.cost.center, currency)} at {point.level}" for point in effect.levels
         )
-        told.append(f"{effect.arm} {at}")
-    return f"{currency.capitalize()} to {target} by {key}: {'; '.join(told) or 'no costs'}."
+        parts.append(f"{effect.arm} {at}")
+    return f"{currency.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
 
 
 def of_ledger(joules: pd.DataFrame, by: str) -> str:
     """Describe mean ledgers by the sum and the largest part of each arm."""
-    told = []
+    parts = []
     for arm, row in joules.iterrows():
         total_j = float(row.sum())
         if total_j > 0.0:
             part = quantities.percent(float(row.max()) / total_j)
-            told.append(f"{arm} {units.text(total_j, 'joules')}, {part} of it {row.idxmax()}")
-    return f"Mean joules of a run by {by}: {'; '.join(told) or 'none'}."
+            parts.append(f"{arm} {units.text(total_j, 'joules')}, {part} of it {row.idxmax()}")
+    return f"Mean joules of a run by {by}: {'; '.join(parts) or 'none'}."
 
 
 def _named(run: Mapping[Hashable, object]) -> str:
