@@ -121,27 +121,27 @@ BROKEN = {
             {"observe": lambda self, outcome: outcome.selected.fill(0)},
         ),
         "TakesTooMany": (
-            "select returned 16 clients, and view.wanted is 5",
+            "select must return at most 5 distinct clients of view.candidates, got",
             selects(lambda candidates, _: candidates),
         ),
         "TakesTheAbsent": (
-            "which is not in view.candidates",
+            "select must return at most 5 distinct clients of view.candidates, got",
             selects(lambda candidates, _: np.setdiff1d(np.arange(20), candidates)[:1]),
         ),
         "TakesOneTwice": (
-            "select returned a client twice",
+            "select must return at most 5 distinct clients of view.candidates, got",
             selects(lambda candidates, _: candidates[[0, 0]]),
         ),
         "ReturnsAMask": (
-            "select must return numbers of clients [n] or a Cohort, not",
+            "select must return at most 5 distinct clients of view.candidates, got",
             selects(lambda candidates, _: candidates < 5),
         ),
         "ReturnsNothing": (
-            "select must return numbers of clients [n] or a Cohort, not None",
+            "select must return at most 5 distinct clients of view.candidates, got None",
             selects(lambda *_: None),
         ),
         "ProbesByNumber": (
-            "probe must return a sequence of ProbeRequests, () for none, not [3]",
+            "probe must return a sequence of ProbeRequests, () for none, got [3]",
             {"probe": lambda self, view: [3]},
         ),
         "ForgetsItsCounts": (
@@ -149,12 +149,16 @@ BROKEN = {
             {"restore": lambda self, state: None},
         ),
         "SavesAList": (
-            "state returned 'list' as 'asked', not a numpy array",
+            "state must return a dict of arrays without objects, by name, got",
             {"state": lambda self: {"asked": self.asked.tolist()}},
         ),
         "SavesObjects": (
-            "state returned 'ndarray' as 'asked', not a numpy array",
+            "state must return a dict of arrays without objects, by name, got",
             {"state": lambda self: {"asked": np.array([{}, None])}},
+        ),
+        "SaysNoNumber": (
+            "diagnostics must return finite numbers, or lists of them, by names",
+            {"diagnostics": lambda self: {"loss": "high"}},
         ),
         "Fails": (
             "observe fails: KeyError: 1 (",

@@ -38,8 +38,14 @@ _NUMBER = int | float | np.number | None
 class CheckedSelector:
     """Selector whose answers are right, or end the run."""
 
-    def __init__(self, selector: Selector, user: UserPart | None, clock: Clock) -> None:
-        """Wrap a selector, which is of the user's own if it is named as `user`."""
+    def __init__(self, selector: Selector, user: UserPart | None, clock: Clock | None) -> None:
+        """Wrap a selector.
+
+        Args:
+            selector: the selector.
+            user: its name if it is of the user's own.
+            clock: virtual clock of the run; None: it is called without a run.
+        """
         self._selector = selector
         self._user = user
         self._clock = clock
@@ -48,6 +54,9 @@ class CheckedSelector:
     def fault(self, method: str, required: str, *got: object) -> FleetsimError:
         """Return the error about a wrong answer of a method, from what it must return instead."""
         text = ", got ".join([f"{method} must return {required}", *map(text_of, got)])
+        if self._clock is None:
+            assert self._user is not None  # without a run, it is rehearsed
+            return self._user.error(text)
         time_s = float(self._clock.now)
         if self._user is None:
             return SimulationError(f"{self.name}.{text}", time_s)
@@ -101,7 +110,7 @@ class CheckedSelector:
             or len(set(chosen.tolist())) < chosen.size
             or not _are_among(chosen, view.candidates)
         ):
-            required = f"at most {view.wanted} distinct candidates"
+            required = f"at most {view.wanted} distinct clients of view.candidates"
             raise self.fault("select", required, cohort.clients)
         start = cohort.start
         if start is not None:

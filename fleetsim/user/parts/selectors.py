@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 from fleetsim.contracts import (
     Cohort,
@@ -23,13 +19,14 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.host.own_code import own_code
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
-from fleetsim.user.parts.aggregators import state_fault
 from fleetsim.user.parts.small_server import SmallServer
 from fleetsim.user.plugin_kind import PluginKind
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
@@ -40,6 +37,15 @@ _RESTART = 3
 _MOST_STAGES = 1000
 _COMPARED_STAGES = 50
 """Stages of a round after which views, which grow with each, are not compared any more."""
+
+_ARGUMENTS: Mapping[str, str] = {
+    "setup": "fleet",
+    "probe": "the view",
+    "select": "the view",
+    "observe": "the outcome",
+    "restore": "state",
+}
+"""Names of the arguments of methods in messages."""
 
 Answers = list[tuple[int, str, Any]]
 """Round, method and answer of every call."""
@@ -148,6 +154,27 @@ class GuardedSelector:
         return call
 
 
+class _Watched:
+    """Selector each of whose calls is watched, as `CheckedSelector` takes it."""
+
+    def __init__(self, own: Any, calls: WatchedCalls) -> None:
+        self._own, self._calls = own, calls
+        self.compares = True
+        """False to leave out whether an argument is changed, which takes time."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._own, name)
+        if not callable(found):
+            return found
+
+        def call(*given: Any) -> Any:
+            return self._calls.call(
+                self._own, name, *given, names=(_ARGUMENTS.get(name, ""),), compares=self.compares
+            )
+
+        return call
+
+
 def check_selector(make: Callable[[], Any], calls: WatchedCalls) -> None:
     """Check that selectors of one class keep the contract.
 
@@ -158,7 +185,7 @@ def check_selector(make: Callable[[], Any], calls: WatchedCalls) -> None:
     Raises:
         ScenarioError: one line on the first fault.
     """
-    first, state, server = _rounds(make(), calls, SmallServer(), saves_after=_RESTART)
+    first, state, server = _rounds(make(), calls, SmallServer())
     second, _, _ = _rounds(make(), calls, SmallServer())
     for (number, method, one), (_, _, two) in zip(first, second, strict=False):
         if not same(one, two):
@@ -167,10 +194,7 @@ def check_selector(make: Callable[[], Any], calls: WatchedCalls) -> None:
                 " fleetsim.rng.stream with view.round in the address, and use neither a clock nor"
                 " what an earlier object has left"
             )
-    after = make()
-    calls.call(after, "setup", server.fleet(), names=("fleet",))
-    calls.call(after, "restore", state, names=("state",))
-    rest, _, _ = _rounds(after, calls, server, begins_after=_RESTART)
+    rest, _, _ = _rounds(make(), calls, server, state)
     expected = [answer for answer in first if answer[0] > _RESTART]
     for (number, method, one), (_, _, two) in zip(expected, rest, strict=False):
         if not same(one, two):
@@ -181,94 +205,49 @@ def check_selector(make: Callable[[], Any], calls: WatchedCalls) -> None:
 
 
 def _rounds(
-    own: Any,
-    calls: WatchedCalls,
-    server: SmallServer,
-    *,
-    begins_after: int = 0,
-    saves_after: int | None = None,
-) -> tuple[Answers, Any, SmallServer]:
-    """Return the answers of a selector, and copies of state and server in between if asked."""
+    own: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
+) -> tuple[Answers, State, SmallServer]:
+    """Return a selector's answers in all rounds, with copies of state and server in between.
+
+    Args:
+        own: selector, not set up.
+        calls: calls of its methods.
+        server: server of the rounds.
+        restored: state with which it goes on in the middle; None: it begins.
+    """
+    watched = _Watched(own, calls)
+    selector = CheckedSelector(cast("Selector", watched), UserPart(calls.said, None), None)
     answers: Answers = []
-    saved: tuple[Any, SmallServer] = (None, server)
     reports: list[Report] = []
-    if begins_after == 0:
-        asked = calls.call(own, "setup", server.fleet(), names=("fleet",))
-        reports = _answered(asked, "setup", answers, calls, server)
-    for number in range(begins_after + 1, _NUM_ROUNDS + 1):
+    asked = selector.setup(server.fleet())
+    if restored is None:
+        answers.append((0, "setup", asked))
+        reports = [server.probed(request) for request in asked]
+    else:
+        selector.restore(restored)
+    saved = copy.deepcopy((restored or {}, server))
+    for number in range(1 if restored is None else _RESTART + 1, _NUM_ROUNDS + 1):
         server.round = number
         for stage in range(_MOST_STAGES + 1):
-            view = server.view(reports, stage=stage)
-            compares = stage < _COMPARED_STAGES
-            asked = calls.call(own, "probe", view, names=("the view",), compares=compares)
-            if stage == _MOST_STAGES and asked:
+            watched.compares = stage < _COMPARED_STAGES
+            asked = selector.probe(server.view(reports, stage=stage))
+            answers.append((number, "probe", asked))
+            if not asked:
+                break
+            if stage == _MOST_STAGES:
                 says = f"probe asks for more in stage {stage} still; it must return () in the end"
                 raise calls.refused(says)
-            more = _answered(asked, "probe", answers, calls, server)
-            reports += more
-            if not more:
-                break
-        view = server.view(reports)
-        answer = calls.call(own, "select", view, names=("the view",))
-        cohort = _checked(answer, view.candidates, view.wanted, server, calls)
+            reports += [server.probed(request) for request in asked]
+        watched.compares = True
+        cohort = selector.select(server.view(reports))
+        if cohort.continues is None:  # only a run knows the trainings that were delivered
+            try:
+                requests_of(cohort, Work(WorkKind.TRAIN, epochs=server.fleet().epochs), {})
+            except ValueError as fault:
+                raise calls.refused(f"select must give {fault}") from None
         answers.append((number, "select", cohort))
         reports = []
-        calls.call(own, "observe", server.outcome(cohort), names=("the outcome",))
-        if number == saves_after:
-            state = calls.call(own, "state")
-            fault = state_fault(state)
-            if fault is not None:
-                raise calls.refused(f"state returned {fault}")
-            saved = copy.deepcopy((state, server))
+        selector.observe(server.outcome(cohort))
+        if number == _RESTART:
+            saved = copy.deepcopy((selector.state(), server))
     return answers, *saved
-
-
-def _answered(
-    asked: Any, method: str, answers: Answers, calls: WatchedCalls, server: SmallServer
-) -> list[Report]:
-    """Return the reports to the probes that a selector asks for, which are kept in `answers`."""
-    is_right = isinstance(asked, Sequence) and all(isinstance(a, ProbeRequest) for a in asked)
-    if not is_right:
-        says = f"must return a sequence of ProbeRequests, () for none, not {quoted(asked)}"
-        raise calls.refused(f"{method} {says}")
-    answers.append((server.round, method, list(asked)))
-    clients = [request.client for request in asked]
-    for client in clients:
-        if not 0 <= client < server.num_clients:
-            raise calls.refused(
-                f"{method} asks client {client}, and there are 0 to {server.num_clients - 1}"
-            )
-    if len(set(clients)) < len(clients):
-        raise calls.refused(f"{method} asks a client twice in one stage")
-    return [server.probed(request) for request in asked]
-
-
-def _checked(
-    answer: Any, candidates: Any, wanted: int, server: SmallServer, calls: WatchedCalls
-) -> Cohort:
-    """Return an answer of `select` as a cohort that the server accepts."""
-    cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
-    chosen: NDArray[Any]
-    try:
-        chosen = np.asarray(cohort.clients)
-    except ValueError:
-        chosen = np.zeros((0, 0))  # lists of different lengths in one list
-    is_empty = chosen.shape == (0,)
-    if chosen.ndim != 1 or not (is_empty or np.issubdtype(chosen.dtype, np.integer)):
-        says = f"numbers of clients [n] or a Cohort, not {quoted(cohort.clients)}"
-        raise calls.refused(f"select must return {says}")
-    if chosen.size > wanted:
-        raise calls.refused(f"select returned {chosen.size} clients, and view.wanted is {wanted}")
-    if len(set(chosen.tolist())) < chosen.size:
-        raise calls.refused("select returned a client twice")
-    others = np.setdiff1d(chosen, candidates)
-    if others.size:
-        raise calls.refused(f"select returned client {others[0]}, which is not in view.candidates")
-    cohort = replace(cohort, clients=chosen.astype(np.int64))
-    if cohort.continues is not None:
-        return cohort  # only a run knows the trainings that were delivered
-    try:
-        requests_of(cohort, Work(WorkKind.TRAIN, epochs=server.fleet().epochs), {})
-    except ValueError as fault:
-        raise calls.refused(f"select must give {fault}") from None
-    return cohort

@@ -60,7 +60,7 @@ def probe(client=0, work=EVALUATE, **more):
     return [ProbeRequest(client, work, **more)]
 
 
-CHOICE = "must return at most 2 distinct candidates, got "
+CHOICE = "must return at most 2 distinct clients of view.candidates, got "
 PROBES = "must return a sequence of ProbeRequests, () for none, got "
 PROBE = "must return ProbeRequests with "
 START = "must return 3 finite numbers as start, got "
