@@ -182,11 +182,11 @@ class MessageServer:
         self, message_ids: Sequence[str], deadline_s: float | None
     ) -> list[Answer]:
         """Wait until all of these are answered; at the timeout, cut off the others."""
-        until_s = math.inf if deadline_s is None else self.now_s + deadline_s
+        deadline_at_s = math.inf if deadline_s is None else self.now_s + deadline_s
         while awaited := self._pushed.awaited(message_ids):
             next_s = self._pushed.next_end_s
-            self._run_until(min(next_s, until_s))
-            if next_s > until_s:
+            self._run_until(min(next_s, deadline_at_s))
+            if next_s > deadline_at_s:
                 self._pushed.give_up(awaited)
         return self._pushed.take(message_ids)
 

@@ -12,7 +12,7 @@ from fleetsim.interactive import run
 from fleetsim.learning.local.algorithms.scaffold import Scaffold
 
 PLUGIN = """
-from fleetsim.contracts import Cohort, ProbeRequest, Work, WorkKind
+from fleetsim.contracts import ProbeRequest, Work, WorkKind
 
 class First:
     needs_losses = needs_probes = False
@@ -25,16 +25,12 @@ class First:
 
 class Others(First):
     def select(self, view): return [10_000]
-class Half(First):
-    def select(self, view): return Cohort(view.candidates[:1], weights=[0.0])
 class Array(First):
     def probe(self, view): return view.candidates[:2]
 class Twice(First):
     def probe(self, view): return 2 * [ProbeRequest(0, Work(WorkKind.NONE))]
 class Tells(First):
     def diagnostics(self): return {"loss": "low"}
-class Keeps(First):
-    def state(self): return [1.0]
 class Fails(First):
     def observe(self, outcome): raise ValueError(f"round {outcome.round}")
 """
@@ -55,11 +51,9 @@ def file(tmp_path_factory):
     ("name", "text"),
     [
         ("Others", "select must return at most "),
-        ("Half", "select must return 1 finite numbers above 0 as weights, got [0.0]"),
         ("Array", "probe must return a sequence of ProbeRequests"),
         ("Twice", "probe must return one ProbeRequest for each client, got [0, 0]"),
         ("Tells", "diagnostics must return finite numbers"),
-        ("Keeps", "state must return a dict of arrays"),
         ("Fails", "observe fails: ValueError: round 1"),
     ],
 )

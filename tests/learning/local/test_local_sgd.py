@@ -61,12 +61,14 @@ def network() -> tuple[nn.Sequential, Array]:
     return module, weights
 
 
+def passes(epochs: int = 1, **more: Any) -> local_sgd.Passes:
+    return local_sgd.Passes(epochs=epochs, stream=stream(), **more)
+
+
 def trained(chosen: LocalSettings, epochs: int, **more: Any) -> JobResult:
     """Return what the network becomes on the samples."""
     module, base = network()
-    return local_sgd.train(
-        module, base, *data(), chosen, local_sgd.Passes(epochs=epochs, stream=stream(), **more)
-    )
+    return local_sgd.train(module, base, *data(), chosen, passes(epochs, **more))
 
 
 def with_torch_optimizer(chosen: LocalSettings, epochs: int, *, most_steps: int = 10**9) -> Array:
@@ -153,9 +155,7 @@ def test_steps_of_logistic_regression_by_hand(
     base: Array = np.zeros(2)
     samples = torch.tensor([[3.0]]).double(), torch.tensor([0])
 
-    found = local_sgd.train(
-        module, base, *samples, chosen, local_sgd.Passes(epochs=epochs, stream=stream())
-    )
+    found = local_sgd.train(module, base, *samples, chosen, passes(epochs))
 
     np.testing.assert_allclose(vector_of(found), [weight, -weight], rtol=1e-14)
     if epochs == 1:
@@ -165,14 +165,7 @@ def test_steps_of_logistic_regression_by_hand(
 def test_momentum_starts_from_nothing_in_every_task() -> None:
     module, base = network()
     first, again = (
-        local_sgd.train(
-            module,
-            base,
-            *data(),
-            settings(momentum=0.9),
-            local_sgd.Passes(epochs=2, stream=stream()),
-        )
-        for _ in range(2)
+        local_sgd.train(module, base, *data(), settings(momentum=0.9), passes(2)) for _ in range(2)
     )
 
     assert vector_of(again).tobytes() == vector_of(first).tobytes()
@@ -181,7 +174,7 @@ def test_momentum_starts_from_nothing_in_every_task() -> None:
 def test_the_base_is_never_changed() -> None:
     module, base = network()
     before = base.copy()
-    local_sgd.train(module, base, *data(), settings(), local_sgd.Passes(epochs=1, stream=stream()))
+    local_sgd.train(module, base, *data(), settings(), passes())
     local_sgd.gradient(module, base, *data())
 
     np.testing.assert_array_equal(base, before)
@@ -204,14 +197,7 @@ class Spy(nn.Module):
 def test_every_epoch_visits_every_sample_once_in_a_new_order_and_keeps_small_batches() -> None:
     spy = Spy()
     inputs, labels = torch.arange(7.0).reshape(7, 1), torch.zeros(7, dtype=torch.int64)
-    local_sgd.train(
-        spy,
-        flatten(spy),
-        inputs,
-        labels,
-        settings(batch_size=3),
-        local_sgd.Passes(epochs=2, stream=stream()),
-    )
+    local_sgd.train(spy, flatten(spy), inputs, labels, settings(batch_size=3), passes(2))
 
     assert [len(batch) for batch in spy.batches] == [3, 3, 1, 3, 3, 1]
     first, second = list(chain(*spy.batches[:3])), list(chain(*spy.batches[3:]))
@@ -224,9 +210,7 @@ def test_losses_are_those_of_the_last_epoch_before_each_step() -> None:
     module, base = network()
     inputs, labels = data()
     chosen = settings(batch_size=NUM_SAMPLES)
-    middle = local_sgd.train(
-        module, base, inputs, labels, chosen, local_sgd.Passes(epochs=1, stream=stream())
-    )
+    middle = local_sgd.train(module, base, inputs, labels, chosen, passes())
     expected = cross_entropy(module(inputs), labels, reduction="none").detach().numpy()
 
     found = trained(chosen, 2)
@@ -340,14 +324,7 @@ def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
     local_sgd.evaluate(module, base, inputs, labels)
     rested = flatten(module)
 
-    found = local_sgd.train(
-        module,
-        base,
-        inputs,
-        labels,
-        settings(batch_size=4),
-        local_sgd.Passes(epochs=1, stream=stream()),
-    )
+    found = local_sgd.train(module, base, inputs, labels, settings(batch_size=4), passes())
 
     np.testing.assert_array_equal(rested, base)
     assert vector_of(found)[2] == 3.0  # running mean: half of 0 and half of 6
@@ -362,14 +339,7 @@ def test_frozen_parameters_stay_as_they_are() -> None:
     before = [weight.clone() for weight in module[0].parameters()]
     base = base[num_frozen:]
 
-    found = local_sgd.train(
-        module,
-        base,
-        inputs,
-        labels,
-        settings(weight_decay=0.1),
-        local_sgd.Passes(epochs=1, stream=stream()),
-    )
+    found = local_sgd.train(module, base, inputs, labels, settings(weight_decay=0.1), passes())
 
     assert all(map(torch.equal, module[0].parameters(), before))
     assert vector_of(found).shape == base.shape

@@ -60,18 +60,12 @@ KINDS: dict[str, tuple[OptimizerSettings, Callable[[Parameters], torch.optim.Opt
         AdamSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02),
         lambda p: torch.optim.Adam(p, RATE, (0.8, 0.95), 1e-3, 0.02),
     ),
-    "adam by default": (
-        AdamSettings(learning_rate=RATE),
-        lambda p: torch.optim.Adam(p, RATE),
-    ),
+    "adam by default": (AdamSettings(learning_rate=RATE), lambda p: torch.optim.Adam(p, RATE)),
     "adamw": (
         AdamWSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3),
         lambda p: torch.optim.AdamW(p, RATE, (0.8, 0.95), 1e-3, 0.3),
     ),
-    "adamw by default": (
-        AdamWSettings(learning_rate=RATE),
-        lambda p: torch.optim.AdamW(p, RATE),
-    ),
+    "adamw by default": (AdamWSettings(learning_rate=RATE), lambda p: torch.optim.AdamW(p, RATE)),
     "adagrad": (
         AdagradSettings(learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02),
         lambda p: torch.optim.Adagrad(
@@ -139,9 +133,7 @@ def ours(chosen: LocalSettings, most_steps: int) -> Any:
 
 
 def by_torch(
-    chosen: LocalSettings,
-    make: Callable[[Parameters], torch.optim.Optimizer],
-    most_steps: int,
+    chosen: LocalSettings, make: Callable[[Parameters], torch.optim.Optimizer], most_steps: int
 ) -> tuple[Any, float]:
     """The same batches by torch's own optimizer, clipping, smoothing and rates set by hand."""
     module, (inputs, labels) = network(), data()
