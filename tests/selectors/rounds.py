@@ -24,14 +24,13 @@ MODEL = np.zeros(3, dtype=np.float32)
 def fleet_of(
     num_samples: Sequence[int], *, cohort: int = 2, seed: int = 7, **more: Any
 ) -> FleetView:
-    fields: dict[str, Any] = {"epochs": 1, "planned_rounds": None} | more
+    fields: dict[str, Any] = {"epochs": 1, "planned_rounds": None, "parameters": MODEL} | more
     return FleetView(
         seed=seed,
         num_samples=np.array(num_samples, dtype=np.int64),
         cohort=cohort,
         batch_size=10,
         learning_rate=0.1,
-        parameters=MODEL,
         **fields,
     )
 

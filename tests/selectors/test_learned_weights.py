@@ -22,20 +22,11 @@ from fleetsim.selectors.learned_weights import (
 )
 from tests.contracts.test_selector_contract import Server
 from tests.selector_modes import modes
+from tests.selectors.rounds import fleet_of
 
 
 def fleet(clients_hash: str | None) -> FleetView:
-    return FleetView(
-        seed=1,
-        num_samples=np.array([5, 5], dtype=np.int64),
-        cohort=1,
-        epochs=1,
-        batch_size=1,
-        learning_rate=0.1,
-        planned_rounds=None,
-        parameters=np.zeros(1, dtype=np.float32),
-        clients_hash=clients_hash,
-    )
+    return fleet_of((5, 5), clients_hash=clients_hash)
 
 
 def saved(path: Path, **weights: float) -> str:

@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bp_ucb.equations import index
 from fleetsim.selectors.tie_breaking import best
 
 
-def started(*opinions):
+def started(*opinions: float) -> tuple[FloatArray, IntArray]:
     """Means and plays after slot 1, whose model all clients have an opinion of."""
     return np.array(opinions), np.ones(len(opinions), dtype=np.int64)
 

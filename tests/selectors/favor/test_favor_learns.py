@@ -13,7 +13,6 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import (
     Evaluation,
-    FleetView,
     Outcome,
     Purpose,
     Report,
@@ -22,9 +21,10 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.selectors.favor.selector import FavorSettings
+from tests.selectors.rounds import met
 
 NUM_CLIENTS, NUM_PARAMETERS, COHORT, ROUNDS = 8, 12, 3, 12
-NUM_SAMPLES = np.full(NUM_CLIENTS, 10)
+NUM_SAMPLES = (10,) * NUM_CLIENTS
 CLIENTS = np.arange(NUM_CLIENTS)
 
 
@@ -49,20 +49,8 @@ class World:
         """Return what was learned, the share of good clients, and the last accuracy."""
         noise = rng.stream(seed, "tests/favor noise")
         model = np.zeros(NUM_PARAMETERS, dtype=np.float32)
-        selector = settings.build()
-        selector.setup(
-            FleetView(
-                seed=seed,
-                num_samples=NUM_SAMPLES,
-                cohort=COHORT,
-                epochs=1,
-                batch_size=10,
-                learning_rate=0.1,
-                planned_rounds=None,
-                parameters=model,
-                validation=self.evaluated(model),
-            )
-        )
+        known = {"parameters": model, "validation": self.evaluated(model)}
+        _, selector = met(settings, NUM_SAMPLES, cohort=COHORT, seed=seed, **known)
         if learned is not None:
             selector.take_up(learned)
 
@@ -74,7 +62,7 @@ class World:
 
         chosen: list[int] = []
         for round_ in range(1, ROUNDS + 1):
-            view = RoundView(round_, 0.0, COHORT, CLIENTS, NUM_SAMPLES, model)
+            view = RoundView(round_, 0.0, COHORT, CLIENTS, np.array(NUM_SAMPLES), model)
             asked = [trained(request.client, Purpose.PROBE) for request in selector.probe(view)]
             cohort = selector.select(dataclasses.replace(view, reports=tuple(asked)))
             reports = tuple(trained(client, Purpose.TRAIN) for client in cohort.tolist())

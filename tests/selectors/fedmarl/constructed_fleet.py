@@ -6,23 +6,14 @@ neither preference is right from the beginning.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    Cohort,
-    Evaluation,
-    FleetView,
-    Outcome,
-    Purpose,
-    Report,
-    RoundOutcome,
-    RoundView,
-    State,
-)
-from fleetsim.selectors.fedmarl.selector import FedMarlSelector, FedMarlSettings
+from fleetsim.contracts import Evaluation, FleetView, Purpose, Report, State
+from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from tests.selectors import rounds
 
 SIZE, COHORT, ROUNDS = 20, 4, 25
 IS_GOOD = np.arange(SIZE) % 2 == 0
@@ -37,26 +28,13 @@ class Kept(NamedTuple):
     num_by_round: float
 
 
-def met(settings: FedMarlSettings, seed: int) -> FedMarlSelector:
-    selector = settings.build()
-    selector.setup(
-        FleetView(
-            seed=seed,
-            num_samples=np.full(SIZE, 40),
-            cohort=COHORT,
-            epochs=5,
-            batch_size=10,
-            learning_rate=0.1,
-            planned_rounds=ROUNDS,
-            parameters=np.zeros(1, dtype=np.float32),
-            payload_byte=1_000,
-            validation=Evaluation(FIRST_ACCURACY, 2.3),
-        )
-    )
-    return selector
+def met(settings: FedMarlSettings, seed: int) -> tuple[FleetView, Any]:
+    known = {"validation": Evaluation(FIRST_ACCURACY, 2.3), "payload_byte": 1_000}
+    plan = {"seed": seed, "cohort": COHORT, "epochs": 5, "planned_rounds": ROUNDS}
+    return rounds.met(settings, (40,) * SIZE, **plan, **known)
 
 
-def play(selector: FedMarlSelector, seed: int, *, good_are_fast: bool = True) -> Kept:
+def play(fleet: FleetView, selector: Any, seed: int, *, good_are_fast: bool = True) -> Kept:
     """Play an episode; return who continued."""
     accuracy, num_good, num_kept = FIRST_ACCURACY, 0, 0
     for round_ in range(1, ROUNDS + 1):
@@ -65,40 +43,15 @@ def play(selector: FedMarlSelector, seed: int, *, good_are_fast: bool = True) ->
         is_fast = good_are_fast == IS_GOOD
         loss = np.where(is_fast, 0.5, 2.0) * noise[0]
         epoch_s = np.where(is_fast, 1.0, 3.0) * noise[1]
-        clients = np.arange(SIZE)
-        view = RoundView(
-            round=round_,
-            now_s=100.0 * round_,
-            wanted=COHORT,
-            candidates=clients,
-            num_samples=np.full(SIZE, 40),
-            parameters=np.zeros(1, dtype=np.float32),
-        )
-        asked = [request.client for request in selector.probe(view)]
-        reports = tuple(
-            _report(client, Purpose.PROBE, epoch_s[client], 0.0, loss[client]) for client in asked
-        )
-        answer = selector.select(replace(view, reports=reports))
-        assert isinstance(answer, Cohort)
-        kept = answer.clients
+        asked = selector.probe(rounds.view_of(fleet, round_=round_))
+        probes = [_report(r.client, Purpose.PROBE, epoch_s, 0.0, loss) for r in asked]
+        kept = selector.select(rounds.view_of(fleet, round_=round_, reports=probes)).clients
         num_good += int(IS_GOOD[kept].sum())
         num_kept += kept.size
         accuracy += GAIN * IS_GOOD[kept].sum() / COHORT + draw.normal(0.0, 0.002)
-        selector.observe(
-            RoundOutcome(
-                round=round_,
-                started_at_s=view.now_s,
-                finished_at_s=view.now_s + 50.0,
-                selected=kept,
-                reports=tuple(
-                    _report(client, Purpose.TRAIN, 4.0 * epoch_s[client], 1.0, loss[client])
-                    for client in kept.tolist()
-                ),
-                aggregated=True,
-                parameters=view.parameters,
-                validation=Evaluation(float(accuracy), 1.0),
-            )
-        )
+        done = [_report(k, Purpose.TRAIN, 4.0 * epoch_s, 1.0, loss) for k in kept.tolist()]
+        outcome = rounds.outcome_of(round_, done)
+        selector.observe(replace(outcome, validation=Evaluation(float(accuracy), 1.0)))
     return Kept(num_good / num_kept, num_kept / ROUNDS)
 
 
@@ -106,28 +59,20 @@ def trained(
     settings: FedMarlSettings, seed: int, episodes: int, *, good_are_fast: bool = True
 ) -> State:
     """Return what agents have learned in some episodes, each with a seed of its own."""
-    learned: State | None = None
+    learned: State = {}
     for episode in range(episodes):
-        selector = met(settings, 1_000 * seed + episode)
-        if learned is not None:
+        fleet, selector = met(settings, 1_000 * seed + episode)
+        if learned:
             selector.take_up(learned)
-        play(selector, 1_000 * seed + episode, good_are_fast=good_are_fast)
+        play(fleet, selector, 1_000 * seed + episode, good_are_fast=good_are_fast)
         learned = selector.learned()
-    assert learned is not None
     return learned
 
 
-def _report(
-    client: int, purpose: Purpose, compute_s: float, upload_s: float, loss: float
-) -> Report:
-    return Report(
-        client=client,
-        purpose=purpose,
-        outcome=Outcome.DELIVERED,
-        dispatched_at_s=0.0,
-        finished_at_s=compute_s + upload_s,
-        num_samples=40,
-        compute_s=compute_s,
-        upload_s=upload_s,
-        loss=loss,
+def _report(client: int, purpose: Purpose, compute_s: Any, upload_s: float, loss: Any) -> Report:
+    """Report of a client, whose seconds and loss are among those of all."""
+    own_s = float(compute_s[client])
+    report = rounds.report_of(
+        client, loss=loss[client], duration_s=own_s + upload_s, num_samples=40, purpose=purpose
     )
+    return report._replace(compute_s=own_s, upload_s=upload_s)

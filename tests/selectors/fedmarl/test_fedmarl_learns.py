@@ -18,10 +18,10 @@ EPISODES = 6
 def of_agents(settings: FedMarlSettings, seed: int, *, fast: bool, learn: bool) -> Kept:
     """Return who continues in an episode of its own with frozen agents, trained or not."""
     frozen = settings.model_copy(update={"learning": False})
-    selector = met(frozen, 90_000 + seed)
+    fleet, selector = met(frozen, 90_000 + seed)
     if learn:
         selector.take_up(trained(settings, seed, EPISODES, good_are_fast=fast))
-    return play(selector, 90_000 + seed, good_are_fast=fast)
+    return play(fleet, selector, 90_000 + seed, good_are_fast=fast)
 
 
 @pytest.mark.parametrize(
