@@ -286,7 +286,7 @@ EXAMPLES = {
         "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3", "observed_fit_steps=2"
     ),
     **{
-        f"FedMarlSettings.{key}": selector(
+        f"FedMarlKeys.{key}": selector(
             "fedmarl", f"{key}={value}", "server.selector.learning=false"
         )
         for key, value in FEDMARL_LEARNING.items()

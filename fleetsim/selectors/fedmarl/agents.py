@@ -6,7 +6,6 @@ learned nothing prefer neither action.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,23 +15,11 @@ from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
 from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.learned_weights import require_finite
 
 _ACTIONS = 2
 _NETWORK, _TARGET, _ADAM = "network/", "target/", "adam/"
-
-
-@dataclass(frozen=True, slots=True)
-class Lessons:
-    """Settings of learning."""
-
-    discount: float
-    learning_rate: float
-    batch_size: int
-    steps_per_round: int
-    sync_every_rounds: int
-    capacity: int
-    """Transitions that are kept."""
 
 
 def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
@@ -78,8 +65,8 @@ def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
 class Agents:
     """The network of all agents, with everything from which its training goes on."""
 
-    def __init__(self, network: dict[str, Floats32], lessons: Lessons) -> None:
-        self._lessons = lessons
+    def __init__(self, network: dict[str, Floats32], settings: FedMarlKeys) -> None:
+        self._settings = settings
         self._network = network
         self._target = network
         self._moments: dict[str, Floats32] = {}
@@ -87,7 +74,7 @@ class Agents:
         self._num_rounds = 0
         self.num_choices = 0
         """Choices in which agents explored, of all episodes."""
-        self._replay = Replay(lessons.capacity)
+        self._replay = Replay(settings.replay_capacity)
 
     def values(self, states: Floats32) -> Floats32:
         """Return Q(s_n, stop) and Q(s_n, continue) of each agent [n, 2]."""
@@ -107,25 +94,25 @@ class Agents:
         Raises:
             DivergenceError: a weight is not finite after the steps.
         """
-        lessons = self._lessons
-        if len(self._replay) < lessons.batch_size:
+        settings = self._settings
+        if len(self._replay) < settings.batch_size:
             return None
         # Scenarios are validated without torch, and frozen agents do not need it.
         from fleetsim.selectors.fedmarl import network as learning  # noqa: PLC0415
 
         generator = rng.stream(seed, "select/fedmarl/replay", round_)
         batches = []
-        for _ in range(lessons.steps_per_round):
-            transitions = self._replay.sample(generator, lessons.batch_size)
+        for _ in range(settings.steps_per_round):
+            transitions = self._replay.sample(generator, settings.batch_size)
             batches.append(learning.Batch(transitions, self._targets(transitions)))
         after = learning.improved(
-            self._network, self._moments, self._num_steps, batches, lessons.learning_rate
+            self._network, self._moments, self._num_steps, batches, settings.learning_rate
         )
         require_finite("fedmarl", after.network)
         self._network, self._moments = after.network, after.moments
         self._num_steps += len(batches)
         self._num_rounds += 1
-        if self._num_rounds % lessons.sync_every_rounds == 0:
+        if self._num_rounds % settings.sync_every_rounds == 0:
             self._target = self._network
         return math.fsum(after.losses) / len(after.losses)
 
@@ -138,7 +125,7 @@ class Agents:
         ends = np.cumsum([len(each.next_states) for each in transitions])[:-1]
         return np.array(
             [
-                team_target(each.reward, own, each.next_wanted, self._lessons.discount)
+                team_target(each.reward, own, each.next_wanted, self._settings.discount)
                 for each, own in zip(transitions, np.split(values, ends), strict=True)
             ]
         )

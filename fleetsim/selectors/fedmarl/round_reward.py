@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,16 +16,7 @@ from fleetsim.selectors.fedmarl.equations import (
     reward,
     traffic_byte,
 )
-
-
-class RewardWeights(NamedTuple):
-    """Weights of a reward, those of latency and traffic per run."""
-
-    accuracy: float
-    latency: float
-    traffic: float
-    num_rounds: int
-    """Rounds of a run."""
+from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +48,8 @@ def round_reward(
     outcome: RoundOutcome,
     accuracies: tuple[float, float],
     fleet: FleetView,
-    weights: RewardWeights,
+    settings: FedMarlKeys,
+    num_rounds: int,
 ) -> float:
     """Return the reward of the agents for a round.
 
@@ -70,7 +61,8 @@ def round_reward(
         outcome: its outcome.
         accuracies: those before and after the round.
         fleet: the fleet, with the epochs, the payload and the cohort.
-        weights: weights of the three parts.
+        settings: weights of the three parts; those of latency and traffic are per run.
+        num_rounds: rounds of a run.
     """
     place = {client: number for number, client in enumerate(choice.probed.tolist())}
     continues = np.isin(choice.probed, outcome.selected)
@@ -87,7 +79,7 @@ def round_reward(
         before,
         relative_latency(latency_s, float(choice.probe_s.max()), fleet.epochs),
         relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
-        accuracy_weight=weights.accuracy,
-        latency_weight=weights.latency / weights.num_rounds,
-        traffic_weight=weights.traffic / weights.num_rounds,
+        accuracy_weight=settings.accuracy_weight,
+        latency_weight=settings.latency_weight / num_rounds,
+        traffic_weight=settings.traffic_weight / num_rounds,
     )

@@ -20,10 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -43,14 +41,11 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.effects import beside, by_key
-from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Steps, Weight
 from fleetsim.selectors import learned_weights
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
-from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedmarl.agents import Agents, Lessons, checked_network, first_network
+from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import (
     Floats32,
     advantages,
@@ -60,85 +55,19 @@ from fleetsim.selectors.fedmarl.equations import (
 )
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
-from fleetsim.selectors.fedmarl.round_reward import Choice, RewardWeights, round_reward
+from fleetsim.selectors.fedmarl.round_reward import Choice, round_reward
+from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
-from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
+from fleetsim.selectors.tie_breaking import best, tie_keys
 
-_Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-_Units = Annotated[int, Field(ge=1, le=4096)]
 _SCALAR_BYTE = 8
 _USUAL_ROUNDS = 50
 
 
-class FedMarlSettings(Settings):
+class FedMarlSettings(FedMarlKeys):
     """Clients that agents let continue after an epoch; agents learn by reinforcement."""
-
-    acts_if = by_key(
-        accuracy_weight=beside("learning", True),
-        latency_weight=beside("learning", True),
-        traffic_weight=beside("learning", True),
-        discount=beside("learning", True),
-        exploration=beside("learning", True),
-        exploration_end=beside("learning", True),
-        exploration_decay_rounds=beside("learning", True),
-        learning_rate=beside("learning", True),
-        batch_size=beside("learning", True),
-        steps_per_round=beside("learning", True),
-        sync_every_rounds=beside("learning", True),
-        replay_capacity=beside("learning", True),
-    )
-
-    demands: ClassVar[Demands] = {
-        "": Demand(
-            "losses of the candidates in an epoch of training, their seconds; samples to validate"
-            " with while it learns",
-            "private",
-            "the server is told the loss of a single client's samples, also of clients that stop",
-        )
-    }
-    weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "any clients"
-
-    kind: Literal["fedmarl"] = "fedmarl"
-    candidates: Clients | None = Field(default=None, examples=[3])
-    """Clients that are probed; null: twice the cohort. Raised to those wanted if less."""
-    weights: str | None = None
-    """Weight file of trained agents, by name or path; null: agents that have learned nothing."""
-    learning: bool = Field(default=True, examples=[False])
-    """True if agents explore and learn in the run; they are frozen otherwise."""
-    hidden: _Units = 64
-    """Hidden units of the network that the agents share; with `weights` those of the file."""
-    horizon_rounds: Rounds | None = None
-    """Rounds of a run, for the progress in states and the scale of rewards; null: stop.rounds, or
-    50 without it."""
-    accuracy_weight: Weight = 1.0
-    """Weight w_1 of the gain in the utility of the accuracy."""
-    latency_weight: Weight = 0.2
-    """Weight w_2 of the latency of a run's rounds."""
-    traffic_weight: Weight = 0.1
-    """Weight w_3 of the uploads of a run's rounds."""
-    discount: _Fraction = 0.9
-    """Discount gamma of the rewards of later rounds."""
-    exploration: _Fraction = 1.0
-    """Chance that an agent explores in the first choice."""
-    exploration_end: _Fraction = 0.05
-    """Chance that an agent explores after `exploration_decay_rounds` choices, of all episodes."""
-    exploration_decay_rounds: Rounds = 200
-    """Choices over which the chance falls, on a line."""
-    learning_rate: NetworkRate = 1e-3
-    """Step size of Adam."""
-    batch_size: Samples = Field(default=32, examples=[2])
-    """Rounds in a batch; agents begin to learn after as many."""
-    steps_per_round: Steps = 4
-    """Steps of Adam after each round, each on a batch of its own."""
-    sync_every_rounds: Rounds = 10
-    """Rounds of learning from one copy of the target network to the next."""
-    replay_capacity: Samples = 2000
-    """Rounds that are kept to learn from."""
-    ties: TieRule = "random"
-    """Order among equal differences Q(continue) - Q(stop)."""
 
     def build(self) -> FedMarlSelector:
         """Selector with these settings."""
@@ -180,22 +109,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         else:
             arrays = learned_weights.weights_for(settings.weights, settings.kind, fleet)
             network = checked_network(arrays, settings.hidden)
-        lessons = Lessons(
-            discount=settings.discount,
-            learning_rate=settings.learning_rate,
-            batch_size=settings.batch_size,
-            steps_per_round=settings.steps_per_round,
-            sync_every_rounds=settings.sync_every_rounds,
-            capacity=settings.replay_capacity,
-        )
-        self._agents = Agents(network, lessons)
+        self._agents = Agents(network, settings)
         self._num_rounds = settings.horizon_rounds or fleet.planned_rounds or _USUAL_ROUNDS
-        self._weights = RewardWeights(
-            settings.accuracy_weight,
-            settings.latency_weight,
-            settings.traffic_weight,
-            self._num_rounds,
-        )
         self._upload_s: FloatArray = np.full(self._size, np.nan)
         self._num_uploads: IntArray = np.zeros(self._size, dtype=np.int64)
         self._accuracy = accuracy_of(fleet.validation)
@@ -263,7 +178,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         if choice is not None and math.isfinite(before) and math.isfinite(after):
             self._last_states, self._last_continues = choice.states, choice.continues
             self._last_reward = round_reward(
-                choice, outcome, (before, after), self._fleet, self._weights
+                choice, outcome, (before, after), self._fleet, self._settings, self._num_rounds
             )
             self._diagnostics |= known(reward=self._last_reward)
             if outcome.round == self._fleet.planned_rounds:

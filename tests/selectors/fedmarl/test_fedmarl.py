@@ -11,7 +11,7 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
 from fleetsim.errors import FaultsError, ScenarioError
-from fleetsim.selectors.fedmarl.agents import Agents, Lessons, first_network
+from fleetsim.selectors.fedmarl.agents import Agents, first_network
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
@@ -233,13 +233,13 @@ def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
     assert calm.select(view_of(fleet, wanted=5, reports=reports)).clients.tolist() == [2, 1, 4]
 
 
-LESSONS = Lessons(
+LESSONS = FedMarlSettings(
     discount=0.9,
     learning_rate=0.01,
     batch_size=2,
     steps_per_round=3,
     sync_every_rounds=2,
-    capacity=5,
+    replay_capacity=5,
 )
 
 
