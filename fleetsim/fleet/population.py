@@ -8,7 +8,7 @@ and (except for the exact device counts) not on N.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,8 +136,9 @@ class Fleet:
 
         The link is that of the client's network at that moment.
         """
-        radio = self.radios_at(np.array([client]), np.array([t_s]))
-        return self.access.rate_at(client, direction, t_s, int(radio[0]))
+        radio = self.radios_at(np.array([client]), np.array([t_s]))[0]
+        on_wifi = bool(self.radios.is_wifi[radio])
+        return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
 
     @property
     def position_m(self) -> FloatArray | None:
@@ -301,6 +302,12 @@ def build_fleet(
             modem=None if channel.cell is None else channel.cell.modem,
         ),
     )
+    radios = radios_in_use(
+        settings.channel,
+        has_wired=bool(is_wired.any()),
+        has_unmetered=has_wifi and not is_wired.all(),
+        has_metered=has_cellular and not is_wired.all(),
+    )
     batteries, initial_j = assign_batteries(
         settings.battery, profiles=profiles, device=device, usage=usage, seed=seed
     )
@@ -318,24 +325,13 @@ def build_fleet(
         initial_j=initial_j,
         crash_per_hour=settings.crash_per_hour,
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
-        device_figures=_figures_with_errors(
-            files,
-            devices=[names[index] for index in np.unique(device).tolist()],
-            radios=radios_in_use(
-                settings.channel,
-                has_wired=bool(is_wired.any()),
-                has_unmetered=has_wifi and not is_wired.all(),
-                has_metered=has_cellular and not is_wired.all(),
+        device_figures=(
+            *(
+                drawn
+                for index in np.unique(device)
+                for drawn in files.drawn("devices", names[index])
             ),
+            *(drawn for name in radios for drawn in files.drawn("radios", name)),
         ),
         memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
-
-
-def _figures_with_errors(
-    files: HardwareFiles, *, devices: Iterable[str], radios: Iterable[str]
-) -> tuple[DrawnFigure, ...]:
-    """Return the figures of these devices and radios of which an error was drawn."""
-    of_devices = [figure for name in devices for figure in files.drawn("devices", name)]
-    of_radios = [figure for name in radios for figure in files.drawn("radios", name)]
-    return (*of_devices, *of_radios)

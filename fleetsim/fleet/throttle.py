@@ -166,15 +166,16 @@ class Throttle:
 
     def _with_credits(self, clients: IntArray) -> IntArray:
         """Return the rows of clients that have credits."""
-        if self.credits is None:
-            return np.empty(0, dtype=np.int64)
-        return (~np.isnan(self.credits.baseline))[self.device[clients]].nonzero()[0]
+        return self._having(None if self.credits is None else self.credits.baseline, clients)
 
     def _with_skin(self, clients: IntArray) -> IntArray:
         """Return the rows of clients that heat slows."""
-        if self.skins is None:
+        return self._having(None if self.skins is None else self.skins.rise_k, clients)
+
+    def _having(self, figures: FloatArray | None, clients: IntArray) -> IntArray:
+        if figures is None:
             return np.empty(0, dtype=np.int64)
-        return (~np.isnan(self.skins.rise_k))[self.device[clients]].nonzero()[0]
+        return (~np.isnan(figures))[self.device[clients]].nonzero()[0]
 
 
 def skin_of(profile: DeviceProfile) -> SkinProfile | None:

@@ -90,8 +90,7 @@ def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_p
 
 
 def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_path):
-    times = [time * error for time, error in zip(map(seconds, FOUR), (1, 1, 1, 1), strict=True)]
-    rows, times = [*FOUR, FOUR[0]], [*times, 1.1 * times[0]]
+    rows, times = [*FOUR, FOUR[0]], [*map(seconds, FOUR), 1.1 * seconds(FOUR[0])]
     found = calibrated(tmp_path, rows, times)
     text = (tmp_path / "my.yaml").read_text()
 
@@ -114,9 +113,8 @@ def test_a_model_of_fleetsim_has_the_cost_of_its_layers(tmp_path):
     ]
     header = "seconds,samples,batch_size,epochs,model,input,classes"
     (tmp_path / "runs.csv").write_text("\n".join([header, *lines, ""]))
-    calibrate(
-        tmp_path / "my.yaml", like="pixel-6", title=None, runs=tmp_path / "runs.csv", power=None
-    )
+    runs = tmp_path / "runs.csv"
+    calibrate(tmp_path / "my.yaml", like="pixel-6", title=None, runs=runs, power=None)
     compute = load_device(str(tmp_path / "my.yaml")).compute
 
     assert compute.conv_flop_per_s == pytest.approx(R, rel=1e-4)
@@ -351,12 +349,11 @@ def test_runs_that_do_not_determine_the_figures_are_refused(tmp_path, rows, time
     ],
 )
 def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, says):
-    (tmp_path / "runs.csv").write_text(text)
+    runs = tmp_path / "runs.csv"
+    runs.write_text(text)
 
     with pytest.raises(DataError, match=rf"runs\.csv, {says}"):
-        calibrate(
-            tmp_path / "my.yaml", like="pixel-6", title=None, runs=tmp_path / "runs.csv", power=None
-        )
+        calibrate(tmp_path / "my.yaml", like="pixel-6", title=None, runs=runs, power=None)
 
 
 @pytest.mark.parametrize(

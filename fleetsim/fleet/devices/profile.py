@@ -25,7 +25,6 @@ from fleetsim.fleet.devices.profile_files import (
     RadioFile,
     ThermalFile,
 )
-from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
 from fleetsim.fleet.devices.thermal import SkinProfile
 from fleetsim.quoting import quoted
 
@@ -232,7 +231,7 @@ def wifi_radio(
 
     Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
     `connected_w` of the file, and the watts of the device for the share of time on the air
-    (`fleetsim.fleet.devices.radio_duty_cycle`). If `top_bit_per_s`, the fastest rate of the
+    (`duty_cycle`). If `top_bit_per_s`, the fastest rate of the
     scenario's Wi-Fi, is above `full_mbit_per_s` of the file, the radio is on the air all the time
     at this rate instead. So it never draws more than the device's watts. Any other radio is loaded
     by `load_radio`.
@@ -258,6 +257,23 @@ def wifi_radio(
             duty_cycle(file.connected_w.value, busy_w, full_bit_per_s) for busy_w in watts
         )
     return _radio(path.stem, file, receive, transmit)
+
+
+def duty_cycle(connected_w: float, busy_w: float, full_bit_per_s: float) -> tuple[float, float]:
+    """Return the power of a transfer in watts, and the additional joules per bit.
+
+    A radio that is on the air for the share r / full of a transfer at rate r draws `busy_w` there
+    and `connected_w` between the packets (docs/models/energy.md, Radios):
+
+        P(r) = connected_w + r * (busy_w - connected_w) / full
+
+    If `busy_w` is below `connected_w`, it draws `busy_w` at any rate.
+
+    >>> duty_cycle(0.1, 1.1, 50e6)
+    (0.1, 2e-08)
+    """
+    between_w = min(connected_w, busy_w)
+    return between_w, (busy_w - between_w) / full_bit_per_s
 
 
 def _radio(

@@ -36,11 +36,6 @@ class Access:
     shared: SharedLinks | None
     """Links that clients share; None where transfers do not slow each other."""
 
-    def rate_at(self, client: int, direction: Direction, t_s: float, radio: int) -> float:
-        """Rate in bit/s of a client's own link over a radio at a moment, without shared links."""
-        on_wifi = bool(self.radios.is_wifi[radio])
-        return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
-
     def transfers(
         self,
         clients: IntArray,

@@ -91,17 +91,14 @@ class TransferRequests(NamedTuple):
 
 def multiplied(laid_out: TimelineGroups, multiple: FloatArray, bit: FloatArray) -> TimelineGroups:
     """Return transfers of `bit` / `multiple` bits as transfers of `bit` bits [n]."""
-    return [
-        (rows, _with_progress(timelines, multiple[rows], bit[rows])) for rows, timelines in laid_out
-    ]
-
-
-def _with_progress(timelines: Timelines, multiple: FloatArray, bit: FloatArray) -> Timelines:
-    last = timelines.progress[:, -1:]
-    is_done = (timelines.progress == last) & timelines.is_complete[:, np.newaxis]
-    # A complete transfer has moved all bits, whatever the rounding.
-    progress = np.where(is_done, bit[:, np.newaxis], timelines.progress * multiple[:, np.newaxis])
-    return replace(timelines, progress=progress)
+    groups = []
+    for rows, timelines in laid_out:
+        done, factor = timelines.progress, multiple[rows, np.newaxis]
+        is_done = (done == done[:, -1:]) & timelines.is_complete[:, np.newaxis]
+        # A complete transfer has moved all bits, whatever the rounding.
+        progress = np.where(is_done, bit[rows, np.newaxis], done * factor)
+        groups.append((rows, replace(timelines, progress=progress)))
+    return groups
 
 
 def lay_out_steady(

@@ -35,6 +35,7 @@ def test_what_a_variant_says_stands_and_the_rest_is_the_other_files(base: Path) 
     assert mine.power.train_above_idle_w == 9.0
     assert mine.power.idle_awake_w == its.power.idle_awake_w
     assert (mine.compute, mine.wifi, mine.battery_j) == (its.compute, its.wifi, its.battery_j)
+    assert extended(base, battery=None).battery_j is None
 
 
 def test_a_figure_is_replaced_whole_so_that_no_value_stands_beside_anothers_source(base):
@@ -48,10 +49,6 @@ def test_a_mark_is_taken_over_with_its_figure_and_goes_with_it(base: Path) -> No
 
     assert extended(base).inferred == ("compute.clock_share", "ram_gib")
     assert extended(base, ram_gib=figure(4)).inferred == ("compute.clock_share",)
-
-
-def test_null_takes_a_section_away(base: Path) -> None:
-    assert extended(base, battery=None).battery_j is None
 
 
 def test_a_fault_is_said_where_it_stands_in_either_file(base: Path) -> None:

@@ -124,6 +124,7 @@ def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> 
     half_w = radio.receive_w + radio.receive_j_per_bit * 31.5e6
     assert full_w == pytest.approx(0.703)
     assert half_w == pytest.approx((0.703 + 0.13286) / 2)
+    assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)  # joules of one packet
 
 
 def test_a_slow_transfer_over_wifi_hardly_draws_more_than_the_connection() -> None:
@@ -142,12 +143,6 @@ def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fas
     assert wifi_radio(load_device("pixel-6"), top_bit_per_s=1e6) == wifi_radio(
         load_device("pixel-6")
     )
-
-
-def test_a_transfer_over_wifi_leaves_the_joules_of_one_packet_as_its_tail() -> None:
-    radio = wifi_radio(load_device("redmi-note-10"))
-
-    assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)
 
 
 def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None:
@@ -207,11 +202,6 @@ def test_radio_figures_become_si(write: Write) -> None:
     assert (radio.receive_w, radio.receive_j_per_bit) == (0.5, 1e-8)
     assert (radio.transmit_w, radio.transmit_j_per_bit) == (1.0, 2e-8)
     assert (radio.tail_w, radio.tail_s) == (0.1, 3.0)
-
-
-def test_a_radio_file_without_the_newer_keys_is_cellular_without_limits(write: Write) -> None:
-    radio = load_radio(write(RADIO))
-
     assert (radio.network, radio.rtt_s, radio.amplifier) == ("cellular", 0.0, None)
     assert radio.max_bit_per_s_per_hz == radio.max_up_bit_per_s == math.inf
 

@@ -97,6 +97,8 @@ def test_ready_strict_is_read_in_whole_days_with_unions_counted(tmp_path):
         "1 intervals not in order of time; sorted",
         "1 intervals overlap or touch the one before; joined to their union",
     )
+    path.write_text(json.dumps({"u1": [[10.0, 20.0]], "u2": []}))
+    assert read_flash_ready(path).notes == ("1 of 2 phones, 1 intervals", "left out: 1 never ready")
 
 
 def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):

@@ -37,15 +37,6 @@ class Cell:
     snr: FloatArray
     """Mean signal-to-noise ratio of every client [2, N]: row 0 down, row 1 up; NaN if wired."""
 
-    @property
-    def block_s(self) -> float:
-        """Length of the blocks, in which rates do not change."""
-        return self.fading.block_s
-
-    def blocks_at(self, t_s: FloatArray) -> IntArray:
-        """Return the blocks that contain moments, shape kept."""
-        return self.fading.blocks_at(t_s)
-
     def rates_bit_per_s(
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
@@ -71,13 +62,13 @@ class Cell:
 
     def rates_at(self, clients: IntArray, direction: Direction, t_s: FloatArray) -> FloatArray:
         """Return rates of clients [n] at moments [n]."""
-        return self.rates_bit_per_s(clients, direction, self.blocks_at(t_s), num=1)[:, 0]
+        return self.rates_bit_per_s(clients, direction, self.fading.blocks_at(t_s), num=1)[:, 0]
 
     def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
         """Return the timelines of those transfers whose indices are `rows` [k]."""
-        block_s = self.block_s
-        first_block = self.blocks_at(requests.start_s)
-        max_blocks = self.blocks_at(np.nextafter(requests.deadline_s, 0.0)) - first_block + 1
+        block_s = self.fading.block_s
+        first_block = self.fading.blocks_at(requests.start_s)
+        max_blocks = self.fading.blocks_at(np.nextafter(requests.deadline_s, 0.0)) - first_block + 1
         # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
         mean_snr = self.snr[ROW[requests.direction], requests.clients]
         best_bit_per_s = self.modem.best_bit_per_s(requests.direction, mean_snr)
@@ -119,8 +110,8 @@ class Cell:
         fixed_bit_per_s: FloatArray,
     ) -> RateSteps:
         """Return rates of blocks from moments on; arguments as in `ChangingRates.steps_from`."""
-        first_block = self.blocks_at(t_s)
-        edges_s = self.block_s * (first_block[:, np.newaxis] + np.arange(num_steps + 1.0))
+        first_block = self.fading.blocks_at(t_s)
+        edges_s = self.fading.block_s * (first_block[:, np.newaxis] + np.arange(num_steps + 1.0))
         rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
         channel_bit_per_s = rates_bit_per_s.copy()
         at = np.isnan(fixed_bit_per_s).nonzero()[0]

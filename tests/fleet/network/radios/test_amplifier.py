@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import bundled
-from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile, load_radio
-from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
+from fleetsim.fleet.devices.profile import (
+    AmplifierProfile,
+    RadioProfile,
+    duty_cycle,
+    load_radio,
+)
 from fleetsim.fleet.network.radios.amplifier import (
     MAX_BASE_STATION_TX_POWER_DBM,
     MAX_CELLULAR_TX_POWER_DBM,

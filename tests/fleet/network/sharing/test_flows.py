@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +72,11 @@ def laid_out(
     return [by_row[row] for row in range(size)]
 
 
+def pair(start_s: list[float], bit: list[float], **more: Any) -> list[Timeline]:
+    """Two flows of any rate on a link of 10 bit/s."""
+    return laid_out(start_s, bit, [[(INF, 99.0)]] * 2, cells=[10.0], **more)
+
+
 def rates_at(timelines: list[Timeline], t_s: float) -> FloatArray:
     """Rate of each at a moment that is no edge."""
     rates = []
@@ -93,7 +99,7 @@ def test_k_equal_flows_take_k_times_as_long_as_one(k):
 
 def test_unequal_flows_end_when_the_link_has_served_them():
     # Both get 5 until the short one is through at 2; the long one has 20 left and gets all 10.
-    short, long = laid_out([0.0, 0.0], [10.0, 30.0], [[(INF, 99.0)]] * 2, cells=[10.0])
+    short, long = pair([0.0, 0.0], [10.0, 30.0])
 
     assert (short.end_s, long.end_s) == (2.0, 4.0)
     assert (long.edges_s.tolist(), long.progress.tolist()) == ([0.0, 2.0, 4.0], [0.0, 10.0, 30.0])
@@ -101,16 +107,14 @@ def test_unequal_flows_end_when_the_link_has_served_them():
 
 def test_who_joins_later_slows_who_is_there():
     # 10 bit/s for one until 1, 5 for each until the first is through: 10 + 5 * 4 = 30 at 5.
-    first, second = laid_out([0.0, 1.0], [30.0, 40.0], [[(INF, 99.0)]] * 2, cells=[10.0])
+    first, second = pair([0.0, 1.0], [30.0, 40.0])
 
     assert (first.end_s, second.end_s) == (5.0, 7.0)
 
 
 def test_who_is_lost_frees_its_share_at_that_moment():
     # 5 for each until 2; then the other has 30 left and gets 10.
-    lost, other = laid_out(
-        [0.0, 0.0], [100.0, 40.0], [[(INF, 99.0)]] * 2, cells=[10.0], lost_at_s=[2.0, INF]
-    )
+    lost, other = pair([0.0, 0.0], [100.0, 40.0], lost_at_s=[2.0, INF])
 
     assert other.end_s == 5.0
     assert lost.progress_until(2.0) == 10.0
@@ -118,18 +122,14 @@ def test_who_is_lost_frees_its_share_at_that_moment():
 
 
 def test_a_client_lost_at_the_very_start_has_no_share():
-    lost, other = laid_out(
-        [1.0, 1.0], [100.0, 40.0], [[(INF, 99.0)]] * 2, cells=[10.0], lost_at_s=[1.0, INF]
-    )
+    lost, other = pair([1.0, 1.0], [100.0, 40.0], lost_at_s=[1.0, INF])
 
     assert (other.end_s, other.power_w.size) == (5.0, 1)
     assert (lost.start_s, lost.is_complete) == (1.0, False)
 
 
 def test_a_flow_that_takes_too_long_fails_with_what_it_has_moved():
-    slow, fast = laid_out(
-        [0.0, 0.0], [100.0, 25.0], [[(INF, 99.0)]] * 2, cells=[10.0], give_up_s=8.0
-    )
+    slow, fast = pair([0.0, 0.0], [100.0, 25.0], give_up_s=8.0)
 
     assert (slow.end_s, slow.is_complete, slow.progress[-1]) == (8.0, False, 55.0)
     assert (fast.end_s, fast.is_complete) == (5.0, True)
