@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,12 @@ class TableCell:
         return "nan" if math.isnan(self.value) else repr(float(self.value))
 
 
+Row = dict[str, Any]
+Cells = Mapping[str, Callable[[Row], TableCell]]
+"""Cells of a row by column."""
+Choices = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SortableTable:
     """A table whose columns can be sorted, with choices by which its rows are filtered."""
@@ -41,136 +47,84 @@ class SortableTable:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
-    choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    choices: Choices = ()
     """Columns to filter by, and their values."""
 
 
 def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of verdicts."""
-    rows = []
-    for row in _ordered(tables.verdicts, header):
-        more = row["num_more_seeds"]
-        is_known = more is not None and not pd.isna(more)
-        rows.append(
-            (
-                TableCell(row["arm"]),
-                TableCell(row["condition"]),
-                TableCell(row["target"]),
-                TableCell(row["currency"]),
-                TableCell(row["kind"], kind=row["kind"]),
-                _number(row["ratio"], ratio(row["ratio"])),
-                _number(row["low"], interval(row["low"], row["high"])),
-                _number(row["bca_low"], interval(row["bca_low"], row["bca_high"])),
-                *(
-                    _number(row[name], units.p_text(float(row[name])))
-                    for name in ("p_holm", "p_t", "p_wilcoxon", "p_sign")
-                ),
-                TableCell(f"{row['num_reached']} of {row['num_pairs']}", float(row["num_reached"])),
-                TableCell(
-                    f"{row['num_baseline_reached']} of {row['num_pairs']}",
-                    float(row["num_baseline_reached"]),
-                ),
-                _number(
-                    float(more) if is_known else math.nan,
-                    quantities.count(int(more)) if is_known else quantities.NOTHING,
-                ),
-            )
-        )
-    columns = (
-        "arm", "condition", "target", "currency", "verdict", "ratio", "95 % t interval",
-        "95 % BCa interval", "p (t, Holm)", "p (t)", "p (Wilcoxon)", "p (sign)", "reached",
-        "baseline reached", "more seeds",
-    )  # fmt: skip
-    return _without_conditions(
-        SortableTable(
-            "verdicts",
-            f"Costs of each arm as a multiple of those of {header.baseline}, paired by seed."
-            " p-values adjusted by Holm's method decide. More seeds: how many further ones would"
-            " settle it.",
-            columns,
-            tuple(rows),
-            _choices(header, tables),
+    cells: Cells = {
+        **_place("arm", "condition", "target", "currency"),
+        "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
+        "ratio": lambda row: _number(row["ratio"], ratio(row["ratio"])),
+        "95 % t interval": lambda row: _number(row["low"], interval(row["low"], row["high"])),
+        "95 % BCa interval": lambda row: _number(
+            row["bca_low"], interval(row["bca_low"], row["bca_high"])
         ),
-        header,
+        "p (t, Holm)": lambda row: _p(row["p_holm"]),
+        "p (t)": lambda row: _p(row["p_t"]),
+        "p (Wilcoxon)": lambda row: _p(row["p_wilcoxon"]),
+        "p (sign)": lambda row: _p(row["p_sign"]),
+        "reached": lambda row: _reached(row, "num_reached", "num_pairs"),
+        "baseline reached": lambda row: _reached(row, "num_baseline_reached", "num_pairs"),
+        "more seeds": lambda row: _number(row["num_more_seeds"], _count(row["num_more_seeds"])),
+    }
+    caption = (
+        f"Costs of each arm as a multiple of those of {header.baseline}, paired by seed."
+        " p-values adjusted by Holm's method decide. More seeds: how many further ones would"
+        " settle it."
     )
+    choices = _choices(header, tables)
+    return _table("verdicts", caption, cells, _ordered(tables.verdicts, header), header, choices)
 
 
 def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of costs over seeds."""
-    rows = []
-    for row in _ordered(tables.summaries, header):
-        currency = row["currency"]
-        bound = ">= " if row.get("is_median_bound") is True else ""
-        rows.append(
-            (
-                TableCell(row["arm"]),
-                TableCell(row["condition"]),
-                TableCell(row["target"]),
-                TableCell(currency),
-                TableCell(f"{row['num_reached']} of {row['num_seeds']}", float(row["num_reached"])),
-                *(
-                    _number(
-                        row[name],
-                        (bound if name == "median" else "") + units.text(row[name], currency),
-                    )
-                    for name in ("mean", "std", "median", "least", "most", "restricted_mean")
-                ),
-            )
-        )
-    columns = (
-        "arm", "condition", "target", "currency", "reached", "mean", "standard deviation",
-        "median", "least", "most", "restricted mean",
-    )  # fmt: skip
-    return _without_conditions(
-        SortableTable(
-            "summaries",
-            "Costs until the target was reached, over seeds. A statistic that runs without the"
-            " target leave open is -. The restricted mean counts such runs with what they had spent"
-            " when they ended.",
-            columns,
-            tuple(rows),
-            _choices(header, tables),
+    cells: Cells = {
+        **_place("arm", "condition", "target", "currency"),
+        "reached": lambda row: _reached(row, "num_reached", "num_seeds"),
+        "mean": lambda row: _cost(row, "mean"),
+        "standard deviation": lambda row: _cost(row, "std"),
+        "median": lambda row: _cost(
+            row, "median", bound=">= " if row.get("is_median_bound") is True else ""
         ),
-        header,
+        "least": lambda row: _cost(row, "least"),
+        "most": lambda row: _cost(row, "most"),
+        "restricted mean": lambda row: _cost(row, "restricted_mean"),
+    }
+    caption = (
+        "Costs until the target was reached, over seeds. A statistic that runs without the"
+        " target leave open is -. The restricted mean counts such runs with what they had spent"
+        " when they ended."
     )
+    choices = _choices(header, tables)
+    return _table("summaries", caption, cells, _ordered(tables.summaries, header), header, choices)
 
 
 def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTable:
     """Return the table of runs, with links relative to the folder of the page."""
-    rows = [
-        (
-            TableCell(row["arm"]),
-            TableCell(row["condition"]),
-            TableCell(str(row["seed"]), float(row["seed"])),
-            TableCell(row["status"], kind=row["status"]),
-            _number(row["rounds"], _count(row["rounds"])),
-            _number(row["virtual_s"], units.text(row["virtual_s"], "seconds")),
-            _number(row["energy_j"], units.text(row["energy_j"], "joules")),
-            _number(row["final_accuracy"], quantities.percent(_float(row["final_accuracy"]))),
-            TableCell(_text(row["platform"]) or quantities.NOTHING),
-            _folder_cell(_text(row["folder"]), folder),
-            TableCell(_text(row["reason"])),
-        )
-        for row in _ordered(tables.runs, header)
-    ]
-    columns = (
-        "arm", "condition", "seed", "status", "rounds", "virtual time", "energy",
-        "final accuracy", "platform", "folder", "reason",
-    )  # fmt: skip
-    return _without_conditions(
-        SortableTable(
-            "runs",
-            "Every run of the study; its folder holds its tables and, if it was asked for, its"
-            " report.",
-            columns,
-            tuple(rows),
-            (
-                ("condition", header.conditions),
-                ("status", ("done", "failed", "damaged", "missing")),
-            ),
+    cells: Cells = {
+        **_place("arm", "condition"),
+        "seed": lambda row: TableCell(str(row["seed"]), float(row["seed"])),
+        "status": lambda row: TableCell(row["status"], kind=row["status"]),
+        "rounds": lambda row: _number(row["rounds"], _count(row["rounds"])),
+        "virtual time": lambda row: _number(
+            row["virtual_s"], units.text(row["virtual_s"], "seconds")
         ),
-        header,
+        "energy": lambda row: _number(row["energy_j"], units.text(row["energy_j"], "joules")),
+        "final accuracy": lambda row: _number(
+            row["final_accuracy"], quantities.percent(_float(row["final_accuracy"]))
+        ),
+        "platform": lambda row: TableCell(_text(row["platform"]) or quantities.NOTHING),
+        "folder": lambda row: _folder_cell(_text(row["folder"]), folder),
+        "reason": lambda row: TableCell(_text(row["reason"])),
+    }
+    caption = (
+        "Every run of the study; its folder holds its tables and, if it was asked for, its report."
     )
+    statuses = ("status", ("done", "failed", "damaged", "missing"))
+    choices = (("condition", header.conditions), statuses)
+    return _table("runs", caption, cells, _ordered(tables.runs, header), header, choices)
 
 
 def ratio(value: float) -> str:
@@ -210,7 +164,7 @@ def link_to(target: str, folder: Path) -> str | None:
     return address if address.startswith("..") else f"./{address}"
 
 
-def _ordered(frame: pd.DataFrame, header: StudyHeader) -> Iterable[dict[str, Any]]:
+def _ordered(frame: pd.DataFrame, header: StudyHeader) -> list[Row]:
     """Return the rows as dictionaries, in the order of the study file."""
     ranked = frame.assign(
         _condition=frame["condition"].map(_ranks(header.conditions)),
@@ -226,22 +180,42 @@ def _ranks(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _without_conditions(table: SortableTable, header: StudyHeader) -> SortableTable:
-    """Leave the column of conditions out where there is one, and choices of one value."""
-    choices = tuple((name, values) for name, values in table.choices if len(values) > 1)
-    if len(header.conditions) > 1:
-        return SortableTable(table.name, table.caption, table.columns, table.rows, choices)
-    at = table.columns.index("condition")
+def _table(
+    name: str,
+    caption: str,
+    cells: Cells,
+    rows: Iterable[Row],
+    header: StudyHeader,
+    choices: Choices,
+) -> SortableTable:
+    """Return a table without a column of conditions if there is one, or choices of one value."""
+    columns = tuple(one for one in cells if one != "condition" or len(header.conditions) > 1)
     return SortableTable(
-        table.name,
-        table.caption,
-        table.columns[:at] + table.columns[at + 1 :],
-        tuple(row[:at] + row[at + 1 :] for row in table.rows),
-        choices,
+        name,
+        caption,
+        columns,
+        tuple(tuple(cells[column](row) for column in columns) for row in rows),
+        tuple((column, values) for column, values in choices if len(values) > 1),
     )
 
 
-def _choices(header: StudyHeader, tables: StudyTables) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _place(*columns: str) -> Cells:
+    return {column: lambda row, column=column: TableCell(row[column]) for column in columns}
+
+
+def _reached(row: Row, reached: str, of: str) -> TableCell:
+    return TableCell(f"{row[reached]} of {row[of]}", float(row[reached]))
+
+
+def _cost(row: Row, statistic: str, *, bound: str = "") -> TableCell:
+    return _number(row[statistic], bound + units.text(row[statistic], row["currency"]))
+
+
+def _p(value: Any) -> TableCell:
+    return _number(value, units.p_text(float(value)))
+
+
+def _choices(header: StudyHeader, tables: StudyTables) -> Choices:
     return (
         ("condition", header.conditions),
         ("target", header.targets),
