@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
@@ -149,45 +150,36 @@ class Lines:
         self._print(_ENDING)
 
 
-class LiveDisplay:
-    """Progress on a terminal: a bar for the study, and one for every run under way."""
+class LiveDisplay(Lines):
+    """Progress on a terminal: a bar for the study, one for every run under way, and messages."""
 
     def __init__(self, bar: Bar, console: PlainConsole) -> None:
-        self._bar, self._console = bar, console
-        self._state = Reckoning()
+        super().__init__(_printer(console))
+        self._bar = bar
         self._whole = bar.add_task("study", total=None, state="")
         self._rows: dict[str, TaskID] = {}
 
     def checking(self, num_checked: int, num_complete: int) -> None:
         """Show how many tables are compared."""
-        self._bar.update(
-            self._whole,
-            total=num_complete,
-            completed=num_checked,
-            state=_checking_line(num_checked, num_complete),
-        )
+        state = _checking_line(num_checked, num_complete)
+        self._bar.update(self._whole, total=num_complete, completed=num_checked, state=state)
 
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Show the bar of the study."""
         self._state.begin(num_done, missing)
         self._show()
 
-    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
-        """Print that a run was damaged."""
-        self._print(_aside_line(planned, found))
-
     def started(self, planned: PlannedRun) -> None:
         """Prepare the bar of a run, which is shown from its first progress on."""
-        self._state.elsewhere.discard(planned.key)
+        super().started(planned)
         # A cluster takes more runs than it carries out at once.
         self._rows[planned.key] = self._bar.add_task(
             planned.name, total=1.0, state="", visible=False
         )
 
     def waiting(self, planned: PlannedRun) -> None:
-        """Print that another process is writing a run."""
-        self._state.elsewhere.add(planned.key)
-        self._print(_waiting_line(planned))
+        """Print that another process is writing a run, and remove its bar."""
+        super().waiting(planned)
         self._remove(planned)
 
     def progress(self, found: Sequence[RunProgress]) -> None:
@@ -195,12 +187,9 @@ class LiveDisplay:
         self._state.under_way |= {each.key: each for each in found}
         for each in found:
             if each.key in self._rows:
-                self._bar.update(
-                    self._rows[each.key],
-                    completed=each.fraction,
-                    visible=True,
-                    state=self._state.run_line(each.key),
-                )
+                state = self._state.run_line(each.key)
+                row = self._rows[each.key]
+                self._bar.update(row, completed=each.fraction, visible=True, state=state)
         self._show()
 
     def finished(self, planned: PlannedRun) -> None:
@@ -210,16 +199,8 @@ class LiveDisplay:
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Print why a run failed, and remove its bar."""
-        self._print(_failure_line(planned, reason, is_final=is_final))
-        self._state.fail(planned, is_final=is_final)
+        super().failed(planned, reason, is_final=is_final)
         self._remove(planned)
-
-    def ending(self) -> None:
-        """Print that the runs under way end."""
-        self._print(_ENDING)
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _remove(self, planned: PlannedRun) -> None:
         row = self._rows.pop(planned.key, None)
@@ -229,12 +210,9 @@ class LiveDisplay:
         self._show()
 
     def _show(self) -> None:
-        self._bar.update(
-            self._whole,
-            total=self._state.num_runs,
-            completed=self._state.num_done + self._state.num_failed,
-            state=self._state.line(),
-        )
+        state = self._state
+        completed = state.num_done + state.num_failed
+        self._bar.update(self._whole, total=state.num_runs, completed=completed, state=state.line())
 
 
 class NotebookDisplay(Lines):
@@ -294,11 +272,15 @@ def _checking_line(num_checked: int, num_complete: int) -> str:
     return f"{num_checked} of {num_complete} runs that are there have been checked"
 
 
+def _printer(console: PlainConsole) -> Callable[[str], None]:
+    return partial(console.print, highlight=False, soft_wrap=True, markup=False)
+
+
 @contextmanager
 def watch(console: PlainConsole) -> Iterator[Watcher]:
     """Show the progress of a study: live on a terminal, else as lines."""
     if not console.is_terminal:
-        yield Lines(lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False))
+        yield Lines(_printer(console))
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
     with Bar(*columns, console=console, transient=True) as bar:
