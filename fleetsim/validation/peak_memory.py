@@ -70,8 +70,8 @@ def section() -> Section:
             network,
             ", ".join(map(str, of_network["batch_size"])),
             ", ".join(map(number, of_network["resident_mib"])),
-            ", ".join(map(number, of_network["said_mib"])),
-            _range(of_network["said_mib"] / of_network["resident_mib"] - 1.0),
+            ", ".join(map(number, of_network["model_mib"])),
+            _range(of_network["model_mib"] / of_network["resident_mib"] - 1.0),
             _range(of_network["refit_mib"] / of_network["resident_mib"] - 1.0),
         )
         for network, of_network in measurements.groups(readings, "network")

@@ -229,7 +229,7 @@ def _figure(said: FloatArray) -> Figure:
             if len(of_both):
                 axes.plot(
                     of_both["batch_s"] * MS_PER_S,
-                    of_both["said_s"] * MS_PER_S,
+                    of_both["model_s"] * MS_PER_S,
                     mark,
                     color=color,
                     markersize=5,

@@ -38,7 +38,7 @@ def model_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> 
 def transfers() -> pd.DataFrame:
     """Return the measured transfers over links of a constant rate and delay, and the model's.
 
-    Rates of the links include headers. `cubic_s` and `bbr_s` were measured, `said_s` is the model,
+    Rates of the links include headers. `cubic_s` and `bbr_s` were measured, `model_s` is the model,
     `plain_s` the time at the rate of the link from the first moment.
     """
     data = measurements.table("tcp-transfers")
@@ -73,7 +73,7 @@ def section() -> Section:
     window, measured = one_connection_checks(), transfers()
     errors = [
         percent((measured[model] / measured[seconds] - 1.0).abs().mean(), signed=False)
-        for model, seconds in (("said_s", "cubic_s"), ("said_s", "bbr_s"), ("plain_s", "cubic_s"))
+        for model, seconds in (("model_s", "cubic_s"), ("model_s", "bbr_s"), ("plain_s", "cubic_s"))
     ]
     rows = [
         (
@@ -82,7 +82,7 @@ def section() -> Section:
             f"{row.size_byte:,}",
             f"{number(row.cubic_s)} s",
             f"{number(row.bbr_s)} s",
-            f"{number(row.said_s)} s",
+            f"{number(row.model_s)} s",
             percent(row.model_s / row.cubic_s - 1.0),
             percent(row.model_s / row.bbr_s - 1.0),
             f"{number(row.plain_s)} s",

@@ -75,8 +75,8 @@ def test_the_measured_phones_are_a_snapdragon_855_at_the_rate_of_the_fit() -> No
 
 @pytest.mark.slow
 def test_forty_points_are_timed_as_by_hand() -> None:
-    times = phones.times().assign(said_s=phones.said_s(phones.sd855()))
-    said_s = times.set_index(["phone", "network", "batch_size"])["said_s"]
+    times = phones.times().assign(model_s=phones.model_s(phones.sd855()))
+    model_s = times.set_index(["phone", "network", "batch_size"])["model_s"]
     by_hand = {
         # k_l L + k_p P + B 3 F / R, in seconds; AlexNet with 7 layers and 30.0067 M parameters
         ("AlexNet", 2): 0.00187 * 7
@@ -88,9 +88,9 @@ def test_forty_points_are_timed_as_by_hand() -> None:
         + 8 * 3 * (0.557581312 / 40.0 + 0.041432832 / (0.0137 * 40.0)),
     }
 
-    assert said_s.size == 40
+    assert model_s.size == 40
     for (network, size), seconds in by_hand.items():
-        assert said_s[:, network, size].to_numpy() == pytest.approx(seconds, rel=1e-6)
+        assert model_s[:, network, size].to_numpy() == pytest.approx(seconds, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_the_fit_is_a_minimum_of_squared_relative_errors() -> None:
     measured_s = phones.times()["batch_s"]
 
     def squares(figures: np.ndarray) -> float:
-        said = phones.said_s(phones.as_fitted(*figures.tolist()))
+        said = phones.model_s(phones.as_fitted(*figures.tolist()))
         return float(((said / measured_s - 1.0) ** 2).sum())
 
     assert_minimum(squares, np.array(phones.fit()))
@@ -107,7 +107,7 @@ def test_the_fit_is_a_minimum_of_squared_relative_errors() -> None:
 @pytest.mark.slow
 def test_counting_layers_fits_better_than_a_constant_with_as_many_figures() -> None:
     with_layers, without = (
-        phones.said_s(form(*phones.fit(form))) / phones.times()["batch_s"] - 1.0
+        phones.model_s(form(*phones.fit(form))) / phones.times()["batch_s"] - 1.0
         for form in (phones.as_fitted, phones.as_fitted_per_batch)
     )
 
@@ -117,7 +117,7 @@ def test_counting_layers_fits_better_than_a_constant_with_as_many_figures() -> N
 @pytest.mark.parametrize("board", ["jetson-nano", "jetson-agx-xavier"])
 def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board: str) -> None:
     found = launches.fit(board)
-    figures = np.linalg.lstsq(found.terms, found.said_s, rcond=None)[0]
+    figures = np.linalg.lstsq(found.terms, found.model_s, rcond=None)[0]
 
     def squares(figures: np.ndarray) -> float:
         return float(((found.terms @ figures / found.measured_s - 1.0) ** 2).sum())
@@ -177,12 +177,12 @@ def test_a_vision_transformer_of_the_boards_is_counted_as_by_hand() -> None:
 def test_a_pi_trains_ten_networks_within_a_fifth_of_the_measured_time_in_the_mean() -> None:
     """By hand: resnet18 of 3.627 GFLOP takes 16 x 3 x 3.627 / 13.7 s and overheads, 12.9 s."""
     points = board_training.times()
-    said_s = board_training.said_s(points, board_training.shipped())
-    errors = np.abs(said_s / points["batch_s"] - 1.0)
+    model_s = board_training.model_s(points, board_training.shipped())
+    errors = np.abs(model_s / points["batch_s"] - 1.0)
 
     arithmetic_s = 48 * (3.627123 / 13.7 + 0.001024 / (2.04 * 13.7))
     overhead_s = 0.02 + 21 * 0.00187 + 0.0105 * 11.689512
-    assert said_s[0] == pytest.approx(arithmetic_s + overhead_s, rel=1e-6)
+    assert model_s[0] == pytest.approx(arithmetic_s + overhead_s, rel=1e-6)
     by_board = errors.groupby(points["board"]).mean()
     assert by_board["raspberry-pi-4"] < 0.20
     assert by_board["raspberry-pi-5"] < 0.15
@@ -194,7 +194,7 @@ def test_the_files_of_the_pis_carry_the_least_squares_of_the_logarithms() -> Non
     points, found = board_training.times(), np.array(board_training.fit())
 
     def squares(figures: np.ndarray) -> float:
-        said = board_training.said_s(points, board_training.as_fitted(*figures.tolist()))
+        said = board_training.model_s(points, board_training.as_fitted(*figures.tolist()))
         return float((np.log(said / points["batch_s"]) ** 2).sum())
 
     assert_minimum(squares, found)

@@ -109,7 +109,7 @@ def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(real_trace):
 
 def test_every_transfer_is_nearer_with_round_trips_than_without() -> None:
     measured = transport.transfers()
-    error = (measured["said_s"] / measured["cubic_s"] - 1.0).abs()
+    error = (measured["model_s"] / measured["cubic_s"] - 1.0).abs()
 
     assert error.size == 20
     assert error.mean() < 0.1
@@ -118,9 +118,9 @@ def test_every_transfer_is_nearer_with_round_trips_than_without() -> None:
 
 
 def test_wifi_at_fifteen_kilobits_a_second_draws_a_twelfth_of_what_it_did() -> None:
-    (rate, measured_w, said_w, before_w), *_ = radio.wifi_rows()
+    (rate, measured_w, model_w, before_w), *_ = radio.wifi_rows()
 
     assert rate == 0.015
     assert measured_w == pytest.approx(0.13286 + 0.28317 * 0.015)
-    assert said_w == pytest.approx(measured_w, rel=0.05)
-    assert before_w / said_w > 12.0
+    assert model_w == pytest.approx(measured_w, rel=0.05)
+    assert before_w / model_w > 12.0
