@@ -6,8 +6,6 @@
 - `hardware_files`: Device and radio files of one scenario, each opened and checked once.
 - `uncertainty`: Errors of device and radio figures, drawn for each seed (`fleet.uncertainty`).
 - `extension`: Device files that extend another device file.
-- `radio_duty_cycle`: Power of a radio that is on the air for the share r / full of a transfer at
-  rate r.
 - `market`: Speeds of phones on the market, and the bundled phone that represents each.
 - `assignment`: Device and unit speed of each client.
 - `compute`: Duration and energy of computations.

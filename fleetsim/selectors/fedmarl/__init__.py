@@ -7,4 +7,5 @@
 - `replay`: Replay memory: rounds of the past from which agents learn.
 - `network`: Learning of the shared network: steps of Adam on the squared error of Q_tot, in torch.
 - `equations`: Equations of FedMarl.
+- `settings`: Keys of FedMarl, and what it asks of clients and server.
 """

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -200,7 +201,10 @@ def _table(
 
 
 def _place(*columns: str) -> Cells:
-    return {column: lambda row, column=column: TableCell(row[column]) for column in columns}
+    def cell(row: Row, column: str) -> TableCell:
+        return TableCell(row[column])
+
+    return {column: partial(cell, column=column) for column in columns}
 
 
 def _reached(row: Row, reached: str, of: str) -> TableCell:
