@@ -13,8 +13,6 @@ is one piece of work for one client; a *report* is what the server learns of a t
 numbered 0..N-1. Model parameters and updates are flat float32 vectors [P].
 """
 
-from __future__ import annotations
-
 from fleetsim.contracts.client_training import (
     ClientTraining,
     ClientUpdate,

@@ -4,8 +4,6 @@ torch is learning's alone, so networks, tensors and settings of training are `An
 docs/models/own-training.md is the manual, with an example.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Jobs of training and evaluation, and Protocols of the parts of learning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Rows of a run's tables, and the Protocol of a recorder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol

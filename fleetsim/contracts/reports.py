@@ -1,7 +1,5 @@
 """Reports of tasks, resources of clients and evaluations of models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Views of a selector, its requests and answers, and its Protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Facts of a run for its trackers, and the Protocol of a tracker."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

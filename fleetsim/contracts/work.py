@@ -1,7 +1,5 @@
 """Work of a client, its cost, and outcomes of tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

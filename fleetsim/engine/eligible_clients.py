@@ -5,8 +5,6 @@ expired are computed again, so a round costs in proportion to the changes since 
 to the size of the fleet.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

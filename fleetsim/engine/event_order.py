@@ -19,8 +19,6 @@ is at work at the same time, within a microsecond of virtual time. A cohort that
 takes fewer than ten events a client.
 """
 
-from __future__ import annotations
-
 import math
 from enum import IntEnum
 from heapq import heappush

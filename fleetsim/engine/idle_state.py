@@ -1,7 +1,5 @@
 """State of clients between tasks: batteries, radio tails and condition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

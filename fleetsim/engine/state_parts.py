@@ -1,7 +1,5 @@
 """Parts of a state: the entries of each under the prefix of its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fleetsim.contracts import State

@@ -4,8 +4,6 @@ The fleet is immutable and tells what *would* happen; the world holds what *did*
 over the clients. It does not depend on SimPy: time is an argument and must not run backwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A Flower app: its folder, what `pyproject.toml` says, and the hash of its source."""
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 from collections.abc import Sequence

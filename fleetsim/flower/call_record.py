@@ -8,8 +8,6 @@ the checkpoint in the same state. A call that differs from the record ends the r
 Replies are files of a content-addressed store, `checkpoint/replies/SHA256`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

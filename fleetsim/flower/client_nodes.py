@@ -6,8 +6,6 @@ message of a kind to a client is computed when it is dispatched, to measure what
 delivered that reply is used, else it is dropped with the state that it left.
 """
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Client c is the node c + 2; node 1 is the server, as in Flower. Nodes are listed
 that a strategy that samples them from Python's seeded generator draws the same ones every time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable

@@ -9,8 +9,6 @@ there is an answer for it; its own computation takes no virtual time.
   for the end of its task. `pull` advances the clock to the next end if nothing has arrived.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The download of a task is the message's content, its computation what the client
 upload the reply.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

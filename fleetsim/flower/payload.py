@@ -1,7 +1,5 @@
 """Content of messages: its bytes on the wire, its packed form, its metrics and configuration."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Collection

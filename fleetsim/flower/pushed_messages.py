@@ -4,8 +4,6 @@ Each message is a task of its own, which begins when it is pushed. A message to 
 for the end of its task. Nobody waits for others, so that no client is charged for waiting.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Collection, Sequence

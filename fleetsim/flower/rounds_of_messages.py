@@ -7,8 +7,6 @@ itself in this round, or else those that its strategy aggregated from the client
 there are none, they are the means over the delivered evaluate messages, weighted by their samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One run of a Flower app on a scenario's fleet, into a run folder."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import sys

@@ -4,8 +4,6 @@ Within the block of `on_virtual_clock` some functions of Flower and `time.sleep`
 a strategy computes is untouched.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import threading

@@ -5,8 +5,6 @@ identity of the running task (since 1.30 or so), the record of a run, and the mo
 compatibility with strategies of before the message API. This module knows where they are.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from importlib import metadata

@@ -1,7 +1,5 @@
 """File with the traceback of an unexpected exception, for a bug report."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shlex

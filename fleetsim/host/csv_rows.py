@@ -4,8 +4,6 @@ Without that bound a file of one very long line, or with an open quote, becomes 
 many times the file's size in memory.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Memory that this process may use."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

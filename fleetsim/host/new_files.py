@@ -4,8 +4,6 @@ A folder may come from a stranger, with links where files are going to be writte
 therefore never opened for writing under a name that may exist: it is created, exclusively.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -3,8 +3,6 @@
 IPython is not imported unless a notebook has done so.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

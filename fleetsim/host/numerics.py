@@ -12,8 +12,6 @@ dispatch"; numba.readthedocs.io, "Environment variables"; github.com/OpenMathLib
 "DYNAMIC_ARCH"; pytorch/pytorch aten/src/ATen/native/DispatchStub.cpp (ATEN_CPU_CAPABILITY).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, MutableMapping

@@ -5,8 +5,6 @@ included, becomes an error with the file and line of the user's code. After each
 as it was before it (`fleetsim.host.surroundings`).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,10 +64,10 @@ def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> It
 def told(fault: BaseException) -> str:
     """Return a fault on one line, with the place of the user's code that it came from."""
     try:
-        says = str(fault)
+        message = str(fault)
     except Exception:  # its own method may fail, too
-        says = ""
-    text = " ".join(f"{type(fault).__name__}: {says}".split()).removesuffix(":")
+        message = ""
+    text = " ".join(f"{type(fault).__name__}: {message}".split()).removesuffix(":")
     if isinstance(fault, SyntaxError) and fault.filename is not None:
         return text  # names its place
     return text + "".join(f" ({file}, line {line})" for file, line in _place(fault))
@@ -95,11 +93,11 @@ def _place(fault: BaseException) -> list[tuple[str, int]]:
 
 def _frames(fault: BaseException) -> list[tuple[str, int]]:
     """Return file and line of every call, the outermost first; their source is not read."""
-    found, here = [], fault.__traceback__
+    result, here = [], fault.__traceback__
     while here is not None:
-        found.append((here.tb_frame.f_code.co_filename, here.tb_lineno))
+        result.append((here.tb_frame.f_code.co_filename, here.tb_lineno))
         here = here.tb_next
-    return found
+    return result
 
 
 def _is_foreign(file: str) -> bool:

@@ -4,8 +4,6 @@ Only regular files are opened. A FIFO, a socket or a device could block or never
 refused before they are opened. Every error names the path and the way out.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import stat
@@ -67,8 +65,8 @@ def local(path: str | Path, error: InputError = DataError) -> Path:
     except UnicodeEncodeError:
         is_text = False
     if not name or not is_text:
-        says = "is no path of UTF-8 characters; name another"
-        raise error(f"{name!a}: {says}")
+        message = "is no path of UTF-8 characters; name another"
+        raise error(f"{name!a}: {message}")
     return expanded(name, error)
 
 
@@ -157,8 +155,8 @@ def _mode(path: Path, error: InputError) -> int:
     try:
         mode = path.stat().st_mode
     except ValueError:
-        says = "holds a character that no path can hold; correct it"
-        raise error(f"{str(path)!a}: {says}") from None
+        message = "holds a character that no path can hold; correct it"
+        raise error(f"{str(path)!a}: {message}") from None
     for is_special, what in _SPECIAL:
         if is_special(mode):
             raise error(f"{path}: is {what}, not a file or folder; copy its content into a file")

@@ -5,8 +5,6 @@ message could rewrite what the terminal shows, so it is printed as its code. Eve
 fleetsim writes to a terminal goes through this console, or through `fleetsim.cli.terminal`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType

@@ -5,8 +5,6 @@ top level is then carried out again in each, unless its author knows `if __name_
 These processes leave the main module out. So nothing that they get may be defined in it.
 """
 
-from __future__ import annotations
-
 import sys
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType

@@ -149,8 +149,8 @@ class Surroundings(NamedTuple):
             try:
                 os.chdir(self.folder)
             except OSError as fault:
-                says = f"leaves the folder {self.folder}, which is no longer there"
-                raise error(f"{what} {says} ({fault.strerror}); let it stay") from fault
+                message = f"leaves the folder {self.folder}, which is no longer there"
+                raise error(f"{what} {message} ({fault.strerror}); let it stay") from fault
         for name, stream in self.streams.items():
             if name != "stdin" and getattr(stream, "closed", False):
                 setattr(sys, name, getattr(sys, f"__{name}__"))

@@ -3,8 +3,6 @@
 Schedulers and systems ask a process to end with SIGTERM.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

@@ -9,8 +9,6 @@ A process that is forked meanwhile has copies of locks of libraries, and no thre
 There a turn is refused if another thread than the forking one had it.
 """
 
-from __future__ import annotations
-
 import os
 import random  # noqa: TID251 - kept as the caller has it
 import threading

@@ -6,8 +6,6 @@ bundled traces by 4 to 6, MNIST by 5. The environment variable `FLEETSIM_UNPACK_
 another limit. Files that are not compressed have no limit here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

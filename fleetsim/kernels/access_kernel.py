@@ -1,7 +1,5 @@
 """Serial kernel for samples that the user's transform makes anew at each access."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

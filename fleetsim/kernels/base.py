@@ -6,8 +6,6 @@ A job's result does not depend on earlier jobs of the kernel, nor on the process
 * by rounding, the other jobs of its chunk; chunks follow from the list of jobs alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ exact for networks in which the samples of a batch influence each other, as in B
 Batches are those of `local_sgd.train`: one permutation per epoch, split into batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -121,12 +119,12 @@ class Schedule:
         summaries = zip(
             sizes.tolist(), means.tolist(), np.sqrt(mean_squares).tolist(), vectors, strict=True
         )
-        found = [JobResult(n, loss, rms, None, vector) for n, loss, rms, vector in summaries]
+        result = [JobResult(n, loss, rms, None, vector) for n, loss, rms, vector in summaries]
         if any(job.tells_epoch_losses for job in jobs):
             for place, means_of_one in enumerate(self._epoch_means(losses)):
                 if jobs[place].tells_epoch_losses:
-                    found[place] = found[place]._replace(epoch_losses=means_of_one)
-        return found
+                    result[place] = result[place]._replace(epoch_losses=means_of_one)
+        return result
 
     def wants_losses(self, jobs: Sequence[StackJob]) -> BoolArray:
         """Return true for the lines whose losses `results` reads [lines]."""

@@ -1,7 +1,5 @@
 """Training samples in the memory of a torch device, converted to numbers on access."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Initial models of many clients on the device that trains them, each distinct base once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernel of clients' own training, one client at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -8,8 +8,6 @@ else sees the draws.
 torch is not imported for this: where it is not there yet, nothing can have drawn from it.
 """
 
-from __future__ import annotations
-
 import random  # noqa: TID251 - seeded for the user's code, and restored
 import sys
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ the new process. So a run sets one thread before its first operation, and starts
 torch is not imported for this: where it is not there yet, nothing can have been set.
 """
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """Parts of a run that its scenario asks for: task, selector, aggregator, privacy, own training."""
 
-from __future__ import annotations
-
 import sys
 
 from fleetsim.contracts import (

@@ -1,7 +1,5 @@
 """The folder of a run, and its end on record: done, interrupted or failed."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Manifest of a run that begins, and its description for trackers."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

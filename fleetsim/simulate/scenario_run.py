@@ -1,7 +1,5 @@
 """The run of a scenario into a folder."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fleetsim.contracts import Work, WorkKind

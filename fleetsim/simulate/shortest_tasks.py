@@ -5,8 +5,6 @@ hold the model already. Both are taken at full speed, over the best link that ne
 of changing rates count as infinitely fast. So no client is faster in the run.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, Work, WorkKind

@@ -104,7 +104,7 @@ def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
         with own_code(what, error):
             call()
     except FleetsimError as fault:
-        says = str(fault) if fault.__cause__ is not None else f"{what} fails: {told(fault)}"
+        message = str(fault) if fault.__cause__ is not None else f"{what} fails: {told(fault)}"
         raise error(
-            f"{says}; the run is saved: continue it, without this tracker if you like"
+            f"{message}; the run is saved: continue it, without this tracker if you like"
         ) from fault

@@ -10,8 +10,6 @@ beside it, since trainers evaluate different numbers of samples at once.
 The proof runs on the CPU, whatever device trains later: it is about the trainer's equations.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

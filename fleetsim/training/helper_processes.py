@@ -4,8 +4,6 @@ Where the system can fork, helpers are forked: they share the samples' memory an
 Each communicates with this process over a socket (`ipc`) and computes on one torch thread.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 import socket

@@ -4,8 +4,6 @@ A message is a pickle, and comes only from processes that this program started. 
 sent after the pickle and received in their final memory; many small ones are sent as one.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import socket

@@ -1,7 +1,5 @@
 """Pending jobs: kept by ticket, and computed only when their results are requested."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

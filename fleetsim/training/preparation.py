@@ -1,7 +1,5 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learning task that a scenario asks for, and the same ready to train."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checks of the loss that a scenario names, before a run: alone, and with the network's trainer."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from fleetsim.contracts import SampleForm
@@ -59,7 +57,7 @@ def trainer_for_loss(
     proof = proof_of(chosen, module, samples, local.loss)
     if proof.fault is None:
         return chosen, proved(proof)
-    says = f"vectorised is not proved equal with the loss {local.loss.kind}: {proof.fault}"
+    message = f"vectorised is not proved equal with the loss {local.loss.kind}: {proof.fault}"
     if wanted.kind != "auto":
-        raise ScenarioError(f"trainer.kind: {says}; use auto or serial")
-    return "serial", says
+        raise ScenarioError(f"trainer.kind: {message}; use auto or serial")
+    return "serial", message

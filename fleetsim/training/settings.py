@@ -1,7 +1,5 @@
 """Settings of the learning task and of its computation on the host, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

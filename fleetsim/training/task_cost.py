@@ -1,7 +1,5 @@
 """Cost of a task's model on a device: of a network, or of one that exists on paper only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from torch import nn

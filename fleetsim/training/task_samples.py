@@ -1,7 +1,5 @@
 """Samples of a learning task: their form, their numbers by client, and themselves."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

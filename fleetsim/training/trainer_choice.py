@@ -77,9 +77,9 @@ def choose_trainer(
     Raises:
         ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """
-    says = fault(wanted, model, local)
-    if says is not None:
-        raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
+    message = fault(wanted, model, local)
+    if message is not None:
+        raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
     if wanted.kind == "auto":
         return _fastest(model, local, on_cpu=torch_device == "cpu")
     if wanted.kind == "channels-last" and torch_device != "cpu":
@@ -113,18 +113,18 @@ def fault(
     if wanted.kind not in ("auto", "serial") and _has_dropout(model):
         return "kind", f"{wanted.kind} trains without dropout; use auto or serial, or leave it out"
     if wanted.kind not in ("auto", "serial") and local.algorithm.kind != "none":
-        says = f"cannot compute task.local.algorithm.kind = {local.algorithm.kind!r}"
-        return "kind", f"{wanted.kind} {says}; use auto or serial"
+        message = f"cannot compute task.local.algorithm.kind = {local.algorithm.kind!r}"
+        return "kind", f"{wanted.kind} {message}; use auto or serial"
     if wanted.kind in ("stacked", "vectorised") and not local.augmentation.is_none:
-        says = "trains on samples as they are, without augmentation; use auto or serial"
-        return "kind", f"{wanted.kind} {says}"
+        message = "trains on samples as they are, without augmentation; use auto or serial"
+        return "kind", f"{wanted.kind} {message}"
     if wanted.kind == "stacked" and not local.is_plain:
-        says = (
+        message = (
             "stacked trains by sgd with momentum alone: no nesterov, dampening, other optimizer,"
             " within_task schedule, max_gradient_norm, label_smoothing or loss; use auto or"
             " vectorised"
         )
-        return "kind", says
+        return "kind", message
     if isinstance(model, CostSettings):
         return None  # nothing is trained, of which there is a warning
     if isinstance(model, UserModelKind):

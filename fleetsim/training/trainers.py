@@ -5,8 +5,6 @@ A job is a pure function of its arguments. So a trainer may compute it at any mo
 process, a `Pool` assigns them to processes.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Chunks follow from the list of jobs alone, one process computes a chunk on one t
 results have the order of the list. So the number of processes changes the time alone.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Sequence

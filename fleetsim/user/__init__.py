@@ -34,8 +34,6 @@ A new kind is a subclass of `PluginKind` in a module of `parts` and its name in 
 Manifest, resume, comparison, studies, schema and messages then know it.
 """
 
-from __future__ import annotations
-
 from fleetsim.user.kinds import KINDS, kind_named
 from fleetsim.user.loading import PluginNames, given_plugin, load_plugin, load_plugins
 from fleetsim.user.plugin import Plugin, PluginSettings

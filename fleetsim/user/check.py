@@ -1,7 +1,5 @@
 """Check of a plug-in against its Protocol, in a rehearsal without a run."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Mapping
@@ -78,8 +76,8 @@ def _copies(given: Any, said: str) -> Callable[[Any], Any]:
         try:
             return copy.deepcopy(given)
         except Exception as fault:
-            says = f"cannot be copied ({type(fault).__name__}: {fault}); give its class"
-            raise refused(said, says) from fault
+            message = f"cannot be copied ({type(fault).__name__}: {fault}); give its class"
+            raise refused(said, message) from fault
 
     return make
 

@@ -4,8 +4,6 @@ The class of the whole scenario is made anew with more members in some unions, s
 messages, schema and the resolved scenario treat a plug-in as any other kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args
 

@@ -1,7 +1,5 @@
 """Identity of a plug-in: its name, the SHA-256 of its file, and its version."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import sys

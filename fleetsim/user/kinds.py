@@ -1,7 +1,5 @@
 """All kinds of plug-in, by name, and the kind of a class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -43,8 +41,8 @@ def kind_named(word: str, said: str) -> type[PluginKind]:
         ScenarioError: there is none.
     """
     if word not in KINDS:
-        says = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
-        raise refused(said, f"{says}{did_you_mean(word, KINDS)}")
+        message = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
+        raise refused(said, f"{message}{did_you_mean(word, KINDS)}")
     return KINDS[word]
 
 
@@ -59,8 +57,10 @@ def kind_of(found: object, said: str, name: str) -> type[PluginKind]:
         return claiming[0]
     if claiming:
         kinds = " and ".join(kind.noun for kind in claiming)
-        says = f"has methods of {kinds}; say which it is: --plugin {claiming[0].name}={name}"
-        raise refused(said, says)
+        message = f"has methods of {kinds}; say which it is: --plugin {claiming[0].name}={name}"
+        raise refused(said, message)
     each = ", ".join(f"{kind.name} ({', '.join(sorted(kind.marks))})" for kind in KINDS.values())
-    says = f"has no method by which a kind is known: {each}; write one, or say the kind: --plugin"
-    raise refused(said, f"{says} KIND={name}")
+    message = (
+        f"has no method by which a kind is known: {each}; write one, or say the kind: --plugin"
+    )
+    raise refused(said, f"{message} KIND={name}")

@@ -5,8 +5,6 @@ A class without is made as `CLASS()` and replaces the scenario's part; the resol
 has `kind: MODULE:CLASS`.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import inspect
@@ -58,17 +56,17 @@ def load_plugin(name: str) -> Plugin:
     module_name, _, found_name = plain.partition(":")
     is_word = all(part.isidentifier() for part in (*module_name.split("."), found_name))
     if not is_word or module_name.endswith(".py"):
-        says = "must be MODULE:CLASS, such as mine:Mine for class Mine of mine.py"
-        raise refused(said, says)
+        message = "must be MODULE:CLASS, such as mine:Mine for class Mine of mine.py"
+        raise refused(said, message)
     module = _imported(module_name, said)
     found = vars(module).get(found_name)
     is_function = inspect.isfunction(found) and (kind is None or kind.takes_functions)
     if not isinstance(found, type) and not is_function:
-        says = "has no class" if found is None else "means no class by"
+        message = "has no class" if found is None else "means no class by"
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         place = getattr(module, "__file__", None) or module_name
         hint = did_you_mean(found_name, classes)
-        raise refused(said, f"{place} {says} {quoted(found_name)}{hint}")
+        raise refused(said, f"{place} {message} {quoted(found_name)}{hint}")
     return of_class_or_function(kind, found, plain, said)
 
 
@@ -109,8 +107,8 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
         key = (*kind.key_path, "kind")
         word = value_at(document, key)
         if isinstance(word, str) and ":" in word and (kind.name, word) not in known:
-            says = f"is no {kind.name} of fleetsim's; {kind.way_out(word)}"
-            raise ScenarioError(faults.line(document, key, says))
+            message = f"is no {kind.name} of fleetsim's; {kind.way_out(word)}"
+            raise ScenarioError(faults.line(document, key, message))
 
 
 def refuse_two(plugins: Sequence[Plugin]) -> None:
@@ -126,8 +124,8 @@ def refuse_two(plugins: Sequence[Plugin]) -> None:
         place = (plugin.kind.name, "" if plugin.replaces_any else plugin.word)
         other = by_place.setdefault(place, plugin)
         if other is not plugin:
-            says = f"and {other.said} are both the {spelled(plugin.kind.key_path)}"
-            raise ScenarioError(f"{plugin.said} {says}; leave out one of the two")
+            message = f"and {other.said} are both the {spelled(plugin.kind.key_path)}"
+            raise ScenarioError(f"{plugin.said} {message}; leave out one of the two")
 
 
 def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
@@ -217,8 +215,8 @@ def _imported(module_name: str, said: str) -> ModuleType:
         missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
         if missing is None or not f"{module_name}.".startswith(f"{missing}."):
             raise
-        says = f"there is no module {quoted(missing)}, neither in {here} nor installed"
-        raise refused(said, says) from cause
+        message = f"there is no module {quoted(missing)}, neither in {here} nor installed"
+        raise refused(said, message) from cause
     set_here = {key: value for key, value in os.environ.items() if before.get(key) != value}
     # The end of a run restores the environment, and a module is imported once.
     os.environ.update(_ENVIRONMENT.setdefault(module_name, set_here))
@@ -233,11 +231,11 @@ def _checked_settings(own: Any, kind: type[PluginKind], said: str) -> tuple[str,
     literal = field.annotation if field is not None else None
     words = get_args(literal) if get_origin(literal) is Literal else ()
     if len(words) != 1 or not isinstance(words[0], str) or ":" in words[0]:
-        says = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
-        raise refused(said, says)
+        message = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
+        raise refused(said, message)
     if words[0] in kind.bundled:
-        says = f"kind {quoted(words[0])} is {kind.noun} of fleetsim's; choose another word"
-        raise refused(said, says)
+        message = f"kind {quoted(words[0])} is {kind.noun} of fleetsim's; choose another word"
+        raise refused(said, message)
     known = {*dir(kind.settings_base)} - {*dir(Settings), "kind"}
     taken = sorted(known & {*own.model_fields})
     if taken:

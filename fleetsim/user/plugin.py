@@ -1,7 +1,5 @@
 """One plug-in: its settings, its place in a document, and how it is built."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -48,9 +46,9 @@ class Plugin:
         with own_code(f"{self.said}: {call}"):
             made = self.make(settings)
         with own_code(f"{self.said}: a look at its methods"):
-            says = self.kind.fault(made)
-        if says is not None:
-            raise refused(self.said, says)
+            message = self.kind.fault(made)
+        if message is not None:
+            raise refused(self.said, message)
         return made
 
     def checked(self, document: Document) -> Settings:
@@ -76,12 +74,12 @@ class Plugin:
             return document
         key = (*place, "kind")
         if not self.replaces_any:
-            says = (
+            message = (
                 f"{self.said} is the {self.kind.name} of kind {quoted(self.word)}, which the"
                 f" scenario does not use; add --set {spelled(key)}={self.word}, or leave out"
                 " --plugin"
             )
-            raise ScenarioError(faults.line(document, key, says))
+            raise ScenarioError(faults.line(document, key, message))
         for at, words in document.places.items():
             if isinstance(words, str) and _is_about(document, at, place):
                 raise ScenarioError(

@@ -1,7 +1,5 @@
 """Interface of a kind of plug-in: its place in the scenario, its Protocol and its checks."""
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection

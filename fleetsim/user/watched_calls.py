@@ -1,7 +1,5 @@
 """Calls of a plug-in that is checked: exceptions, global random numbers, and changed arguments."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import sys

@@ -4,8 +4,6 @@ The kinds come from the union `AggregatorSettings`, so a new aggregator is teste
 name stands there; `selector_modes` says what their modes are.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Memory of a selection: proportional to the fleet, except for selectors that declare more."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

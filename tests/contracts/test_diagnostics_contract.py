@@ -1,7 +1,5 @@
 """Contract of `fleetsim.contracts.DiagnosedSelector`, for each selector that tells numbers."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

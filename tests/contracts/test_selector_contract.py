@@ -1,7 +1,5 @@
 """Contract of `fleetsim.contracts.Selector`: each mode through the laws that settings can break."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import dataclass, replace

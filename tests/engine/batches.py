@@ -1,7 +1,5 @@
 """Batches of tasks for tests of single tasks: builders, and laws that hold for any batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

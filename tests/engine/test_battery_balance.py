@@ -1,7 +1,5 @@
 """Balance of every kind of battery: what was there and charged is used, lost or left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Eligibility rules against a brute-force oracle, and conditions that hold throughout a task."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

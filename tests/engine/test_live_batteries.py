@@ -1,7 +1,5 @@
 """Live batteries in a run: eligibility, levels after tasks, and conservation of joules."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

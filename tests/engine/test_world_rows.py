@@ -1,7 +1,5 @@
 """Changed rows of a world: complete, and each once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import ClientRows, IntArray, Outcome, Purpose, Report, latest_rows

@@ -1,7 +1,5 @@
 """Small fleet for calculations by hand: boards on a constant channel, one-second transfers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path

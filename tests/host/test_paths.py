@@ -1,7 +1,5 @@
 """Kinds of a user's paths, and the one-line error where a path cannot be used."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ctrl-C that comes twice at once, as of a key that bounces, counts once."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

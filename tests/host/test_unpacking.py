@@ -1,7 +1,5 @@
 """Compressed files that unpack to more than their limit, by each reader of compressed files."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile

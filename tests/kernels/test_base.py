@@ -1,7 +1,5 @@
 """Laws of every kernel, on real digits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

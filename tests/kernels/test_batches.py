@@ -1,7 +1,5 @@
 """Schedule of the batches of a stack."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Samples as numbers: images kept as bytes give the same bits as `from_pixels`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Clients trained in stacks against serial training, one client after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Clients that own scikit-learn's digits, and trainers of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Convolutions and maps of given shapes, with values drawn, for tests of other forms of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Losses that a test gives, as a user would, and their settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 

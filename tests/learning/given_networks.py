@@ -1,7 +1,5 @@
 """Settings of networks that a test gives, as a user would."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Clients of one network with samples of their own, trained by one kernel or another."""
 
-from __future__ import annotations
-
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 What a run that goes on must end with is the digest of one that was never disturbed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """clients.parquet names the record and the shift that every client got, of usage and of network."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs of a network with frozen weights: a frozen backbone of 64 x 32 and a trained head."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

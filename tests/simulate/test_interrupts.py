@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM in a run: finished rounds are kept, and the run goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

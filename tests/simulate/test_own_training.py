@@ -1,7 +1,5 @@
 """Runs whose clients train by an algorithm: arrays kept, bytes on the wire, resume, workers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fleet.usage.pair: owner`: the data and the phone of a client belong to one person."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Paths that users give: expanded at the door, or refused before the run."""
 
-from __future__ import annotations
-
 import pytest
 
 import fleetsim

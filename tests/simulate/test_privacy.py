@@ -1,7 +1,5 @@
 """Runs with differential privacy: epsilon of each round, and the same after a resume."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import Progress

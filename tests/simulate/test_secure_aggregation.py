@@ -1,7 +1,5 @@
 """Runs with secure aggregation: bytes and round trips on the clock, and rounds that fail."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.scenario import load

@@ -1,7 +1,5 @@
 """Whole runs with each kind of trainer, and the manifest's word on who trained."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.record.saved_run import Run

@@ -1,7 +1,5 @@
 """Wrong answers of parts of the user's own during a run: one line with their name and file."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """One call prepares what a scenario learns: data, partition, model and trainer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal

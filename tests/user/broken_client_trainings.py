@@ -1,7 +1,5 @@
 """Own training of clients that breaks its contract, and some that keeps it."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 
 # ruff: noqa: NPY002 - these plug-ins do what fleetsim itself must not
 
-from __future__ import annotations
-
 import random  # noqa: TID251
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Losses that break their contract, and some that keep it."""
 
-from __future__ import annotations
-
 import random  # noqa: TID251
 from typing import Any
 

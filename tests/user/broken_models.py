@@ -1,7 +1,5 @@
 """Networks of users: each broken in one way, and some that are not."""
 
-from __future__ import annotations
-
 import os
 import random  # noqa: TID251
 import threading

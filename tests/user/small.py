@@ -1,7 +1,5 @@
 """Small scenario of the tests of plug-ins: twelve clients, four rounds of three."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.scenario.small import BASE

@@ -4,8 +4,6 @@ Each module `broken_KINDs.py` beside this one has the plug-ins of a kind: `BROKE
 of the line; `GOOD`, classes that keep the contract; `KIND`.
 """
 
-from __future__ import annotations
-
 import importlib
 import random  # noqa: TID251
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Own training of clients as a plug-in: from Python, by name, as a kind, resumed, and refused."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

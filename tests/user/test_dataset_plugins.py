@@ -1,7 +1,5 @@
 """Data sets of the user's own in a run: from Python, by name, as a kind, in a study."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

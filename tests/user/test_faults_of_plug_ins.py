@@ -1,7 +1,5 @@
 """Faults of plug-ins in a run: one line with file and line, and a process as it was before."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Identity of plug-ins: file and version."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from importlib import metadata

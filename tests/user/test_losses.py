@@ -1,7 +1,5 @@
 """Losses as plug-ins: from Python, by name, as a kind, resumed, and refused."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Networks of users in whole runs: from the command line, from Python, as a kind of the YAML."""
 
-from __future__ import annotations
-
 import functools
 import json
 from typing import Any, ClassVar

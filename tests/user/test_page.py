@@ -1,7 +1,5 @@
 """Examples of docs/plugins.md, executed; each is at most fifteen lines of the user's own."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Aggregators and partitions of the user's own: from Python, by name, as a kind, in a study."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

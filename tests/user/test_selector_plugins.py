@@ -1,7 +1,5 @@
 """A selector of the user's own, named by `--plugin` or given from Python."""
 
-from __future__ import annotations
-
 import doctest
 import hashlib
 import os

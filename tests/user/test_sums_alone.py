@@ -1,7 +1,5 @@
 """Aggregators of the user's own beside privacy and secure aggregation, which show sums alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Trackers of the user's own: named on the command line, or given from Python."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

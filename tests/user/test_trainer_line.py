@@ -1,7 +1,5 @@
 """The trainer of a network or loss of the user's own, and why, as `validate` and `run` say it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

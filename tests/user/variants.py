@@ -1,7 +1,5 @@
 """Plug-ins that differ from one which keeps its contract in a method or two, as rows of a table."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

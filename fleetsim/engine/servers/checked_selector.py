@@ -3,8 +3,6 @@
 A wrong answer is the user's fault if the selector is of the user's own, and else one of fleetsim.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

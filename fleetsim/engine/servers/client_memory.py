@@ -5,8 +5,6 @@ aggregated, together with the server's, and not otherwise: a task that is lost, 
 refused or in a round of too few answers leaves them as they were (decision 50).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

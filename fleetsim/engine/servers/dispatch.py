@@ -1,7 +1,5 @@
 """Dispatch of tasks: numbering, running them on the clock, and collecting their results."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """Server's side of learning: the global model, its versions and its evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Launch of tasks on the clock, alone or together, up to their deadline or the end of the run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Parts of a run, from which a server is made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

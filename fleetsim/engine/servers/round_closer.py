@@ -1,7 +1,5 @@
 """Closing of rounds: evaluation, sums, checks, records, and notices to selector and progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports and table rows of ended tasks and rounds, and their conservation checks."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

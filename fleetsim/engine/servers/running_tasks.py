@@ -1,7 +1,5 @@
 """Running tasks of a buffered server, and their columns in a checkpoint."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Calls of the selector by the server: views, probes, and checks of its answers."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import simpy

@@ -1,7 +1,5 @@
 """Base of both servers: parts of a run, joined and saved together."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence

@@ -1,7 +1,5 @@
 """Rules that end a run, and the reasons that it reports."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ Over-commitment, deadline and minimum reports are those of Bonawitz et al., "Tow
 learning at scale: system design", MLSys 2019. Computation of the server takes no virtual time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Annotated

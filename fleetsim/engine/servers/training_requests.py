@@ -1,7 +1,5 @@
 """Training requests of a selector's answer, checked, and FedProx's partial training."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

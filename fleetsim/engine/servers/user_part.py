@@ -1,7 +1,5 @@
 """Name of a part of the user's own, and its faults."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleetsim.errors import PluginError

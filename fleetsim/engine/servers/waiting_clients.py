@@ -8,8 +8,6 @@ process crashes or the battery meets its cut-off level. Clients whose task was l
 not wait. On a buffered server no client waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

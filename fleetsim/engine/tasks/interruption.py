@@ -5,8 +5,6 @@ uses or unplugs it. By the server's settings the client then loses the task, pau
 what it has done. docs/models/interruption.md has the rules and the sources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

@@ -6,8 +6,6 @@ ones. Given all losses up to a moment, the first battery that meets its cut-off 
 does so at the right time. This needs one timeline per battery that fails, plus one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

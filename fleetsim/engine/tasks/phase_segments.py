@@ -4,8 +4,6 @@ A phase segment is a part of a phase without an interruption, and the pause befo
 opened in the order of time, each for some of the tasks. Without interruptions a phase has one.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import numpy as np

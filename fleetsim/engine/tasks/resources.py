@@ -1,7 +1,5 @@
 """Resources that a client reports about itself."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import ModelCost, Resources

@@ -17,8 +17,6 @@ remaining work becomes another segment, starting when the client returns. Joules
 charged when a task ends (`settle`), for failed tasks too. Ties follow `event_order`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

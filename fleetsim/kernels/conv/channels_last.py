@@ -36,8 +36,6 @@ reduces a step of ResNet-18 with 20 images to 0.78. A hand-written backward pass
 network gained 3 % on FedGRA's CNN, so autograd computes it.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterator, Sequence
@@ -214,12 +212,12 @@ def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
 
     One image is passed through the network.
     """
-    found: dict[str, _Size] = {}
+    result: dict[str, _Size] = {}
 
     def watch(name: str, conv: nn.Conv2d) -> torch.utils.hooks.RemovableHandle:
         def note(_layer: nn.Module, _inputs: object, maps: Tensor) -> None:
             rows, columns = maps.shape[2:]
-            found[name] = max(found.get(name, (0, 0)), (rows, columns), key=math.prod)
+            result[name] = max(result.get(name, (0, 0)), (rows, columns), key=math.prod)
 
         return conv.register_forward_hook(note)
 
@@ -229,7 +227,7 @@ def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
         module(torch.zeros(1, *input_shape, dtype=next(module.parameters()).dtype))
     for handle in handles:
         handle.remove()
-    return found
+    return result
 
 
 def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
@@ -250,15 +248,15 @@ def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shap
     Returns:
         Input channels, output channels and tiles of one image, for each.
     """
-    space, found = Workspace(), []
+    space, result = Workspace(), []
     for name, conv in list(_convolutions(module)):
         if _suits_winograd(conv, sizes[name]):
             # It imports numba.
             from fleetsim.kernels.conv.winograd import WinogradConv2d  # noqa: PLC0415
 
             _replace(module, name, WinogradConv2d(conv, space))
-            found.append((conv.in_channels, conv.out_channels, _tiles(sizes[name])))
-    return found
+            result.append((conv.in_channels, conv.out_channels, _tiles(sizes[name])))
+    return result
 
 
 def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:

@@ -7,8 +7,6 @@ reading the weights, and the product is faster than oneDNN's convolution, which 
 weights and gradients to its own layout and back in every step.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -47,10 +45,10 @@ class ColumnConv2d(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
-        found: Tensor = _Columns.apply(  # type: ignore[no-untyped-call]
+        result: Tensor = _Columns.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._stride, self._padding
         )
-        return found
+        return result
 
 
 def is_plain_convolution(conv: nn.Conv2d) -> bool:

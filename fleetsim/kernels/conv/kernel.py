@@ -1,7 +1,5 @@
 """Kernel that trains image networks one client at a time, in their fastest form on a CPU."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -14,8 +14,6 @@ Torch has no operation for these sums, so they are Python loops that numba compi
 addition follows from the winners' places alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -48,10 +46,10 @@ class PooledConv2d(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
-        found: Tensor = _PooledConvolution.apply(  # type: ignore[no-untyped-call]
+        result: Tensor = _PooledConvolution.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._conv, self._pool
         )
-        return found
+        return result
 
 
 class _PooledConvolution(torch.autograd.Function):
@@ -66,10 +64,10 @@ class _PooledConvolution(torch.autograd.Function):
     ) -> Tensor:
         stride, padding = conv
         convolved = conv2d(maps, weight, bias, stride, padding)
-        found, winners = max_pool2d_with_indices(convolved, *pool)
+        result, winners = max_pool2d_with_indices(convolved, *pool)
         ctx.save_for_backward(maps, weight, winners)
         ctx.stride, ctx.padding, ctx.convolved_shape = stride, padding, convolved.shape[2:]
-        return found
+        return result
 
     @staticmethod
     def backward(
@@ -112,8 +110,8 @@ def _compile(dtype: torch.dtype) -> None:
 
 def _by_pixel(maps: Tensor) -> _Array:
     """Reshape [n, C, H, W] to [n, H * W, C]; a view if it is channels-last."""
-    found: _Array = maps.permute(0, 2, 3, 1).flatten(1, 2).contiguous().numpy()
-    return found
+    result: _Array = maps.permute(0, 2, 3, 1).flatten(1, 2).contiguous().numpy()
+    return result
 
 
 def _rows_of(weight: Tensor) -> Tensor:

@@ -3,8 +3,6 @@
 The module exists so that `channels_last` can count tiles without importing numba.
 """
 
-from __future__ import annotations
-
 TILE = 4
 """Pixels of a tile in both directions, and the distance between tiles."""
 

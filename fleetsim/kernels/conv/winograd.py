@@ -18,8 +18,6 @@ The sums that convert maps to tiles and back are Python loops, which numba compi
 one row of tiles over all channels at a time. Images are computed in parts that fit the caches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,10 +70,10 @@ class WinogradConv2d(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
-        found: Tensor = _Winograd.apply(  # type: ignore[no-untyped-call]
+        result: Tensor = _Winograd.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._padding, self._space
         )
-        return found
+        return result
 
 
 class _Winograd(torch.autograd.Function):

@@ -1,7 +1,5 @@
 """Compilation of loops over numbers, for sums without a torch operation."""
 
-from __future__ import annotations
-
 from numba import njit
 
 compiled = njit(fastmath={"contract"}, error_model="numpy")

@@ -11,8 +11,6 @@ allowed. A trial of the products tells the two kinds apart, never the clock, so 
 machine makes the same choice.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

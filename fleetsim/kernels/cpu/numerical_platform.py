@@ -15,8 +15,6 @@ One exception is known: MKL's square roots of tensors begin with the processor's
 No code here uses them.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -3,8 +3,6 @@
 Every `text` is that of `cpuinfo`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

@@ -11,8 +11,6 @@ value as float32, and of other values the bits down to the same place. Products 
 of whole numbers, without rounding.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

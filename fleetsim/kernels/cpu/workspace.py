@@ -4,8 +4,6 @@ Large arrays return to the system when they are freed, and new ones are pages th
 first: up to a twentieth of the time of training a stack. A workspace keeps its arrays instead.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -8,8 +8,6 @@ of eight bits with a sign, and x = a p + c = a s + g, where a and g belong to a 
     x w = s (a w) + g w,    x x' = a^2 s s' + a g (sum s + sum s') + g^2 for every feature.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 import torch

@@ -20,8 +20,6 @@ Source of the form, without decay and pull: Irie, Csordas, Schmidhuber, "The Dua
 Networks Revisited", ICML 2022, PMLR 162, pages 9639-9659.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -16,8 +16,6 @@ into existing memory, and its views are made once. The class scores are [classes
 the first axis softmax and sums are vectorised.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

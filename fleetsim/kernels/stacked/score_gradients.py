@@ -12,8 +12,6 @@ weight of a sample in the mean over its batch.
 The losses are those of `local_sgd` and of `hinge_loss`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ The update is that of `local_sgd.train`. Gradients here are those of the log-lik
 another loss, so a step adds them. Without momentum they are added directly to the weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -6,8 +6,6 @@ may depend on the other clients of its stack. Stacks follow from the list of job
 time or cores, so equal lists give equal bytes, whichever process computes a stack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 

@@ -1,7 +1,5 @@
 """Kernel that trains many clients at once, for any network that torch can vectorise."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -35,9 +33,9 @@ class VectorisedKernel(Kernel):
             ValueError: torch cannot vectorise the network, or samples are augmented.
         """
         super().__init__(*args, **kwargs)
-        says = fault(self._module)
-        if says is not None:
-            raise ValueError(f"clients of this network cannot be trained at once: {says}")
+        message = fault(self._module)
+        if message is not None:
+            raise ValueError(f"clients of this network cannot be trained at once: {message}")
         if not self._local_settings.augmentation.is_none:
             raise ValueError("samples of clients that train at once are not augmented")
         self._precision = precision

@@ -15,8 +15,6 @@ Steps are deterministic:
 * `kernels.base` selects deterministic cuDNN kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

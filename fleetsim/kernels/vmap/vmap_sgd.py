@@ -13,8 +13,6 @@ On CUDA the samples, the schedule and the weights stay on the device. The host w
 for its losses and weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -87,13 +85,13 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
     module.train()
 
     def forward() -> Tensor:
-        found: object = module(samples)
-        if not isinstance(found, Tensor):
+        result: object = module(samples)
+        if not isinstance(result, Tensor):
             raise TypeError(
-                f"the network returns {type(found).__name__} while it trains, which is computed for"
-                " one client at a time"
+                f"the network returns {type(result).__name__} while it trains, which is computed"
+                " for one client at a time"
             )
-        return found
+        return result
 
     sample_byte = kept_byte(module, forward) // len(samples)
     weights_byte = sum(value.nbytes for value in module.parameters() if value.requires_grad)

@@ -101,5 +101,5 @@ def scores(squares: FloatArray, num_byzantine: int) -> FloatArray:
     size = len(squares)
     others = squares + np.diag(np.full(size, np.inf))
     closest = np.sort(others, axis=1)[:, : size - num_byzantine - 2]
-    found: FloatArray = np.einsum("kj->k", closest)
-    return found
+    result: FloatArray = np.einsum("kj->k", closest)
+    return result

@@ -140,7 +140,7 @@ def num_alive_neighbours(is_alive: BoolArray, k: int) -> IntArray:
     """
     alive = is_alive.astype(np.int64)
     steps = range(1, k // 2 + 1)
-    found: IntArray = sum(
+    result: IntArray = sum(
         (np.roll(alive, step) + np.roll(alive, -step) for step in steps), np.zeros_like(alive)
     )
-    return found
+    return result

@@ -1,7 +1,5 @@
 """Assembly of the user's own data set from its parts: test part, classes, numbers, clients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -5,8 +5,6 @@ that large. The clients' sizes have the heavy tail of federated data sets. They 
 n_k = max(minimum, floor(median * exp(sigma * z_k))) with z_k standard normal.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

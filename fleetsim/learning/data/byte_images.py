@@ -4,8 +4,6 @@ Numbers of float32 take four times the memory, and only those of the clients tha
 at a time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

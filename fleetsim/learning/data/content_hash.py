@@ -1,7 +1,5 @@
 """Content of a loaded data set as a digest, which tells data sets apart that have one name."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -4,8 +4,6 @@ The server keeps the test part; the training part is assigned to clients
 (`fleetsim.learning.partition.split`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A new data set is a subclass of `DatasetKind` in a module of its own, and its na
 `fleetsim.learning.data.loading.DatasetSettings`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path

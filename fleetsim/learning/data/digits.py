@@ -1,7 +1,5 @@
 """Handwritten digits that come with scikit-learn."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import ClassVar, Literal

@@ -8,8 +8,6 @@ is padding, 1 any word outside the vocabulary, then follow the most frequent wor
 texts.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

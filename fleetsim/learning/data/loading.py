@@ -1,7 +1,5 @@
 """Data sets that a scenario can name, and the call that loads one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, get_args

@@ -3,8 +3,6 @@
 Files are unpacked and hashed outside Python's lock, so both together take the time of the longer.
 """
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 

@@ -3,8 +3,6 @@
 Each set is described next to its reader, in the module of its settings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

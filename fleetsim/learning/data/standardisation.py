@@ -3,8 +3,6 @@
 A channel is the second axis: the colour of an image [n, C, H, W], one feature of a vector [n, D].
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -6,8 +6,6 @@ beta as standard deviations, and LEAF's process (`process: leaf`). The covarianc
 holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self

@@ -1,7 +1,5 @@
 """Tokens of texts: vocabulary, samples cut out of a long text, and their memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

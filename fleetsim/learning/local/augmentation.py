@@ -6,8 +6,6 @@ al., "mixup: beyond empirical risk minimization", ICLR 2018: one share per batch
 the loss is mixed with the same share, which for the cross-entropy equals mixed labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

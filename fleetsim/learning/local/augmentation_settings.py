@@ -1,7 +1,5 @@
 """Settings of the augmentation of training samples, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from annotated_types import Ge, Le

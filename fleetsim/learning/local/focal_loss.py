@@ -8,8 +8,6 @@ With p the probability that the network gives the right class,
 At gamma = 0 it is the cross-entropy. The paper's weights of classes, alpha, are 1 here.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from fleetsim.learning.local.sample_losses import losses

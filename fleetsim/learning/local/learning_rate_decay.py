@@ -3,8 +3,6 @@
 A task trains at the rate of the round in which the server dispatches it.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from typing import Annotated, Literal, Self

@@ -15,8 +15,6 @@ g is scaled down to the largest norm that the settings allow. The direction d is
 optimizer, see `optimizers`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@
   CelebA, Reddit and Shakespeare. The size of Reddit's vocabulary, 10,000, is LEAF's and inferred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

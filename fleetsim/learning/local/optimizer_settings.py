@@ -3,8 +3,6 @@
 Equations, and what an optimizer keeps, are in `fleetsim.learning.local.optimizers`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Literal, Self
 

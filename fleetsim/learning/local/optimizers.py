@@ -19,8 +19,6 @@ Hazan, Singer, JMLR 2011; Tieleman, Hinton, Coursera lecture 6.5, 2012.
 All operations are elementwise, so a tensor may hold one weight of many models.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Losses of samples: the cross-entropy, a network's own, or the one that a scenario names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, runtime_checkable

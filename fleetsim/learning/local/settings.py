@@ -1,7 +1,5 @@
 """Settings of local training, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from annotated_types import Ge, Le

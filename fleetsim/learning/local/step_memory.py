@@ -10,8 +10,6 @@ Frozen weights have no gradient and no state of the optimizer, and nothing is ke
 that are not computed.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -6,8 +6,6 @@ that is shorter (interrupted, or asked for less) takes the first steps of the sc
 steps are those of the whole training. Steps beyond S have the factor of the last.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """Settings of the steps of local training, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, Lt

@@ -5,8 +5,6 @@ formulas of the layers. Torch's counter gives the same (tests compare both), but
 compiler, which would double the time of a start.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

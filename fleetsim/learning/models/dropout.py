@@ -7,8 +7,6 @@ In an SGD step each unit is left out with chance p and the others are scaled by 
 Evaluation, and gradients for a selector, use the whole network. Source: docs/models/learning.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

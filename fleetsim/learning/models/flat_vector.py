@@ -6,8 +6,6 @@ them. Integer buffers are not in it: the networks of `networks` leave out BatchN
 batches, because nothing reads it where the running statistics decay at a fixed rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ They are no part of the flat vector. Server and clients hold the same, so nothin
 nor which weights are frozen.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,8 +52,8 @@ def left_alone(
     for (name, was), now in zip(before.items(), _marks(module).values(), strict=True):
         if was != now:
             is_toggle = None in (was, now)
-            says = _toggled(name, is_frozen=was is None) if is_toggle else _CHANGED
-            raise error(f"{type(module).__name__} {says.format(name=name)}")
+            message = _toggled(name, is_frozen=was is None) if is_toggle else _CHANGED
+            raise error(f"{type(module).__name__} {message.format(name=name)}")
 
 
 def _marks(module: nn.Module) -> dict[str, int | None]:

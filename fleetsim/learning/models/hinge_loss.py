@@ -5,8 +5,6 @@ The three losses, and their sources, are in docs/models/models.md.
 Where several scores are the maximum, or a margin is met exactly, the gradient is that of one side.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn.functional import relu
 

@@ -1,7 +1,5 @@
 """Faults of a network of the user's own, each one line."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
 from fleetsim.host.own_code import own_code

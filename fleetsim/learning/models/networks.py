@@ -5,8 +5,6 @@ sequences. Those for images and feature vectors take float32 and are `nn.Sequent
 layers, from which a trainer finds its kernel. Those for text take tokens int64.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol, get_args, runtime_checkable
 

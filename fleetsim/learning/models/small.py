@@ -3,8 +3,6 @@
 Layers and sources: docs/models/models.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 

@@ -1,7 +1,5 @@
 """Samples and labels of a data set's form, drawn at random, to try a network with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

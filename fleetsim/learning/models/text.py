@@ -6,8 +6,6 @@ Where samples have one label each [n], the logits are those of the last position
 position has a label [n, t], they are those of each position.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

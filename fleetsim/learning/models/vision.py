@@ -8,8 +8,6 @@ From that size on no map of a single pixel is normalised (BatchNorm is undefined
 of one sample), and VGG-16 can halve the image five times.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 

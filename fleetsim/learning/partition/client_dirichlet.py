@@ -13,8 +13,6 @@ nothing satisfies the constraints. In shares of all samples d and x add up to 1,
 least 1/2 or it is 0.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np

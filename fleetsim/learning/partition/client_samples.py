@@ -4,8 +4,6 @@
 scenarios with the same messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Client k gets the share p_lk of the n_l samples of label l, p_l ~ Dir_N(alpha); 
 sources.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np

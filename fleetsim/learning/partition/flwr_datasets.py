@@ -4,8 +4,6 @@ A partitioner gets a table with the number, label and natural client of every tr
 the numbers in its partitions are read back. docs/data.md has an example.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from types import ModuleType
@@ -122,13 +120,15 @@ class FlwrDatasetsSettings(PartitionKind):
         takes = inspect.signature(found).parameters
         for name in self.arguments:
             if name in _FILLED and name in takes:
-                says = f"leave it out, {_FILLED[name]}"
+                message = f"leave it out, {_FILLED[name]}"
             elif name not in takes:
                 own = [each for each in takes if each not in _FILLED]
-                says = f"{self.partitioner} has no such argument; it has {', '.join(own) or 'none'}"
+                message = (
+                    f"{self.partitioner} has no such argument; it has {', '.join(own) or 'none'}"
+                )
             else:
                 continue
-            raise ScenarioError(f"task.partition.arguments.{name}: {says}")
+            raise ScenarioError(f"task.partition.arguments.{name}: {message}")
         filled: dict[str, Any] = {
             "num_partitions": num_clients,
             "seed": rng.torch_seed(seed, _PURPOSE) % _SEEDS,

@@ -13,8 +13,6 @@ say that clients "use the test data set", whose labels are alike for all, and el
 evaluates with "its local dataset".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

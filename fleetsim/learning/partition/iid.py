@@ -1,7 +1,5 @@
 """Independent and identically distributed partition: a random split into equal parts."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np

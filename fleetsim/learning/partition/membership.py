@@ -1,7 +1,5 @@
 """Samples of each client, their labels, and draws by label that several partitions share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Partition by the natural clients of a data set, such as MNIST's writers."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np

@@ -6,8 +6,6 @@ FedGRA (arXiv:2310.08147, section VI-C) has 50, 40 and 30 clients on ten labels.
 numbers of clients, and that a slice is a random part of its label, are inferred.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -59,8 +57,8 @@ class OneClassSettings(PartitionKind):
         """Return the fault of a fleet with fewer clients than the data set has labels."""
         if num_labels is None or num_clients >= num_labels:
             return None
-        says = (
+        message = (
             f"one-class assigns one label to a client, and {num_clients} clients cannot hold"
             f" {num_labels} labels; set fleet.size to {num_labels} or more"
         )
-        return ("fleet", "size"), says
+        return ("fleet", "size"), message

@@ -4,8 +4,6 @@ A new partition is a subclass of `PartitionKind` in a module of its own, and its
 `fleetsim.learning.partition.split.PartitionSettings`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -53,11 +51,11 @@ class PartitionKind(Settings):
         wanted, each = getattr(self, key), num_samples // num_clients
         if wanted <= each:
             return None
-        says = (
+        message = (
             f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
             f" {num_samples}; lower {key} to {each} or less, or fleet.size"
         )
-        return ("task", "partition", key), says
+        return ("task", "partition", key), message
 
     def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
         """Return the key that the fleet's size does not suit, and the way out; None if it does.

@@ -5,8 +5,6 @@ The others get runs of the rest, sorted by label and in random order within one.
 source are in docs/data.md; the source has 1 to 5 such clients, here 0 to 4.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np
@@ -60,11 +58,11 @@ class PartlyIidSettings(PartitionKind):
         """Return the fault of more i.i.d. clients than the fleet has."""
         if self.num_iid <= num_clients:
             return None
-        says = (
+        message = (
             f"{self.num_iid} clients are to have i.i.d. samples, but the fleet has {num_clients};"
             f" lower it to {num_clients} or less"
         )
-        return ("task", "partition", "num_iid"), says
+        return ("task", "partition", "num_iid"), message
 
 
 def _sizes(sigma: float, num_samples: int, num_clients: int, seed: int) -> IntArray:

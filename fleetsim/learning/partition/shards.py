@@ -3,8 +3,6 @@
 Sources: docs/data.md.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np

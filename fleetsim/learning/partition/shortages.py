@@ -4,8 +4,6 @@ Only numbers are compared, so that a scenario is refused before its samples are 
 depend on labels are found at the split (`fleetsim.learning.partition.client_samples`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,15 +43,15 @@ def shortages(
             yield short
             return
         if holdout_fraction > 0.0 and 2 * num_clients > num_samples:
-            says = (
+            message = (
                 f"{num_clients} clients need 2 samples each to hold one out, but there are"
                 f" {num_samples}; lower fleet.size, or leave it out"
             )
-            yield ("task", "holdout_fraction"), says
+            yield ("task", "holdout_fraction"), message
     if partition.uses_owners:
         num_owners = dataset.num_natural(own_folder)
         if num_owners == 0:
             yield ("task", "partition", "kind"), dataset.without_clients(own_folder)
         elif num_owners is not None and num_clients > num_owners:
-            says = f"the data set has {num_owners} clients of its own; set it to that or less"
-            yield ("fleet", "size"), says
+            message = f"the data set has {num_owners} clients of its own; set it to that or less"
+            yield ("fleet", "size"), message

@@ -3,8 +3,6 @@
 A client always has at least one sample. Clients never share one.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np
@@ -74,9 +72,9 @@ def shortage(settings: PartitionSettings, *, num_samples: int, num_clients: int)
     Only numbers are used, so that a scenario is checked before its data are read.
     """
     if num_clients > num_samples:
-        says = (
+        message = (
             f"{num_clients} clients are more than the {num_samples} training samples; at most"
             f" {num_samples} clients can have one each; lower it, or choose a larger data set"
         )
-        return ("fleet", "size"), says
+        return ("fleet", "size"), message
     return settings.shortage(num_samples=num_samples, num_clients=num_clients)

@@ -1,7 +1,5 @@
 """Check of a data set that the user's code made itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,9 @@ def dataset_fault(dataset: Dataset) -> str | None:
     for part in ("train", "test"):
         inputs = getattr(dataset, f"{part}_inputs")
         labels = getattr(dataset, f"{part}_labels")
-        says = _part_fault(part, inputs, labels, dataset.num_classes)
-        if says is not None:
-            return f"whose {says}"
+        message = _part_fault(part, inputs, labels, dataset.num_classes)
+        if message is not None:
+            return f"whose {message}"
     if dataset.test_inputs.shape[1:] != dataset.sample_shape:
         return (
             f"whose test_inputs are of shape {dataset.test_inputs.shape[1:]} each, and train_inputs"

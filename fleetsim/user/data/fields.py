@@ -1,7 +1,5 @@
 """Parts of a row of the user's data (sample, label, client), and their names in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

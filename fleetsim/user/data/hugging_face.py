@@ -3,8 +3,6 @@
 The library `datasets` is the extra `fleetsim[hf]`. Nothing is fetched from a network.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The user's own data set as given from Python: its forms, its options, and its reading."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

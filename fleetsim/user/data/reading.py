@@ -123,7 +123,7 @@ class TransformedInputs(AccessedInputs):
         self, rows: IntArray, visits: Sequence[int], *, seed: int, address: tuple[int, ...]
     ) -> Array:
         """Return some samples as numbers [m, ...]."""
-        found = np.empty((len(rows), *self.like.shape[1:]), self.dtype)
+        result = np.empty((len(rows), *self.like.shape[1:]), self.dtype)
         with own_code(f"{self.source.place}: reading it", DataError), global_generators.restored():
             for place, (row, visit) in enumerate(zip(rows.tolist(), visits, strict=True)):
                 item = int(self.items[row])
@@ -142,8 +142,8 @@ class TransformedInputs(AccessedInputs):
                         f" read first ({self.largest:g}), which size the model's vocabulary; keep"
                         " tokens within it"
                     )
-                found[place] = sample
-        return found
+                result[place] = sample
+        return result
 
     def fixed(self, *, hint: str) -> Array:
         """Return all samples as an array, read once."""

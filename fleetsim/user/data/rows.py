@@ -4,8 +4,6 @@ A part is a source of rows: a pair of arrays, a table, or items that are indexed
 out which.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of the user's data: pandas DataFrames, Hugging Face data sets, mappings of columns."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any

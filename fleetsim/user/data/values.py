@@ -4,8 +4,6 @@ Bytes (uint8) are images, with the colours first or last; floats are used as the
 numbers are tokens.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any

@@ -5,8 +5,6 @@ by its weights where these are trained. Each takes as many FLOP as the product. 
 are sums, which are free.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from torch import Tensor, nn

@@ -6,8 +6,6 @@ that it does not know as free; here the free ones are listed, so that a product 
 nobody has a formula for is an error instead of 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any

@@ -13,8 +13,6 @@ product has one for each factor that depends on a trained weight, and each takes
 product. So the backward pass ends at the first trained weight.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

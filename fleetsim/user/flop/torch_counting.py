@@ -7,8 +7,6 @@ A call's batches are the outermost forward passes of its modules; hooks count th
 parameters that optimizers update.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

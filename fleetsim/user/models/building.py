@@ -5,8 +5,6 @@ made, from global generators that are set to the address (seed, "model") and res
 equal seeds give equal weights, whatever was drawn before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

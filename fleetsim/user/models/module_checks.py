@@ -3,8 +3,6 @@
 Each raises a `ModelFaultError` whose message is one line: what is wrong, where, and the way out.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

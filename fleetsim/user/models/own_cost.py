@@ -1,7 +1,5 @@
 """Cost of a network of the user's own for a device: counted, or as the network declares it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

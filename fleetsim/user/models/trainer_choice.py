@@ -29,8 +29,6 @@ AMD EPYC with torch 2.13 (least of three runs; `FLOP` of one launched layer and 
 | two convolutions, 16 and 32 channels | 32 | 14 M | 0.91 | 0.58 |
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from fleetsim.contracts import ModelCost, SampleForm
@@ -106,21 +104,21 @@ def candidates(
 
     Arguments are those of `choose_user_trainer`.
     """
-    found: list[TrainerKind] = []
+    result: list[TrainerKind] = []
     if widths_of(module) is not None and samples.vocabulary_size is None and local.is_plain:
-        found.append("stacked")
+        result.append("stacked")
     flop = sum(cost.forward_flop.values())
     is_small = flop * local.batch_size <= MAX_LAYER_FLOP * cost.num_layers
     # Convolutions of single channels become convolutions in as many groups as there are channels of
     # all clients, for which the CPU has no fast form.
     is_faster = is_small and not cost.forward_flop.get("depthwise")
     if (is_faster or not on_cpu) and local.augmentation.is_none:
-        found.append("vectorised")
+        result.append("vectorised")
     convolved = sum(cost.forward_flop.get(kind, 0.0) for kind in ("conv", "depthwise"))
     is_image = len(samples.input_shape) == 3
     if on_cpu and is_image and convolved >= MIN_CONVOLVED * flop > 0.0:
-        found.append("channels-last")
-    return found
+        result.append("channels-last")
+    return result
 
 
 def _proof(

@@ -3,8 +3,6 @@
 Each raises a `ModelFaultError` whose message is one line: what is wrong, where, and the way out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn
@@ -40,8 +38,8 @@ def check_training(module: nn.Module, samples: SampleForm, loss: LossKind = MODE
     kernel = trial.kernel(Kernel, settings, seeds_draws=True)
     with from_code_of("its training"):
         once = vector_of(kernel.compute(first)[0])
-    if (says := frozen.fault(kernel.module)) is not None:
-        raise ModelFaultError(f"it {says}")
+    if (message := frozen.fault(kernel.module)) is not None:
+        raise ModelFaultError(f"it {message}")
     with from_code_of("its training"):
         kernel.compute([trial.jobs[1]])
         again = vector_of(kernel.compute(first)[0])

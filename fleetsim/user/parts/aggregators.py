@@ -64,11 +64,11 @@ class AggregatorPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return why an object is no aggregator, with the way out; None if it is one."""
-        says = super().fault(made)
+        message = super().fault(made)
         declared: Any = getattr(made, DECLARATION, True)
-        if says is None and type(declared) is not bool:
+        if message is None and type(declared) is not bool:
             return f"{DECLARATION} must be True or False, not {quoted(declared)}"
-        return says
+        return message
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
@@ -99,9 +99,9 @@ class CheckedAggregator:
             "aggregate", read_only(base), [_read_only_report(one) for one in reports]
         )
         self._calls.leave_second()
-        says = model_fault(answer, base)
-        if says is not None:
-            raise PluginError(f"{self._said}: aggregate returned {says}")
+        message = model_fault(answer, base)
+        if message is not None:
+            raise PluginError(f"{self._said}: aggregate returned {message}")
         with np.errstate(over="ignore"):  # refused below
             model = np.array(answer, dtype=np.float32)
         num_broken = model.size - int(np.count_nonzero(np.isfinite(model)))
@@ -122,9 +122,9 @@ class CheckedAggregator:
             return {}
         with own_code(f"{self._said}: state"):
             state = self._own.state()
-        says = state_fault(state)
-        if says is not None:
-            raise PluginError(f"{self._said}: state returned {says}")
+        message = state_fault(state)
+        if message is not None:
+            raise PluginError(f"{self._said}: state returned {message}")
         return {name: np.array(value) for name, value in state.items()}
 
     def restore(self, state: State) -> None:
@@ -203,8 +203,8 @@ def check_aggregator(make: Callable[[], Any], calls: WatchedCalls) -> None:
                 if state is None
                 else "is not continued by restore(state()): they must hold all that it keeps"
             )
-            says = f"aggregate gives another version {number} after a restart; it {lacks}"
-            raise calls.refused(says)
+            message = f"aggregate gives another version {number} after a restart; it {lacks}"
+            raise calls.refused(message)
 
 
 def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
@@ -239,9 +239,9 @@ def _aggregated(
 ) -> Parameters:
     """Return the model that a new aggregator makes of reports."""
     answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
-    says = model_fault(answer, base)
-    if says is not None:
-        raise calls.refused(f"aggregate returned {says}")
+    message = model_fault(answer, base)
+    if message is not None:
+        raise calls.refused(f"aggregate returned {message}")
     return np.array(answer, dtype=np.float32)
 
 
@@ -253,17 +253,17 @@ def _versions(
     for number in range(begins_at, _NUM_VERSIONS):
         base, reports = _model(number), _reports(number)
         answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
-        says = model_fault(answer, base)
-        if says is None and not np.isfinite(answer).all():
-            says = "numbers that are not finite, from finite models"
-        if says is not None:
-            raise calls.refused(f"aggregate returned {says}")
+        message = model_fault(answer, base)
+        if message is None and not np.isfinite(answer).all():
+            message = "numbers that are not finite, from finite models"
+        if message is not None:
+            raise calls.refused(f"aggregate returned {message}")
         made.append(np.array(answer, dtype=np.float32))
         if number + 1 == restarts_after and AggregatorPlugins.has(own, "state"):
             state = calls.call(own, "state")
-            says = state_fault(state)
-            if says is not None:
-                raise calls.refused(f"state returned {says}")
+            message = state_fault(state)
+            if message is not None:
+                raise calls.refused(f"state returned {message}")
             state = copy.deepcopy(state)
     return made, state
 

@@ -1,7 +1,5 @@
 """Loss of the user's own: in a run, where its answers are checked, and its trial before one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -24,8 +22,8 @@ def function_of(part: Any) -> LossFunction:
     """Return what computes the losses: the method `losses` of an object, or the object itself."""
     if isinstance(part, CheckedLoss):
         return part.call
-    found: LossFunction = getattr(part, "losses", part)
-    return found
+    result: LossFunction = getattr(part, "losses", part)
+    return result
 
 
 class CheckedLoss:
@@ -41,9 +39,9 @@ class CheckedLoss:
         Raises:
             ScenarioError: it has weights of its own that would have to be trained.
         """
-        says = weights_fault(part)
-        if says is not None:
-            raise ScenarioError(f"{said}: {says}")
+        message = weights_fault(part)
+        if message is not None:
+            raise ScenarioError(f"{said}: {message}")
         self.call = function_of(part)
         self._said = said
 
@@ -54,11 +52,11 @@ class CheckedLoss:
             PluginError: it fails, or returns no loss of each sample.
         """
         with own_faults(f"{self._said}: losses"):
-            found = self.call(outputs, labels)
-        wrong = answer_fault(found, len(labels))
+            result = self.call(outputs, labels)
+        wrong = answer_fault(result, len(labels))
         if wrong is not None:
             raise PluginError(f"{self._said}: losses {wrong}")
-        return found
+        return result
 
 
 def weights_fault(part: Any) -> str | None:
@@ -140,9 +138,9 @@ def _losses(call: LossFunction, outputs: Tensor, labels: Tensor) -> Tensor:
     shapes = f"outputs {list(outputs.shape)} and labels {list(labels.shape)}"
     with from_code_of(f"losses, with {shapes},"):
         found: Any = call(outputs, labels)
-    says = answer_fault(found, len(labels))
-    if says is not None:
-        raise ModelFaultError(f"losses {says}")
+    message = answer_fault(found, len(labels))
+    if message is not None:
+        raise ModelFaultError(f"losses {message}")
     losses: Tensor = found
     return losses
 

@@ -1,7 +1,5 @@
 """Rehearsal of own training: two rounds of three small clients, twice, and by new objects."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -158,8 +156,8 @@ def _train(
             "train_client", lambda: run_algorithm(own, model, base, data, generator)
         )
     except PluginError as fault:
-        says = str(fault).removeprefix(f"{calls.said}: ")
-        raise calls.refused(says.removeprefix(f"{type(own).__name__}.")) from fault
+        message = str(fault).removeprefix(f"{calls.said}: ")
+        raise calls.refused(message.removeprefix(f"{type(own).__name__}.")) from fault
     for name, value in given().items():
         if not same(value, before[name]):
             raise calls.refused(f"train_client changes {name}; work on a copy")

@@ -1,7 +1,5 @@
 """Own training of clients: algorithms of the user's own."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -55,9 +53,9 @@ class ClientTrainingPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return why an object cannot train clients, with the way out; None if it can."""
-        says = super().fault(made)
-        if says is not None:
-            return says
+        message = super().fault(made)
+        if message is not None:
+            return message
         for name, types in _NUMBERS.items():
             number: Any = getattr(made, name, 0)
             if type(number) not in types or not 0 <= number <= 1e6:
@@ -77,12 +75,12 @@ class ClientTrainingPlugins(PluginKind):
     @classmethod
     def methods(cls) -> dict[str, list[str]]:
         """Return the methods of both Protocols, with the names of the arguments of each."""
-        found = super().methods()
+        result = super().methods()
         for name in vars(ServerPart):
             if name in _PART:
                 arguments = list(inspect.signature(getattr(ServerPart, name)).parameters)
-                found[name] = arguments[1:]
-        return found
+                result[name] = arguments[1:]
+        return result
 
     @classmethod
     def has(cls, made: object, name: str) -> bool:

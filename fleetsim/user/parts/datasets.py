@@ -1,7 +1,5 @@
 """Data sets of the user's own."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -66,16 +64,16 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
                 part = self.part()
                 return part, loaded(part, self.plugin.said, seed=seed, num_clients=num_clients)
 
-        part, found = read()
-        if _runs_code(part) and found.size_byte <= _READ_TWICE_BYTE:
+        part, result = read()
+        if _runs_code(part) and result.size_byte <= _READ_TWICE_BYTE:
             again = read()[1]
-            if content_sha256(again) != content_sha256(found):
-                says = (
+            if content_sha256(again) != content_sha256(result):
+                message = (
                     "load gives other data the second time; it must use neither a clock, nor draws"
                     " without a seed of its own"
                 )
-                raise refused(self.plugin.said, says)
-        return found
+                raise refused(self.plugin.said, message)
+        return result
 
 
 class DatasetPlugins(PluginKind):
@@ -156,20 +154,20 @@ def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
         ScenarioError: its code fails, or returns no data set.
         DataError: its data have a form that is not read, or hold something wrong.
     """
-    found = part
+    result = part
     if _runs_code(part):
         given = {"seed": seed, "num_clients": num_clients}
         asked = _asked(part.load) or ()
         with own_code(f"{said}: load"):
-            found = part.load(**{name: given[name] for name in asked})
-    if isinstance(found, Dataset):
-        says = dataset_fault(found)
-        if says is not None:
-            raise refused(said, f"load returned a data set {says}")
-        return found
-    if isinstance(found, OwnDataset):
-        return found.load()
-    own = OwnDataset(found)
+            result = part.load(**{name: given[name] for name in asked})
+    if isinstance(result, Dataset):
+        message = dataset_fault(result)
+        if message is not None:
+            raise refused(said, f"load returned a data set {message}")
+        return result
+    if isinstance(result, OwnDataset):
+        return result.load()
+    own = OwnDataset(result)
     own.said = said
     return own.load()
 

@@ -1,7 +1,5 @@
 """Losses of the user's own."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable
@@ -133,9 +131,9 @@ def check_own_loss(make: Callable[[], Any], calls: WatchedCalls) -> None:
     from fleetsim.user.parts import checked_loss  # noqa: PLC0415
 
     part = make()
-    says = checked_loss.weights_fault(part)
-    if says is not None:
-        raise calls.refused(says)
+    message = checked_loss.weights_fault(part)
+    if message is not None:
+        raise calls.refused(message)
 
     def rehearse(samples: SampleForm) -> ModelFaultError | None:
         try:

@@ -87,9 +87,9 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
             check_training,
         )
 
-        says = fault(wanted, self, local)
-        if says is not None:
-            raise ScenarioError(f"trainer.{says[0]}: {says[1]}")
+        message = fault(wanted, self, local)
+        if message is not None:
+            raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
         try:
             check_training(module, samples, local.loss)
             check_single_samples(

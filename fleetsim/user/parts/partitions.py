@@ -1,7 +1,5 @@
 """Partitions of the user's own."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -62,9 +60,9 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
             )
 
         answer = made_by(part)
-        says = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
-        if says is not None:
-            raise refused(said, f"split returned {says}")
+        message = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
+        if message is not None:
+            raise refused(said, f"split returned {message}")
         if not same(
             *([np.asarray(each) for each in made] for made in (answer, made_by(self.part())))
         ):
@@ -159,10 +157,10 @@ def check_partition(make: Callable[[], Any], calls: WatchedCalls) -> None:
             answer = calls.call(
                 own, "split", given, num_clients, generator, names=("labels", "num_clients")
             )
-            says = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
-            if says is not None:
+            message = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
+            if message is not None:
                 of = f"{num_samples} samples and num_clients={num_clients}"
-                raise calls.refused(f"split returned {says} (of {of})")
+                raise calls.refused(f"split returned {message} (of {of})")
             answers.append([np.asarray(each) for each in answer])
         if not same(*answers):
             raise calls.refused(SPLITS_APART)

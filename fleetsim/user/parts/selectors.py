@@ -1,7 +1,5 @@
 """Selectors of the user's own."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -68,14 +66,14 @@ class SelectorPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return also that a need is not declared."""
-        says = super().fault(made)
-        if says is not None:
-            return says
+        message = super().fault(made)
+        if message is not None:
+            return message
         for need in ("needs_losses", "needs_probes"):
             answer = getattr(made, need, None)
             if not isinstance(answer, bool):
-                says = f"{need} must be True or False, not {quoted(answer)}"
-                return f"{says}; {cls.page} has an example"
+                message = f"{need} must be True or False, not {quoted(answer)}"
+                return f"{message}; {cls.page} has an example"
         return None
 
     @classmethod
@@ -131,8 +129,8 @@ class GuardedSelector:
     def state(self) -> State:
         """Call `state`."""
         with own_code(f"{self._said}: state"):
-            found: State = self._own.state()
-        return found
+            result: State = self._own.state()
+        return result
 
     def restore(self, state: State) -> None:
         """Call `restore`."""
@@ -143,13 +141,13 @@ class GuardedSelector:
 
     def __getattr__(self, name: str) -> Any:
         """Return another attribute, such as `diagnostics`; calls of methods are guarded alike."""
-        found = getattr(self._own, name)
-        if not callable(found):
-            return found
+        result = getattr(self._own, name)
+        if not callable(result):
+            return result
 
         def call(*arguments: Any) -> Any:
             with own_code(f"{self._said}: {name}"):
-                return found(*arguments)
+                return result(*arguments)
 
         return call
 
@@ -163,9 +161,9 @@ class _Watched:
         """False to leave out whether an argument is changed, which takes time."""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._own, name)
-        if not callable(found):
-            return found
+        result = getattr(self._own, name)
+        if not callable(result):
+            return result
 
         def call(*given: Any) -> Any:
             return self._calls.call(
@@ -235,8 +233,10 @@ def _rounds(
             if not asked:
                 break
             if stage == _MOST_STAGES:
-                says = f"probe asks for more in stage {stage} still; it must return () in the end"
-                raise calls.refused(says)
+                message = (
+                    f"probe asks for more in stage {stage} still; it must return () in the end"
+                )
+                raise calls.refused(message)
             reports += [server.probed(request) for request in asked]
         watched.compares = True
         cohort = selector.select(server.view(reports))

@@ -3,8 +3,6 @@
 Every view, report and outcome is a function of client and round, with new arrays in each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Trackers of the user's own, which change no result."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ that still holds the version it is sent does not download it again. Client k add
 weight.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

@@ -1,7 +1,5 @@
 """Answers of selectors: which are right, and whose fault a wrong one is."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import deque

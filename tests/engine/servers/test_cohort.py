@@ -4,8 +4,6 @@ Worked out by hand on the tiny fleet: a download of 1 MB takes a second, and so 
 a whole update; local epochs on the Nano take as long as `epochs_s` says.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

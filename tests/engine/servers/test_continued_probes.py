@@ -4,8 +4,6 @@ Every client trains an epoch as a probe. The two with the highest loss continue 
 same training, the others stop. Nothing of the epoch is repeated: no seconds and no bytes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

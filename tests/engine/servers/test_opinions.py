@@ -1,7 +1,5 @@
 """Opinions of clients on the global model are recorded where a selector asks for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import JobResult, ProbeRequest, Purpose, Work, WorkKind

@@ -1,7 +1,5 @@
 """FedProx's stragglers: clients that train a random part of their epochs or steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pydantic import ValidationError

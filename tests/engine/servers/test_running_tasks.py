@@ -1,7 +1,5 @@
 """Running tasks keep every field of what they were asked in a checkpoint."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

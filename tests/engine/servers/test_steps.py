@@ -4,8 +4,6 @@ On the Nano a batch costs t_d + k_p P before its samples, P being a million para
 backward pass of a sample are 3 GFLOP at the rate of its convolutions. A megabyte takes a second.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -9,8 +9,6 @@ Jetson Nano (CPU): 4.958 GFLOP/s conv, 0.02 s per batch, 0.0105 s per batch and 
 The Wi-Fi tail after each transfer costs 0.04 J.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import partial

@@ -4,8 +4,6 @@ Jetson Nano (CPU) as in test_synchronous: 2.1 W idle, a client with n samples co
 c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Windows of a semi-synchronous server end at whole multiples of their length, each once."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Slow reference for pauses: one task, simulated second by second."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Frozen weights travel once: on a board with 1 MB/s each way, 2 W on Wi-Fi, a model of 1 MB."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -5,8 +5,6 @@ t_d + 0.0105 + 50 * 3 / 4.958 = 30.2847 s each. 2.1 W awake, 3.3 W computing, 2.
 tail of 0.04 J after each transfer. Owners change their minds at whole seconds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

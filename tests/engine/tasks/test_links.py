@@ -3,8 +3,6 @@
 A megabyte each way at 8 Mbit/s takes one second; nothing is computed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

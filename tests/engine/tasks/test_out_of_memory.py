@@ -3,8 +3,6 @@
 A t2.small has 2 GiB, half of them free; a t2.medium has 4.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """An idle cellular radio is promoted before the first bit; one in its tail is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.contracts import Work, WorkKind

@@ -4,8 +4,6 @@ Boards as in test_synchronous: alone a transfer takes 1 s (8 Mbit at 8 Mbit/s) a
 top of 2.1 W idle.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Batches of tasks: each as if it were alone, and cut off at any moment."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """CPU credits and heat persist between tasks, when tasks are cut off, and after a resume."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Winograd's algorithm against torch's convolution, and examples by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

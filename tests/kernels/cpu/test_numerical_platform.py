@@ -1,7 +1,5 @@
 """Features of a numerical platform, and results on equal platforms."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

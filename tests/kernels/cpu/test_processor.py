@@ -1,7 +1,5 @@
 """Description of the processor."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.kernels.cpu import processor

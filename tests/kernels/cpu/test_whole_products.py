@@ -1,7 +1,5 @@
 """Products of bytes with floats: digits are what they stand for, products of them exact."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

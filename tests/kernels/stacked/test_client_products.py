@@ -1,7 +1,5 @@
 """Three products of a client's samples, of floats and of bytes, against their definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

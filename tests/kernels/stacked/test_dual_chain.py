@@ -3,8 +3,6 @@
 That it equals the plain form is tested beside the stacks (`test_stacked`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Division of trainings into stacks, and the networks that can be stacked."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Networks of scenarios, BatchNorm, mixed precision and memory of clients vectorised by torch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

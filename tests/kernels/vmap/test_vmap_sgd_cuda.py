@@ -1,7 +1,5 @@
 """Clients trained at once on a CUDA device, and the benchmark of it."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

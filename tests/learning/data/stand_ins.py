@@ -1,7 +1,5 @@
 """Small files in the form of published ones, and registries that know them as published."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

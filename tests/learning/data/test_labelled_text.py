@@ -1,7 +1,5 @@
 """Texts with users and labels out of a CSV file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

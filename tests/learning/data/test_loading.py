@@ -1,7 +1,5 @@
 """Data sets as arrays: shapes, scaling, splits, owners; published files by a tiny stand-in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

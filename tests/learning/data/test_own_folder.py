@@ -1,7 +1,5 @@
 """The user's own folder: allowed contents, loaded data set, and refusals."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import struct

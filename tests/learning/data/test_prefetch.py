@@ -1,7 +1,5 @@
 """A data set read in a thread is the one that is read at once, and so are its faults."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Standardising: by hand, by the training part alone, and constant channels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

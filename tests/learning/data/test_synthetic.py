@@ -1,7 +1,5 @@
 """Synthetic(alpha, beta) against its equations: labels by loops, moments within 5 sigma."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

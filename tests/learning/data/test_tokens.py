@@ -1,7 +1,5 @@
 """Vocabularies, windows, and files out of zip archives."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

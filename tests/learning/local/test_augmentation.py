@@ -1,7 +1,5 @@
 """Augmentation of training samples: each change by hand, draws by address, and whole trainings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The learning rate of each round, and that tasks are trained with the one they were sent with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

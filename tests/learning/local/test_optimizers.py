@@ -1,7 +1,5 @@
 """Optimizers, clipping, smoothing and schedules within a task: against torch, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

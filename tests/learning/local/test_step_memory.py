@@ -1,7 +1,5 @@
 """Memory of a step: by hand, by torch's own allocator, and as phones measured it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

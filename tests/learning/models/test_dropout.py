@@ -1,7 +1,5 @@
 """Dropout by a job's address: how often, at which scale, when, and with which trainer."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hinge losses of several classes: by hand, against other formulations, and trained by all."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import numpy as np

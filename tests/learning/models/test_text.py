@@ -1,7 +1,5 @@
 """Networks for text: size, cost, structure, initial weights, one step of training."""
 
-from __future__ import annotations
-
 import copy
 import math
 

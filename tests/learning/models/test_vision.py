@@ -1,7 +1,5 @@
 """Published image networks: size, cost, structure, normalisation, gradients."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Splits of small sets of labels, for tests of every partition."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

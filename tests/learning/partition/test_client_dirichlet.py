@@ -1,7 +1,5 @@
 """Client-wise Dirichlet: the programme by its conditions, mixes and sizes by their law."""
 
-from __future__ import annotations
-
 import math
 
 import hypothesis

@@ -1,7 +1,5 @@
 """Partitioners of the library flwr-datasets; those that need it are skipped without the extra."""
 
-from __future__ import annotations
-
 import random  # noqa: TID251 - its state is looked at
 import sys
 

@@ -1,7 +1,5 @@
 """One label per client: the slices of FedGRA's section VI-C."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """I.i.d. clients among others: who holds what, and how much."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

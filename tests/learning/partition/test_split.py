@@ -1,7 +1,5 @@
 """Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Samples that the user's transform makes anew at each access, in a run and on their own."""
 
-from __future__ import annotations
-
 import random  # noqa: TID251 - the user's transform draws from it
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hugging Face data sets, in memory and from local files; skipped without the extra."""
 
-from __future__ import annotations
-
 import random  # noqa: TID251 - the user's transform draws from it
 import sys
 

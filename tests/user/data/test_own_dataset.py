@@ -1,7 +1,5 @@
 """The user's own data as Python programs have them: every form, every option, every fault."""
 
-from __future__ import annotations
-
 import random  # noqa: TID251 - the user's transform draws from it
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """FLOP of the backward pass with frozen weights: as torch's counter has them, and by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

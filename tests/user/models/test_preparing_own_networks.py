@@ -1,7 +1,5 @@
 """A user's network from its settings to trained clients, as a run prepares it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

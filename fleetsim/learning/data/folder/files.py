@@ -3,8 +3,6 @@
 Errors name the file, the array and the first bad sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,16 +36,18 @@ def part_files(folder: Path, stem: str) -> dict[str, Path]:
     Raises:
         DataError: there are two for one array.
     """
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     packed = folder / f"{stem}.npz"
     if paths.is_file(packed):
-        found = dict.fromkeys(ARRAYS, packed)
+        result = dict.fromkeys(ARRAYS, packed)
     for name in ARRAYS:
         for path in paths.matches(folder, f"{stem}-{name}-idx*"):
-            if name in found:
-                raise DataError(f"{folder} has both {found[name].name} and {path.name}; remove one")
-            found[name] = path
-    return found
+            if name in result:
+                raise DataError(
+                    f"{folder} has both {result[name].name} and {path.name}; remove one"
+                )
+            result[name] = path
+    return result
 
 
 def read_part(folder: Path, stem: str) -> CheckedPart | None:

@@ -3,8 +3,6 @@
 docs/data.md says which; `own_folder_files` checks the contents of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal

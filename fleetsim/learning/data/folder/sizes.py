@@ -3,8 +3,6 @@
 They are those that the headers of the files announce; loading checks them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

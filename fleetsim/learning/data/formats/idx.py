@@ -6,8 +6,6 @@ order, and nothing else (LeCun, Cortes and Burges, "The MNIST database of handwr
 is published gzipped; both forms are read, told apart by the first bytes, not by the suffix.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import os
@@ -88,8 +86,8 @@ def _read(
     try:
         return take(unpacked(file, num_byte, path), None, limit_byte(num_byte), path)
     except EOFError as fault:
-        says = "truncated: the gzip checksum at its end is cut; get it anew"
-        raise DataError(f"{path}: {says}") from fault
+        message = "truncated: the gzip checksum at its end is cut; get it anew"
+        raise DataError(f"{path}: {message}") from fault
     except GZIP_FAULTS as fault:
         raise DataError(f"{path}: damaged gzip file ({fault}); get the file anew") from fault
 

@@ -10,8 +10,6 @@ dict as text:
   neither stored nor deflated.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -63,7 +61,7 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
             as long as its header announces, unpacks to more than `unpacking.limit_byte` allows, or
             does not fit into memory.
     """
-    found: dict[str, NDArray[Any]] = {}
+    result: dict[str, NDArray[Any]] = {}
     with paths.opened(path) as file:
         archive_byte = os.fstat(file.fileno()).st_size
         with (
@@ -73,8 +71,8 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
             for name in wanted:
                 if name + _SUFFIX in packed.namelist():
                     member = packed.getinfo(name + _SUFFIX)
-                    found[name] = _array(packed, member, archive_byte, f"{path}: {name}")
-    return found
+                    result[name] = _array(packed, member, archive_byte, f"{path}: {name}")
+    return result
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
@@ -119,8 +117,8 @@ def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
     try:
         header = _header(file, place)
     except _NotAnArrayError as error:
-        says = f"{place} is no array that numpy can read ({error})"
-        raise DataError(f"{says}; save it with np.savez") from error
+        message = f"{place} is no array that numpy can read ({error})"
+        raise DataError(f"{message}; save it with np.savez") from error
     expected = header.num_byte + math.prod(header.shape) * header.dtype.itemsize
     if expected != member.file_size:
         raise DataError(

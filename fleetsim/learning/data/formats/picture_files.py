@@ -4,8 +4,6 @@ Paths of files are relative to the place, with `/`, and without the outermost fo
 archive, or a copy of it on disk, has one. Nothing is unpacked to disk.
 """
 
-from __future__ import annotations
-
 import itertools
 import zipfile
 from abc import ABC, abstractmethod

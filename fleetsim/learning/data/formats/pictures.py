@@ -3,8 +3,6 @@
 The size in a file's header is compared with the expected one before pixels are decoded.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib
@@ -57,8 +55,8 @@ def pixels_of(
                     colours = colours.resize((side, side), Image.Resampling.BICUBIC)
                 return np.asarray(colours)
     except _FAULTS as error:
-        says = " ".join(str(error).split())
-        raise DataError(f"{place}: no readable picture ({says}); save it anew") from error
+        message = " ".join(str(error).split())
+        raise DataError(f"{place}: no readable picture ({message}); save it anew") from error
     expected = f"{size[0]} x {size[1]}" + ("" if any_mode else " in RGB")
     raise DataError(
         f"{place}: {found[0]} x {found[1]} pixels in mode {mode}, expected {expected}; save it so"

@@ -1,7 +1,5 @@
 """Files in a gzipped tar archive, read as a stream, up to a size."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from collections.abc import Collection, Iterator
@@ -29,8 +27,8 @@ def members(archive: Path) -> Iterator[Iterator[tuple[tarfile.TarFile, tarfile.T
             with tarfile.open(fileobj=content, mode="r|") as tar:
                 yield _each(tar)
         except (tarfile.TarError, *GZIP_FAULTS, ValueError, OverflowError) as error:
-            says = " ".join(str(error).split())
-            raise DataError(f"{archive}: damaged archive ({says}); get it anew") from error
+            message = " ".join(str(error).split())
+            raise DataError(f"{archive}: damaged archive ({message}); get it anew") from error
 
 
 def _each(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:

@@ -1,7 +1,5 @@
 """Files in a zip archive, read in place: the wanted ones alone, up to a size."""
 
-from __future__ import annotations
-
 import struct
 import zipfile
 import zlib

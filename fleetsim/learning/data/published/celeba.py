@@ -7,8 +7,6 @@ the second, and then a picture and 40 times 1 or -1 on each. The pictures are JP
 docs/data.md.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

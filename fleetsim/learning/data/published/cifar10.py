@@ -8,8 +8,6 @@ checksums are described in docs/data.md.
 Standard deviations of about 0.20, which are also in use, are means over those of single images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal

@@ -5,8 +5,6 @@ in each. It is read in place. Sizes, means and deviations are those of BayesWatc
 (`README.md`). The set is described in docs/data.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self

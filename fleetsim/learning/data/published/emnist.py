@@ -13,8 +13,6 @@ which do not. The archive's checksum was taken at NIST's former address; the add
 torchvision's (`datasets/mnist.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,12 +170,12 @@ def read_unpacked(
                 "leave `folder` out"
             )
         contents.append((paths.read(path), str(path)))
-    found = _characters(contents, split)
-    if len(found.labels) != num_images:
+    result = _characters(contents, split)
+    if len(result.labels) != num_images:
         raise DataError(
-            f"{contents[0][1]}: {len(found.labels)} images, EMNIST has {num_images}; get it anew"
+            f"{contents[0][1]}: {len(result.labels)} images, EMNIST has {num_images}; get it anew"
         )
-    return found
+    return result
 
 
 def _characters(contents: list[tuple[bytes, str]], split: Split) -> LabelledImages:

@@ -6,8 +6,6 @@ columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) 
 last fifth of each person's samples in time is for testing, is described in docs/data.md.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -158,9 +156,9 @@ def _person_of(path: Path) -> str:
 
 def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
     """Return the samples of each person in the published archive, and the ids, in their order."""
-    says, parts = f"{archive}: damaged archive", []
+    message, parts = f"{archive}: damaged archive", []
     with paths.opened(archive) as file:
-        with damage_as_error(says, "get it anew"):
+        with damage_as_error(message, "get it anew"):
             packed = zipfile.ZipFile(file)
         members = {
             PurePosixPath(member.filename).name: member
@@ -173,7 +171,7 @@ def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
                     f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
                     " unusual method; get it anew"
                 )
-            with damage_as_error(says, "get it anew"):
+            with damage_as_error(message, "get it anew"):
                 content = packed.read(member)
             parts.append(read_person(content, f"{archive}, {name}", number))
     return parts, [name.partition(".")[0] for name in sorted(members)]
@@ -218,8 +216,8 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
             encoding="utf-8",
         )
     except (ValueError, UnicodeDecodeError) as error:
-        says = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: below the header: {says}; get it anew") from error
+        message = " ".join(str(error).split())[:200]
+        raise DataError(f"{place}: below the header: {message}; get it anew") from error
     features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
     is_label = table[:, 1 + len(FEATURES) :] == 1.0
     usable = np.isfinite(features).all(axis=1) & (is_label.sum(axis=1) == 1)

@@ -5,8 +5,6 @@ platform's cache folder. Every file is checked against its published SHA-256, or
 is all there is. Only `fetch` downloads files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

@@ -4,8 +4,6 @@ Both sets have 60,000 training images, as their authors state; 539 writers made 
 (QMNIST). Standardisation, and the sources of checksums and figures: docs/data.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal

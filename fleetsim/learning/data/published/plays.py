@@ -4,8 +4,6 @@ They are Jon Bosak's XML of 1998, from http://www.ibiblio.org/xml/examples/shake
 okfn/shakespeare-material@abd92b5 (`texts/moby/STEM_moby.xml`).
 """
 
-from __future__ import annotations
-
 PLAYS = """
 alls_well_that_ends_well 209730 0aa524940e7b0734f34f367d42a3317cfacfd95fc1c8a45d2797208687c79cd4
 antony_and_cleopatra 251898 1746a3f38bde6434bac0355b05fd338142091f9d32f7217b76010782ad6bdde3

@@ -8,8 +8,6 @@ In a role's text every run of white space is one space; a speech without a name 
 checksums are our own, of the files at the commit in their address.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import string

@@ -6,8 +6,6 @@ line, separated by tabs. `wnids.txt` lists the ids. The classes of the part `tes
 published, so `val` is the test part here, as in most papers. The set is described in docs/data.md.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

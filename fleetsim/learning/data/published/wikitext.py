@@ -10,8 +10,6 @@ The archive's checksum is that of ml-explore/mlx-data; those of the files in it,
 with `<unk>`, are stated alike by several public projects.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Samples, batches and arrays of one task, as an algorithm of clients sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

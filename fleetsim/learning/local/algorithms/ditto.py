@@ -11,8 +11,6 @@ travels, and a client keeps its model, `personal` [P]. The metrics of a task are
 of the personal model on the client's evaluation samples.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import nn
 

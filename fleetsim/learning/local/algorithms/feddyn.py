@@ -14,8 +14,6 @@ The mean is that of the aggregator `fedavg`; with weights `samples` it is weight
 the trained parameters [T]; buffers of the model are averaged. Nothing travels beside the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import nn
 

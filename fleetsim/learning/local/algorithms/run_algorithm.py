@@ -1,7 +1,5 @@
 """One task of an algorithm of clients, as a job, and checks of what the algorithm returns."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -49,11 +47,11 @@ def run_algorithm(
         update: Any = algorithm.train_client(model, data, generator, data.settings)
     if (changed := frozen.fault(model)) is not None:
         raise PluginError(f"{where} {changed}")
-    says = _wrong_with(update)
-    if says is not None:
+    message = _wrong_with(update)
+    if message is not None:
         file = getattr(sys.modules.get(type(algorithm).__module__), "__file__", None)
         place = "" if file is None else f" ({file})"
-        raise PluginError(f"{name} must return a ClientUpdate {says}{place}")
+        raise PluginError(f"{name} must return a ClientUpdate {message}{place}")
     losses, metrics = update.epoch_losses, update.metrics
     return JobResult(
         num_samples=len(data.labels),
@@ -88,9 +86,9 @@ def _wrong_with(update: Any) -> str | None:
         if not isinstance(number, int | float | np.floating):
             return f"with a number as {key}, got {type(number).__name__}"
     for field, arrays in (("state", update.state), ("sent", update.sent)):
-        says = _wrong_arrays(arrays)
-        if says is not None:
-            return f"whose {field} is a dict of numpy arrays of numbers by name, got {says}"
+        message = _wrong_arrays(arrays)
+        if message is not None:
+            return f"whose {field} is a dict of numpy arrays of numbers by name, got {message}"
     return None
 
 

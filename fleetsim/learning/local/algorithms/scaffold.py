@@ -14,8 +14,6 @@ All control variates are 0 at first. They are of the trained parameters [T]; a c
 sends its change, 4 T byte each.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Settings of the algorithms of clients, without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
@@ -57,15 +55,15 @@ class ScaffoldSettings(AlgorithmKind):
 
     def fault(self, local: StepSettings) -> Fault | None:
         """Return what is not plain SGD, whose steps its control variates are computed from."""
-        sgd, says = local.optimizer, "scaffold computes its control variates from steps of plain"
+        sgd, message = local.optimizer, "scaffold computes its control variates from steps of plain"
         if not isinstance(sgd, SgdSettings) or sgd.momentum:
-            return "optimizer", f"{says} sgd; set kind: sgd without momentum"
+            return "optimizer", f"{message} sgd; set kind: sgd without momentum"
         if not isinstance(sgd.within_task, ConstantRateSettings):
-            return "optimizer", f"{says} sgd at one rate in a task; leave out within_task"
+            return "optimizer", f"{message} sgd at one rate in a task; leave out within_task"
         if local.max_gradient_norm is not None:
-            return "max_gradient_norm", f"{says} sgd, which are not clipped; leave it out"
+            return "max_gradient_norm", f"{message} sgd, which are not clipped; leave it out"
         if local.proximal_mu:
-            return "proximal_mu", f"{says} sgd without a proximal term; leave it out"
+            return "proximal_mu", f"{message} sgd without a proximal term; leave it out"
         return None
 
 

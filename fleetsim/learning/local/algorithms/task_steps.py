@@ -1,7 +1,5 @@
 """Steps of one task by the scenario's optimizer, which the bundled algorithms take."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

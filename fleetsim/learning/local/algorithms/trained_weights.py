@@ -1,7 +1,5 @@
 """Trained parameters of a network as one vector [T], without its buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures and archives of them, made for tests."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

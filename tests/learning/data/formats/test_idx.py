@@ -1,7 +1,5 @@
 """IDX files: what is read, and what every kind of damage is called."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 from collections.abc import Callable

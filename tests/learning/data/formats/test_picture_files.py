@@ -1,7 +1,5 @@
 """Pictures in folders, zip archives and gzipped tars: read alike, and refused alike."""
 
-from __future__ import annotations
-
 import struct
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """Files in gzipped tar archives: the wanted ones alone, from archives of any content."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

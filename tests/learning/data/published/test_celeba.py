@@ -1,7 +1,5 @@
 """CelebA: small archives and folders in its form, by person."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """CIFAR-10: records, archives and folders of pictures by tiny stand-ins, then the real pictures."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """EMNIST: upright images, classes from 0, and archives that are not what they seem."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Mapping
 from pathlib import Path

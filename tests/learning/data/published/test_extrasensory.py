@@ -1,7 +1,5 @@
 """ExtraSensory: which samples count, who is tested on what, and files that are broken."""
 
-from __future__ import annotations
-
 import gzip
 import zipfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Finding, verifying and downloading published sets, against a server on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

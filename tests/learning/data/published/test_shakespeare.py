@@ -1,7 +1,5 @@
 """Roles of plays as clients of a next-character task."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tiny ImageNet: small archives and folders in its form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """WikiText-2: articles as clients, words or bytes as tokens, the next token as label."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A network with one weight w and the loss (w - a)^2 / 2 of a sample a, to compute by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

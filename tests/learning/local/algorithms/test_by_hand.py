@@ -1,7 +1,5 @@
 """SCAFFOLD, FedDyn and Ditto against their papers' equations, computed by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

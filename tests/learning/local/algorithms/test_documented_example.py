@@ -1,7 +1,5 @@
 """The class of docs/models/own-training.md, as it is printed there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

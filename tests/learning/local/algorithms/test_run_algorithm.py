@@ -1,7 +1,5 @@
 """Own training of clients as a job: batches of the built-in training, and wrong answers."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any
