@@ -253,6 +253,7 @@ def test_a_radio_with_figures_of_its_own_is_the_same_on_unmetered_networks(write
     assert wifi_radio(load_device("pixel-6"), path) == load_radio(path)
 
 
+ONE_CORE = {"core": "big", "count": 1, "clock_ghz": 2.0, "flop_per_cycle": 8.0}
 WIFI = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
 FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     "device": (DEVICE, load_device),
@@ -286,6 +287,8 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
         ("device", "battery.nominal_v", None, ""),
         ("device", "compute.phi.rnn", None, ""),
         ("device", "compute.backend", "tpu", ""),
+        # 16 GFLOP/s of the core, where the file's peak is 40.
+        ("device", "compute.cores", [ONE_CORE], r"compute\.peak_gflop_per_s\.value"),
         ("device", "kind", "laptop", ""),
         ("device", "power.train_w", figure(3), ""),
         ("radio", "receive", None, ""),
