@@ -69,7 +69,7 @@ def recorded(document: Document, hint: str) -> dict[str, Any]:
     try:
         faults.check(_ScenarioKeys, document, DataError)
     except DataError as fault:
-        raise DataError(f"{fault}; {hint}") from None
+        raise DataError(*(f"{line}; {hint}" for line in fault.faults)) from None
     return _with_place(document.data, document.source, hint)
 
 
