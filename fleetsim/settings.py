@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from fleetsim.schema.effects import ActsIf, AllOf, EntryActsIf
+from fleetsim.schema.key_conditions import ActsIf, AllOf, EntryActsIf
 
 DEFAULTS_VERSION = 1
 """Version of the defaults of all settings: raised by one when an existing default changes. It

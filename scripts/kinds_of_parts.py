@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from fleetsim.learning.aggregation.settings import AggregatorSettings
-from fleetsim.schema.effects import ActsIf, AllOf
+from fleetsim.schema.key_conditions import ActsIf, AllOf
 from fleetsim.selectors import KINDS, SelectorSettings
 from fleetsim.settings import Settings
 

@@ -27,7 +27,7 @@ from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.traces.periodic import Schedule
 from fleetsim.fleet.usage.usage import States
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.effects import BATTERIES, METERED, PEOPLE, ActsIf, by_key
+from fleetsim.schema.key_conditions import BATTERIES, METERED, PEOPLE, ActsIf, by_key
 from fleetsim.schema.ranges import MemoryGib, PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB

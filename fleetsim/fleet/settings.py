@@ -22,7 +22,7 @@ from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSetting
 from fleetsim.fleet.usage.usage import UsageSettings
 from fleetsim.quoting import cut
 from fleetsim.schema import faults
-from fleetsim.schema.effects import ASSIGNED_DEVICE, BATTERIES, WIFI, WIRELESS, by_key
+from fleetsim.schema.key_conditions import ASSIGNED_DEVICE, BATTERIES, WIFI, WIRELESS, by_key
 from fleetsim.schema.ranges import RatePerHour
 from fleetsim.settings import Settings
 

@@ -14,7 +14,7 @@ from fleetsim.fleet.network.wifi_or_cellular import ByUsageSettings, NetworkSett
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
-from fleetsim.schema.effects import Facts
+from fleetsim.schema.key_conditions import Facts
 from fleetsim.units import BYTE_PER_GIB
 
 

@@ -11,7 +11,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fleetsim.schema.effects import EntryActsIf, Facts
+from fleetsim.schema.key_conditions import EntryActsIf, Facts
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 

@@ -30,7 +30,7 @@ from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregationSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.schema import overrides, strict_yaml
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import SelectorSettings, build_selector

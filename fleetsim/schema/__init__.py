@@ -10,5 +10,5 @@
 - `spelling`: Names that a misspelt word was most likely meant to be.
 - `ranges`: Ranges of the numbers that scenarios and data files may hold.
 - `distinct`: Lists without repeated entries.
-- `effects`: Conditions under which a key of a scenario can change a run.
+- `key_conditions`: Conditions under which a key of a scenario can change a run.
 """

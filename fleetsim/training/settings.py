@@ -13,7 +13,7 @@ from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.holdout import HoldoutFrom
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.partition.split import PartitionSettings
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 
 TrainerKind = Literal["serial", "stacked", "channels-last", "vectorised"]

@@ -444,8 +444,8 @@ def test_every_key_says_when_it_acts():
         unsaid = found.get(name, set()) - said.get(name, set())
         assert not unsaid, (
             f"{name}: in which scenarios do {sorted(unsaid)} change a run? In some only: add a"
-            f" condition of fleetsim.schema.effects to {name}.acts_if and an example to EXAMPLES."
-            f" In all that set them: add them to ALWAYS_ACT"
+            f" condition of fleetsim.schema.key_conditions to {name}.acts_if, and an example to"
+            " EXAMPLES. In all that set them: add them to ALWAYS_ACT"
         )
         gone = said.get(name, set()) - found.get(name, set())
         assert not gone, f"remove {sorted(gone)} from ALWAYS_ACT, {name}: no such open keys"

@@ -42,7 +42,7 @@ from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult
 from fleetsim.errors import ScenarioError, SimulationError
-from fleetsim.schema.effects import PEOPLE, by_key
+from fleetsim.schema.key_conditions import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
 from fleetsim.settings import Settings
 

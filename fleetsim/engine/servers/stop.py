@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import State, StopReason
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, PositiveFraction, Rounds
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_DAY

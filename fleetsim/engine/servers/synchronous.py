@@ -31,7 +31,7 @@ from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import TaskResult, TrainingRequest
-from fleetsim.schema.effects import PEOPLE, by_key
+from fleetsim.schema.key_conditions import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
 from fleetsim.settings import Settings
 

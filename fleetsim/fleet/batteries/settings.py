@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fleetsim.fleet.energy import Fraction
-from fleetsim.schema.effects import ASSIGNED_DEVICE, HAS_BATTERY, PEOPLE, ActsIf, by_key
+from fleetsim.schema.key_conditions import ASSIGNED_DEVICE, HAS_BATTERY, PEOPLE, ActsIf, by_key
 from fleetsim.schema.ranges import (
     CapacityWh,
     DrawW,

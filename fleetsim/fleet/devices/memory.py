@@ -21,7 +21,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, StepMemory
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import DeviceProfile
-from fleetsim.schema.effects import by_key, device_kind
+from fleetsim.schema.key_conditions import by_key, device_kind
 from fleetsim.schema.ranges import PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_MIB

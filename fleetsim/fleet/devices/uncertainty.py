@@ -42,7 +42,7 @@ from fleetsim.fleet.devices.figures import (
     figures,
 )
 from fleetsim.fleet.devices.profile_files import DeviceFile, RadioFile
-from fleetsim.schema.effects import INFERRED_FIGURES, MEASURED_FIGURES, by_key
+from fleetsim.schema.key_conditions import INFERRED_FIGURES, MEASURED_FIGURES, by_key
 from fleetsim.settings import Settings
 
 _EXACT = (

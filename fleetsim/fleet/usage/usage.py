@@ -33,7 +33,7 @@ from fleetsim.fleet.usage.time_zones import TimeZoneSettings
 from fleetsim.read_only import freeze
 from fleetsim.schema import faults
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.effects import (
+from fleetsim.schema.key_conditions import (
     CARRIED,
     KIND_IN_FLEET,
     PEOPLE,

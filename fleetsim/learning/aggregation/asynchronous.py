@@ -44,7 +44,7 @@ from fleetsim.learning.aggregation.weighted_mean import (
     check_finite,
     check_weights,
 )
-from fleetsim.schema.effects import BUFFERED, by_key
+from fleetsim.schema.key_conditions import BUFFERED, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction
 from fleetsim.settings import Settings
 

@@ -32,7 +32,7 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters, State
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 
 VALUE_BYTE = 4

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 
 

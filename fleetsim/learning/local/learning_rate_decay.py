@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Le
 from pydantic import Field, model_validator
 
-from fleetsim.schema.effects import BEFORE_LAST_ROUND, by_key
+from fleetsim.schema.key_conditions import BEFORE_LAST_ROUND, by_key
 from fleetsim.schema.ranges import Rounds
 from fleetsim.settings import Settings
 

@@ -15,7 +15,7 @@ from fleetsim.learning.local.learning_rate_decay import (
     warm_up_factor,
 )
 from fleetsim.learning.local.step_schedule import ConstantRateSettings, StepScheduleSettings
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import LearningRate, StepFactor
 from fleetsim.settings import Settings
 

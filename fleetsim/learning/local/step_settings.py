@@ -9,7 +9,7 @@ from fleetsim.counts import num_batches
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 from fleetsim.learning.local.loss_settings import LossSettings, OfModelSettings
 from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import Epochs, Gain, Samples, StepFactor, Steps
 from fleetsim.settings import Settings
 

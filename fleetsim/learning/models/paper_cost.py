@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from fleetsim.contracts import ModelCost, SampleForm, StepMemory
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import ModelKind
-from fleetsim.schema.effects import MEMORY_CHECKED, by_key
+from fleetsim.schema.key_conditions import MEMORY_CHECKED, by_key
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:

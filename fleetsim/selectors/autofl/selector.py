@@ -39,7 +39,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.autofl.equations import (

@@ -36,7 +36,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.schema.effects import NO_DISTANCES, all_of, beside, by_key
+from fleetsim.schema.key_conditions import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import rewarded

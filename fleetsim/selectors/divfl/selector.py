@@ -31,7 +31,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.effects import ActsIf, by_key
+from fleetsim.schema.key_conditions import ActsIf, by_key
 from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.equations import Scaling

@@ -31,7 +31,7 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
 )
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings

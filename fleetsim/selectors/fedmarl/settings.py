@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Severity, Steps, Weight
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule

@@ -36,7 +36,7 @@ from fleetsim.contracts import (
     RoundView,
 )
 from fleetsim.counts import floor_product
-from fleetsim.schema.effects import beside, beside_any, by_key
+from fleetsim.schema.key_conditions import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector

@@ -28,7 +28,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector

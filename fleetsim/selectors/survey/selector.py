@@ -25,7 +25,7 @@ from fleetsim.contracts import (
     RoundView,
     Selector,
 )
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands

@@ -36,7 +36,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar

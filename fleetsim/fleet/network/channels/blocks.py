@@ -30,7 +30,7 @@ from fleetsim.fleet.network.wireless.fading import (
 )
 from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
 from fleetsim.fleet.network.wireless.rate import Modem
-from fleetsim.schema.effects import CELLULAR, ActsIf, all_of, beside, by_key
+from fleetsim.schema.key_conditions import CELLULAR, ActsIf, all_of, beside, by_key
 from fleetsim.units import db_to_ratio
 
 _MAX_BLOCKS: Final = 10_000_000

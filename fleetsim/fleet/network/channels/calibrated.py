@@ -12,7 +12,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channels.blocks import DistanceM, PlacedSettings, RatioDb
 from fleetsim.fleet.network.wireless.rate import Modem
-from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.units import db_to_ratio
 
 

@@ -10,7 +10,7 @@ from fleetsim.contracts import BoolArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.links import CellularLinks
-from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.schema.ranges import RateBitPerS
 
 

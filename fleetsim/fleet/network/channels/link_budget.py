@@ -23,7 +23,7 @@ from fleetsim.fleet.network.radios.amplifier import (
     with_tx_power,
 )
 from fleetsim.fleet.network.wireless.rate import Modem
-from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.units import db_to_ratio, dbm_to_w
 
 

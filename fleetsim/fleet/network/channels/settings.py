@@ -13,7 +13,7 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import SuccessSettings, check_shares
 from fleetsim.fleet.network.links import CellularLinks
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.effects import CELLULAR, UNMETERED, by_key
+from fleetsim.schema.key_conditions import CELLULAR, UNMETERED, by_key
 from fleetsim.settings import Settings
 
 

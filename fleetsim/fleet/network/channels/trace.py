@@ -14,7 +14,7 @@ from fleetsim.fleet.network.links import CellularLinks
 from fleetsim.fleet.network.measured_links import NetShift, build_net_links
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.network.files import load_net_trace
-from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.units import MS_PER_S
 
 

@@ -22,7 +22,7 @@ from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.sharing.band import Band
 from fleetsim.fleet.network.sharing.max_min import fair_rates, rates_in_bands
 from fleetsim.fleet.network.wireless.rate import Modem
-from fleetsim.schema.effects import CELLULAR, by_key
+from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.schema.ranges import RateBitPerS
 from fleetsim.settings import Settings
 

@@ -18,7 +18,7 @@ from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.standardisation import Pixels, moments_of
-from fleetsim.schema.effects import ActsIf, by_key
+from fleetsim.schema.key_conditions import ActsIf, by_key
 
 _NUM_CLASSES = 10
 _NUM_TRAINING = 60_000

@@ -9,7 +9,7 @@ from fleetsim.contracts import ClientTraining
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.step_schedule import ConstantRateSettings
 from fleetsim.learning.local.step_settings import StepSettings
-from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import StepFactor
 from fleetsim.settings import Settings
 
