@@ -42,8 +42,6 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `training`: Training on the host: preparation of a learning task, trainers and their processes.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

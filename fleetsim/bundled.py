@@ -3,8 +3,6 @@
 In a wheel the bundle is inside the package; in a checkout it is the folders beside the package.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache

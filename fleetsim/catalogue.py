@@ -1,7 +1,5 @@
 """Names that scenarios and commands may use, as tables for `fleetsim list`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args

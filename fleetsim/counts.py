@@ -6,8 +6,6 @@ floor of the product is off by one. Quotients do not have this error: 110 / 100 
 quotients. This also holds for 5 / 3 of 3.
 """
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING, TypeVar
 

@@ -16,8 +16,6 @@ In a notebook, all but SimulationError are shown as their message alone: IPython
 for `_render_traceback_` (docs/decisions/0048-manners-of-notebooks.md). Scripts show tracebacks.
 """
 
-from __future__ import annotations
-
 from fleetsim.quoting import one_line
 
 

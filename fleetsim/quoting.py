@@ -1,7 +1,5 @@
 """Foreign text in messages: on one line, without control characters, of bounded length."""
 
-from __future__ import annotations
-
 MAX_VALUE = 80
 """Characters of a value that a message shows."""
 MAX_LINE = 2000

@@ -1,7 +1,5 @@
 """Arrays that nobody may change in place."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

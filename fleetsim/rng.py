@@ -16,8 +16,6 @@ Two ways to draw:
 Both rest on Philox4x64-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Slack of comparisons between quantities that differ by rounding."""
 
-from __future__ import annotations
-
 from typing import Final
 
 ROUNDING_SLACK: Final = 1e-9

@@ -1,7 +1,5 @@
 """Base of every settings class: frozen, unknown keys refused, no NaN or infinity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

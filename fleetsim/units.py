@@ -10,8 +10,6 @@
 1e-06
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

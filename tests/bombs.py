@@ -1,7 +1,5 @@
 """Small files with large unpacked content, and the memory that a reader needs to refuse them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tracemalloc

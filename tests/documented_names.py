@@ -1,7 +1,5 @@
 """Scenarios and studies that commands in a text name."""
 
-from __future__ import annotations
-
 import re
 
 from fleetsim import bundled

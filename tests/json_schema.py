@@ -1,7 +1,5 @@
 """A plain checker of JSON Schema, for the keywords that schemas of this project use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ modes are its default settings and, one setting changed at a time, every other l
 `examples` value; a required setting takes its first example. Clients in examples must be 0, 1 or 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal, get_args, get_origin
 

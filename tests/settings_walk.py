@@ -1,7 +1,5 @@
 """Settings classes of fleetsim, their fields and the numbers in them."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Messages on names that are not bundled."""
 
-from __future__ import annotations
-
 import typing
 
 import pytest

@@ -1,7 +1,5 @@
 """Counts from fractions are those of decimal arithmetic, whatever the fraction is in binary."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The two files of constraints install the requirements of pyproject.toml."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documentation: what scripts/docs writes, package sizes, and links into the code."""
 
-from __future__ import annotations
-
 import re
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader

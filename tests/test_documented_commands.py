@@ -1,7 +1,5 @@
 """Commands of the README and the docs can be run in sequence, in one folder."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

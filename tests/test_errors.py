@@ -1,7 +1,5 @@
 """Exceptions as notebooks show them."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim import errors

@@ -1,7 +1,5 @@
 """`fleetsim.run`, `load` and `study` as scripts and notebooks call them."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Language of the repository: words that the glossary excludes, and openings of docstrings."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

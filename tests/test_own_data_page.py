@@ -1,7 +1,5 @@
 """Examples of docs/own-data.md, executed; those of a library that is not installed are skipped."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of docs/own-measurements.md, run as they stand."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

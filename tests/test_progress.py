@@ -1,7 +1,5 @@
 """Progress of a run on a terminal."""
 
-from __future__ import annotations
-
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.host.plain_console import PlainConsole

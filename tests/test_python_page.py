@@ -1,7 +1,5 @@
 """Examples of docs/python.md, executed."""
 
-from __future__ import annotations
-
 import doctest
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Values of users in messages."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

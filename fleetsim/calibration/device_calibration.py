@@ -5,8 +5,6 @@ the rate of convolutions and the overheads by `time_fit`, idle and training powe
 power log over two windows. All else, phi too, is that of the extended device.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ whose sign is not that of the whole column. A column below 0 throughout is a dis
 turned, which the notes say.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ The power of a rail holds from one count to the next. The power of the device is
 chosen rails.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace

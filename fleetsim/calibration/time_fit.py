@@ -10,8 +10,6 @@ tell all four apart fit all four. Otherwise there are two unknowns: x_0, and a f
 overheads of the extended device, whose ratios are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@
 Other columns are ignored.
 """  # noqa: E501
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

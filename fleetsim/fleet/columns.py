@@ -1,7 +1,5 @@
 """Records whose fields are all arrays with one row for each client, task or device."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from fleetsim.contracts import BoolArray, IntArray

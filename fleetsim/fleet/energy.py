@@ -5,8 +5,6 @@ charged whole when the transfer ends. A transfer that begins inside a tail that 
 pays only its power above the tail, so that no second is charged twice.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from enum import IntEnum
 from typing import Annotated

@@ -8,8 +8,6 @@ The distribution is cut into hundredths, and the mean of m in each is one value.
 i of an endless row of shuffled copies of these 100 values. Effects: docs/models/heterogeneity.md.
 """
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

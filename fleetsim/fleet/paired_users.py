@@ -1,7 +1,5 @@
 """People of a usage trace whose data may be used, with `fleet.usage.pair`."""
 
-from __future__ import annotations
-
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.settings import FleetSettings

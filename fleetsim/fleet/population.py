@@ -6,8 +6,6 @@ drawn from an addressed stream, so it depends on the scenario's seed alone: not 
 and (except for the exact device counts) not on N.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ leaves the condition of that moment. While a client computes, the whole processo
 other time (idle, or in a transfer) only the load uses it. Rules: docs/devices.md (Throttling).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 

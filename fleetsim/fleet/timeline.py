@@ -5,8 +5,6 @@ and constant power. So its energy is exact, without sampling: E(t) = sum of P_i 
 timeline changes nothing in the world, and may be cut off anywhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

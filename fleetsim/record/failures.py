@@ -156,15 +156,15 @@ def failures(
                 cause=f"{stop_text}; see fleet.usage and stop.time_s.",
             )
         ]
-    found = [*_deliveries(history)]
-    is_starved = bool(found)
+    result = [*_deliveries(history)]
+    is_starved = bool(result)
     if baseline is not None:
-        found.extend(_learning(history, baseline, is_starved=is_starved))
+        result.extend(_learning(history, baseline, is_starved=is_starved))
     if stop_rule in ("no_clients", "no_updates") and not is_starved:
-        found.append(Failure(kind="ended_early", what="The run ended early.", cause=stop_text))
+        result.append(Failure(kind="ended_early", what="The run ended early.", cause=stop_text))
     if selector != "fixed":
-        found.extend(_selection(history))
-    return found
+        result.extend(_selection(history))
+    return result
 
 
 def _deliveries(history: RunHistory) -> Iterator[Failure]:

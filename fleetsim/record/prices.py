@@ -137,24 +137,24 @@ def _weighed(
     tasks: pd.DataFrame, prices: Prices, num_clients: pd.Series[int] | None, virtual_s: float
 ) -> pd.DataFrame:
     """Return sums and amounts by device; `num_clients` None: unknown."""
-    found = tasks.groupby("device")[["busy_s", "energy_j"]].sum()
+    result = tasks.groupby("device")[["busy_s", "energy_j"]].sum()
     if num_clients is not None:
-        found = found.reindex(num_clients.index.union(found.index), fill_value=0.0)
-    sizes = pd.Series(math.nan, found.index) if num_clients is None else num_clients
-    found["num_clients"] = sizes.reindex(found.index)
-    kwh = found["energy_j"] / J_PER_KWH
+        result = result.reindex(num_clients.index.union(result.index), fill_value=0.0)
+    sizes = pd.Series(math.nan, result.index) if num_clients is None else num_clients
+    result["num_clients"] = sizes.reindex(result.index)
+    kwh = result["energy_j"] / J_PER_KWH
     rents = {device: figure.value for device, figure in prices.usd_per_hour.items()}
-    is_rented = found.index.isin(list(rents))
+    is_rented = result.index.isin(list(rents))
     if rents:
-        usd_per_s = pd.Series(rents, dtype=np.float64).reindex(found.index) / S_PER_HOUR
-        run_usd = found["num_clients"] * virtual_s * usd_per_s
-        found["rent_busy_usd"] = (found["busy_s"] * usd_per_s).where(is_rented, 0.0)
-        found["rent_run_usd"] = run_usd.where(is_rented, 0.0)
+        usd_per_s = pd.Series(rents, dtype=np.float64).reindex(result.index) / S_PER_HOUR
+        run_usd = result["num_clients"] * virtual_s * usd_per_s
+        result["rent_busy_usd"] = (result["busy_s"] * usd_per_s).where(is_rented, 0.0)
+        result["rent_run_usd"] = run_usd.where(is_rented, 0.0)
     if prices.usd_per_kwh is not None:
-        found["electricity_usd"] = (kwh * prices.usd_per_kwh.value).where(~is_rented, 0.0)
+        result["electricity_usd"] = (kwh * prices.usd_per_kwh.value).where(~is_rented, 0.0)
     if prices.grid_gram_per_kwh is not None:
-        found["carbon_gram"] = kwh * prices.grid_gram_per_kwh.value
-    return found
+        result["carbon_gram"] = kwh * prices.grid_gram_per_kwh.value
+    return result
 
 
 def total_of(found: pd.DataFrame, column: str) -> float | None:

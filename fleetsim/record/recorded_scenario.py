@@ -74,9 +74,9 @@ def recorded(document: Document, hint: str) -> dict[str, Any]:
 
 
 def _with_place(data: dict[str, Any], place: str, hint: str) -> dict[str, Any]:
-    found = _Recorded(
+    result = _Recorded(
         (key, _with_place(value, place, hint) if isinstance(value, dict) else value)
         for key, value in data.items()
     )
-    found.place, found.hint = place, hint
-    return found
+    result.place, result.hint = place, hint
+    return result

@@ -26,7 +26,7 @@ from fleetsim.training import trainer_choice
 
 def contradictions(scenario: Scenario) -> list[Fault]:
     """Return the contradictions, by key."""
-    found = [
+    result = [
         *_of_number_of_clients(scenario),
         *_of_shared_links(scenario),
         *_of_eligibility(scenario),
@@ -41,8 +41,8 @@ def contradictions(scenario: Scenario) -> list[Fault]:
     wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model, scenario.task.local)
     if wrong_trainer is not None:
         key, message = wrong_trainer
-        found.append((("trainer", key), message))
-    return found
+        result.append((("trainer", key), message))
+    return result
 
 
 def _of_paper_cost(scenario: Scenario) -> Iterator[Fault]:

@@ -36,19 +36,19 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
     Raises:
         DataError: a device or radio file that is there is wrong.
     """
-    found: list[Fault] = []
+    result: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:
-        is_listed = len(found) < MAX_LINES
+        is_listed = len(result) < MAX_LINES
         message = None if name == MARKET else _unusable("devices", name, beside, asks=is_listed)
         if message is not None:
-            found.append((("fleet", "devices", name), message))
+            result.append((("fleet", "devices", name), message))
             continue
         for profile in load_devices(name, beside=beside, files=files):
             if profile.name in profiles:
                 twice = quoted(profile.name)
                 message = f"is a second device called {twice} in the tables; rename its file"
-                found.append((("fleet", "devices", name), message))
+                result.append((("fleet", "devices", name), message))
             profiles[profile.name] = profile
     channel = fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
@@ -56,7 +56,7 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
         radios: list[RadioProfile] = []
         message = _unusable("radios", name, beside)
         if message is not None:
-            found.append((("fleet", "channel", key), message))
+            result.append((("fleet", "channel", key), message))
         elif key == "metered_radio":
             radios = [metered_radio(name, beside=beside, files=files)]
         else:
@@ -70,18 +70,23 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
             ("outage_bit_per_s_per_hz", channel.outage_fault),
         ):
             faults = [fault for radio in radios if (fault := fault_of(radio))]
-            found += [(("fleet", "channel", of_key), fault) for fault in faults[:1]]
+            result += [(("fleet", "channel", of_key), fault) for fault in faults[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # In a fleet of boards the default has no effect, and a resolved scenario names it.
-    if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:
+    if (
+        fleet.thermal.kind == "skin"
+        and fleet.thermal != SkinSettings()
+        and not result
+        and not heats
+    ):
         message = "heats no client: no device is a phone or has a thermal section; leave it out"
-        found.append((("fleet", "thermal"), message))
+        result.append((("fleet", "thermal"), message))
     network = channel.trace if channel.kind == "trace" else None
     for part, trace in (("channel", network), ("usage", fleet.usage.trace)):
         message = None if trace is None else _unusable("traces", trace, beside)
         if message is not None:
-            found.append((("fleet", part, "trace"), message))
-    return found
+            result.append((("fleet", part, "trace"), message))
+    return result
 
 
 def missing_weights(selector: Settings, beside: Path | None) -> list[Fault]:

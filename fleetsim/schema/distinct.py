@@ -30,10 +30,10 @@ class Distinct:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        found = handler(schema)
+        result = handler(schema)
         if self.by is None:
-            found["uniqueItems"] = True
-        return found
+            result["uniqueItems"] = True
+        return result
 
     def _checked(self, entries: Sequence[Hashable]) -> Sequence[Hashable]:
         first_at: dict[Hashable, int] = {}

@@ -87,12 +87,12 @@ def spent_before_use(file: WeightFile, *, server_w: float) -> Spent:
 
 def facts_by_clients(file: WeightFile) -> dict[str, dict[str, str]]:
     """Return the facts of a weight file by the hash of the clients that they are about."""
-    found: dict[str, dict[str, str]] = {clients: {} for clients in file.weights}
+    result: dict[str, dict[str, str]] = {clients: {} for clients in file.weights}
     for name, value in file.facts.items():
         clients, _, key = name.partition("/")
-        if clients in found:
-            found[clients][key] = value
-    return found
+        if clients in result:
+            result[clients][key] = value
+    return result
 
 
 def _row(facts: Mapping[str, str]) -> tuple[float, float, float]:
@@ -135,7 +135,7 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
         "seconds": spent.virtual_s + spent.server_s,
         "joules": spent.energy_j + spent.server_j,
     }
-    found = []
+    result = []
     reached = costs[costs["is_reached"]]
     for (condition, target), rows in reached.groupby(["condition", "target"], sort=False):
         label = ", ".join(filter(None, (str(condition), str(target))))
@@ -145,7 +145,7 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
             saved = _costs_of(cost, currency, baseline) - _costs_of(cost, currency, arm)
             savings: FloatArray = np.array(saved.dropna(), dtype=np.float64)
             low, high = t_interval(savings) if savings.size > 1 else (np.nan, np.nan)
-            found.append(
+            result.append(
                 BreakEven(
                     currency=currency,
                     target=label,
@@ -157,7 +157,7 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
                     rounds_of_run=rounds_of_run,
                 )
             )
-    return found
+    return result
 
 
 def _costs_of(cost: pd.Series[float], currency: str, arm: str) -> pd.Series[float]:

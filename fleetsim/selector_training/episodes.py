@@ -154,8 +154,8 @@ def with_own_clients(scenario: Scenario) -> Scenario:
 
 def _learner_of(scenario: Scenario) -> LearningSelector:
     selector: Any = scenario.build_selector()
-    found: LearningSelector = selector
-    return found
+    result: LearningSelector = selector
+    return result
 
 
 def _run_episode(

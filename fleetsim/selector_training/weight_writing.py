@@ -24,14 +24,14 @@ def read_own(path: Path, kind: str) -> WeightFile | None:
     if paths.kind_of(path) is None:
         return None
     try:
-        found = WeightFile.decoded(paths.read(path))
+        result = WeightFile.decoded(paths.read(path))
     except ValueError as fault:
         raise DataError(f"{path}: {fault}; {_ELSEWHERE}") from fault
-    if found.kind != kind:
+    if result.kind != kind:
         raise ScenarioError(
-            f"{path}: has weights of {quoted(found.kind)}, not of {quoted(kind)}; {_ELSEWHERE}"
+            f"{path}: has weights of {quoted(result.kind)}, not of {quoted(kind)}; {_ELSEWHERE}"
         )
-    return found
+    return result
 
 
 def write_weights(

@@ -5,8 +5,6 @@ Its `setup` refuses other scenarios that do not suit it: too many sets, a cohort
 no samples kept for selectors, an open number of rounds.
 """
 
-from __future__ import annotations
-
 from fleetsim.contracts import FleetView, Selector
 from fleetsim.errors import ScenarioError
 

@@ -167,15 +167,15 @@ class _Child:
 
     def progress(self) -> list[RunProgress]:
         """Return the progress of its runs since the last call."""
-        found: list[RunProgress] = []
+        result: list[RunProgress] = []
         # Messages are shorter than a pipe's atomic write, so a kill leaves no part of one.
         while self._messages.poll():
             message = self._messages.recv()
             if isinstance(message, int):
                 self.number = message
             else:
-                found.append(message)
-        return found
+                result.append(message)
+        return result
 
     def ask_to_end(self) -> None:
         """Ask the process to end its run after the current round."""

@@ -88,7 +88,7 @@ def _priced(run: Run, priced: Prices, last_round: int) -> dict[str, float]:
     """Return dollars and grams, if the prices give them."""
     amounts = prices.amounts_until(run, priced, last_round)
     dollars = [amounts[name] for name in ("rent_run_usd", "electricity_usd") if name in amounts]
-    found = {"dollars": float(np.sum(dollars))} if dollars else {}
+    result = {"dollars": float(np.sum(dollars))} if dollars else {}
     if "carbon_gram" in amounts:
-        found["grams"] = amounts["carbon_gram"]
-    return found
+        result["grams"] = amounts["carbon_gram"]
+    return result

@@ -195,9 +195,9 @@ class StudyResult:
         store = RunStore(self.home)
         for planned in self.study.runs:
             if (planned.condition, planned.arm, planned.seed) == (condition, arm, seed):
-                found = store.open(planned)
-                if found is not None:
-                    return found
+                result = store.open(planned)
+                if result is not None:
+                    return result
                 raise DataError(f"{planned.name}: is not complete; run the study first")
         raise DataError(
             f"the study {self.study.settings.name} has no run of arm {arm}, seed {seed} and"

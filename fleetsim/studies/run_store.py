@@ -227,7 +227,7 @@ def damage_of(fault: DataError) -> str:
 
 def _unused(folder: Path) -> Path:
     """Return the first of NAME, NAME-2, NAME-3 ... that does not exist."""
-    found, number = folder, 2
-    while found.exists() or found.is_symlink():
-        found, number = folder.with_name(f"{folder.name}-{number}"), number + 1
-    return found
+    result, number = folder, 2
+    while result.exists() or result.is_symlink():
+        result, number = folder.with_name(f"{folder.name}-{number}"), number + 1
+    return result

@@ -124,7 +124,7 @@ class StudySettings(Settings):
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file, for editors."""
-    found = StudySettings.model_json_schema()
-    found["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    found["title"] = "fleetsim study"
-    return found
+    result = StudySettings.model_json_schema()
+    result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    result["title"] = "fleetsim study"
+    return result

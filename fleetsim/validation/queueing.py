@@ -193,7 +193,7 @@ def _exact() -> list[Check]:
 
 
 def _waits() -> list[Estimate]:
-    found = []
+    result = []
     for load_share, is_exponential in _QUEUES:
         means = np.array(
             [
@@ -206,17 +206,17 @@ def _waits() -> list[Estimate]:
         half_width = Z * float(means.std(ddof=1)) / math.sqrt(_NUM_QUEUES)
         law = "exponential sizes" if is_exponential else "equal sizes"
         what = f"load {load_share:g}, {law}: mean seconds"
-        found.append(Estimate(what, 1.0 / (1.0 - load_share), float(means.mean()), half_width))
-    return found
+        result.append(Estimate(what, 1.0 / (1.0 - load_share), float(means.mean()), half_width))
+    return result
 
 
 def _rounds() -> list[Estimate]:
     mean_s = S_PER_HOUR / _CRASH_PER_HOUR
-    found = []
+    result = []
     for num_clients in (5, 20):
         ranks = np.arange(1, num_clients + 1)
         variance = mean_s**2 * float((1.0 / ranks**2).sum())
         expected_s = mean_s * float((1.0 / ranks).sum())
         what = f"{num_clients} tasks: mean length"
-        found.append(mean_of(what, expected_s, round_times_s(num_clients), variance))
-    return found
+        result.append(mean_of(what, expected_s, round_times_s(num_clients), variance))
+    return result

@@ -159,10 +159,10 @@ def both(refused_twice):
 
 @pytest.mark.parametrize("case", [*FROM_HEADERS, *FROM_SAMPLES])
 def test_validate_says_of_a_shortage_what_run_says(case, here, both):
-    files, text, says = (FROM_HEADERS | FROM_SAMPLES)[case]
+    files, text, message = (FROM_HEADERS | FROM_SAMPLES)[case]
     npz(here / "own", **files)
 
-    assert says in both(text)
+    assert message in both(text)
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -1,7 +1,5 @@
 """Benchmark of Flower apps: plan, interval and tables."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures by which runs are compared with papers, computed by hand on a few made-up rounds."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Price list of the selectors: text of the page, and origin of its figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

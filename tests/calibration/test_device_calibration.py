@@ -1,7 +1,5 @@
 """Device files from timed runs and power logs, against runs of a device that is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -245,9 +243,9 @@ def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path, recorded):
 
     read = read_rails(path, ["power.cpu.big", "power.cpu.little"])
     assert read.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
-    for content, says in ((b"\xff" * 40, "is no Perfetto trace"), (b"", "holds no power rails")):
+    for content, message in ((b"\xff" * 40, "is no Perfetto trace"), (b"", "holds no power rails")):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=rf"my\.perfetto-trace.*{says}"):
+        with pytest.raises(DataError, match=rf"my\.perfetto-trace.*{message}"):
             read_rails(path, [])
 
 

@@ -1,7 +1,5 @@
 """Columns of power logs: units by whole words, impossible values refused, what was used said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

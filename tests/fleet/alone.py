@@ -1,7 +1,5 @@
 """Phases of one task by the functions for many, with the load as a list of steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

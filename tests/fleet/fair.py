@@ -1,7 +1,5 @@
 """Max-min fair sharing by exact fractions and plain loops, for any links: slow, and independent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

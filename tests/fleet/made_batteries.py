@@ -1,7 +1,5 @@
 """Phones with batteries that can be computed by hand, and phases that drain them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fleets of some settings, written as a scenario has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

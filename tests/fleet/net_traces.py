@@ -1,7 +1,5 @@
 """Small network traces and what they say, looked up millisecond by millisecond."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Multipliers of speed and bandwidth: constant mean, growing tails, exact scaling of transfers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

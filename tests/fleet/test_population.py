@@ -1,7 +1,5 @@
 """Single clients of a fleet: places, speeds and links."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Devices that reproduce a paper's figures and are no devices: labelled wherever they go."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

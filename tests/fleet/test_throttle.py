@@ -1,7 +1,5 @@
 """Throttled computations: seconds, joules and the condition of a client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

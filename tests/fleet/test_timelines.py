@@ -1,7 +1,5 @@
 """Batches of phases equal single phases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -43,9 +43,9 @@ def test_the_page_names_every_key():
 
 
 def test_the_page_names_every_tested_version():
-    [says] = re.findall(r"Tested versions of flwr are (.*?);", _PAGE)
+    [message] = re.findall(r"Tested versions of flwr are (.*?);", _PAGE)
     listed = []
-    for part in re.split(r", | and ", says):
+    for part in re.split(r", | and ", message):
         first, _, last = part.partition(" to ")
         minors = [int(each.split(".")[1]) for each in (first, last or first)]
         listed += [f"1.{minor}" for minor in range(minors[0], minors[1] + 1)]

@@ -54,8 +54,8 @@ def main() -> int:
         for name, tally in tallies.items():
             print(f"{name}: {tally.result().line()}", flush=True)
             faults += tally.result().faults
-    for says, count in faults.most_common():
-        print(f"{count:6d}  {says}")
+    for message, count in faults.most_common():
+        print(f"{count:6d}  {message}")
     return 1 if faults else 0
 
 

@@ -1,7 +1,5 @@
 """One fuzzed case: files, links and pipes in an empty folder, and the commands that read them."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Fuzzed inputs: files in an empty folder, and the commands that read them."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

@@ -1,7 +1,5 @@
 """Damaged bytes: a strategy that takes valid content and changes it in a few places."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -4,8 +4,6 @@ New values come from the JSON Schema of scenarios, so that they are often valid 
 unusual, and from a list of values on which programs often fail.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 There it raises, ends or changes its process, or answers something else.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from typing import Any, Final

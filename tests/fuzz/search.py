@@ -1,7 +1,5 @@
 """Search for cases that break a rule, drawn from a strategy and run in a sandbox."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil
@@ -67,8 +65,8 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                     tally.most_byte = max(tally.most_byte, ending.grown_byte)
                 draws = words[0] in ("report", "compare", "study")
                 found = [*faults(ending, case, draws_figures=draws), *case.touched(folder)]
-                for says in found:
-                    tally.faults[f"{target}: {_without_numbers(says)}"] += 1
+                for message in found:
+                    tally.faults[f"{target}: {_without_numbers(message)}"] += 1
                 if found and keep is not None:
                     _keep(case, words, [*found, ending.stderr[-6000:]], keep / target)
             shutil.rmtree(folder)

@@ -1,7 +1,5 @@
 """Small valid files of every format that fleetsim reads, as a mapping of name to bytes."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

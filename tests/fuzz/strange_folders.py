@@ -1,7 +1,5 @@
 """Fuzzed run folders of strangers: swapped, planted, edited, and sealed again as by a program."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

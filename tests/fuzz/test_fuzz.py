@@ -1,7 +1,5 @@
 """A short form of the fuzzer: no damaged input breaks a rule of `verdict`."""
 
-from __future__ import annotations
-
 import os
 import re
 

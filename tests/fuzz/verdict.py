@@ -4,8 +4,6 @@ Exit 0, or exit 2 with lines that each name one place and one way out; no traceb
 library, no hang, no gigabyte.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -5,8 +5,6 @@
 A change of results then shows in the diff of these files.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

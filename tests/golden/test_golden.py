@@ -8,8 +8,6 @@ rounding from processor to processor: losses agree to 1e-3, and accuracies to tw
 samples.
 """
 
-from __future__ import annotations
-
 import re
 
 import pandas as pd

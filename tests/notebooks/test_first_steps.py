@@ -1,7 +1,5 @@
 """docs/notebooks/first-steps.ipynb, executed as a reader does, and its outputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

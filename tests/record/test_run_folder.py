@@ -88,8 +88,8 @@ def test_file_in_the_way_is_named(folder: str, tmp_path: Path):
 
     with pytest.raises(DataError, match=r"taken.*: cannot .*\[Errno (17|20)\].*--out$"):
         make(tmp_path / folder)
-    says = rf"^{tmp_path}/taken/\.lock: cannot be locked: .*--out$"
-    with pytest.raises(DataError, match=says), locked(tmp_path / "taken"):
+    message = rf"^{tmp_path}/taken/\.lock: cannot be locked: .*--out$"
+    with pytest.raises(DataError, match=message), locked(tmp_path / "taken"):
         pass
 
 
@@ -253,9 +253,9 @@ def test_a_file_system_without_locks_is_refused_in_plain_words(
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    says = r"cannot lock files \(flock\); choose another place with --out on another one"
+    message = r"cannot lock files \(flock\); choose another place with --out on another one"
 
-    with pytest.raises(DataError, match=says), locked(make(tmp_path / "quick")):
+    with pytest.raises(DataError, match=message), locked(make(tmp_path / "quick")):
         pass
 
 
@@ -280,8 +280,8 @@ def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
-        says = "another process is writing this run; wait until it ends, or .*--out$"
-        with pytest.raises(DataError, match=f"^{folder}: {says}"), locked(folder):
+        message = "another process is writing this run; wait until it ends, or .*--out$"
+        with pytest.raises(DataError, match=f"^{folder}: {message}"), locked(folder):
             pass
         # A process that dies releases the lock.
         holder.send_signal(signal.SIGKILL)

@@ -150,12 +150,12 @@ def test_table_in_which_a_value_was_changed_is_refused_by_name(name: str, column
     run = open_run(done)
     others = {"rounds", "tasks", "clients"} - {name}
 
-    says = (
+    message = (
         rf"^{done}/{name}\.parquet: was changed after the run, .* manifest\.json; restore the file"
     )
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         getattr(run, name)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         run.require_unchanged()
     assert all(len(getattr(run, other)) for other in others)
 

@@ -7,8 +7,6 @@ killed by SIGKILL at addressed random moments, resumed, and maybe killed again. 
 tables must be those of a run of one process that was left alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Parts of a run as users write them, for runs that are killed: all keep or draw something."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Bundled scenarios: each loads, states its purpose, and runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim import bundled

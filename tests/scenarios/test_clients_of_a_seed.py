@@ -1,7 +1,5 @@
 """Clients that stay the same in runs of other seeds (`fleet.seed`)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

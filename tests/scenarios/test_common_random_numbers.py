@@ -1,7 +1,5 @@
 """Equality of the world for two selectors: devices, channel gains and people at any time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

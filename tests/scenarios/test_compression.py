@@ -1,7 +1,5 @@
 """Compressed uploads in whole runs: fewer bytes, seconds and joules, while the model learns."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.scenario import load

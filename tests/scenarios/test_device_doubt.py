@@ -1,7 +1,5 @@
 """Runs whose device figures have errors: what is on record, and what follows from it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Balance of the ledger of real runs: energy of the tasks equals that of the clients' meters."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

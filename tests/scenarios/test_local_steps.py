@@ -1,7 +1,5 @@
 """Runs whose clients train `task.local.steps` steps instead of epochs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ResNet-18 in large batches on devices with 2 GB: clients that fail, and the cost of failing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

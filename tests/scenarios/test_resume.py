@@ -1,7 +1,5 @@
 """Equality of runs that are repeated, interrupted, killed and resumed."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from pathlib import Path

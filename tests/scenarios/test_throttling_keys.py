@@ -1,7 +1,5 @@
 """The keys of a scenario that slow devices down, from the file to the records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Effect of charging clients for waiting, in the tables and between servers."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.record.saved_run import Run

@@ -151,12 +151,12 @@ def test_a_study_that_is_ended_continues_with_the_same_bytes(
     children = processes_below(first.pid)
     assert children
     first.send_signal(number)
-    _, says = first.communicate(timeout=MOST_S)
+    _, message = first.communicate(timeout=MOST_S)
 
     assert first.returncode == code
     wait_for(lambda: not any(map(is_alive, children)), "the end of its processes")
     if number != signal.SIGKILL:
-        assert "complete runs are kept; go on with: fleetsim study run" in says
+        assert "complete runs are kept; go on with: fleetsim study run" in message
     before = complete()
     assert 1 <= len(before) < 4
     subprocess.run(command(file, tmp_path), check=True, capture_output=True, timeout=MOST_S)

@@ -103,37 +103,37 @@ def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, says):
 
 
 def test_a_target_is_named_once(tmp_path):
-    says = fault(tmp_path, train=True, targets=[0.5, {"accuracy": 0.5}])
+    message = fault(tmp_path, train=True, targets=[0.5, {"accuracy": 0.5}])
 
-    assert "is there twice" in says
+    assert "is there twice" in message
 
 
 def test_a_fault_of_an_arm_names_the_line_of_the_study(tmp_path):
-    says = fault(tmp_path, arms={"random": {}, "wrong": {"server.cohrt": 3}})
+    message = fault(tmp_path, arms={"random": {}, "wrong": {"server.cohrt": 3}})
 
     place = f"{tmp_path}/small.yaml:{line_of(tmp_path, 'cohrt')}: arms.wrong"
-    assert says.startswith(place)
-    assert "did you mean 'cohort'?" in says
+    assert message.startswith(place)
+    assert "did you mean 'cohort'?" in message
 
 
 def test_faults_of_all_arms_are_listed_each_once(tmp_path):
-    says = fault(
+    message = fault(
         tmp_path,
         overrides={"server.cohrt": 3},
         arms={"a": {"server.min_updates": -1}, "b": {}},
         vary={"server.deadline_s": [60, 600]},
     )
 
-    lines = says.split("\n")
+    lines = message.split("\n")
     assert len(lines) == 2
     assert "overrides" in lines[0]
     assert "arms.a" in lines[1]
 
 
 def test_too_many_runs_are_refused_before_any_is_loaded(tmp_path):
-    says = fault(tmp_path, vary={"server.cohort": list(range(1, 401))}, seeds=list(range(500)))
+    message = fault(tmp_path, vary={"server.cohort": list(range(1, 401))}, seeds=list(range(500)))
 
-    assert "400,000 runs, more than 100,000" in says
+    assert "400,000 runs, more than 100,000" in message
 
 
 def test_the_name_of_a_scenario_does_not_enter_the_identity_of_a_run():

@@ -8,8 +8,6 @@ Distributions: the Kolmogorov-Smirnov distance D of n draws has Pr[sqrt(n) D > c
 for any continuous law; c = 2.28 makes that 6.3e-5 too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

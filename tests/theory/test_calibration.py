@@ -1,7 +1,5 @@
 """Device model compared with measurements of devices, through the calls of a run."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

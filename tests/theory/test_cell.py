@@ -4,8 +4,6 @@ Outage under Rayleigh fading: 1 - exp(-(2^rho - 1) / snr); ergodic rate: (B / ln
 E1(1 / snr).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ Closed forms for |h|^2 ~ Exp(1): outage Pr[R < rho B] = 1 - exp(-(2^rho - 1) / s
 (B / ln 2) exp(1 / snr) E1(1 / snr), Alouini and Goldsmith, IEEE Trans. Veh. Technol. 48(4), 1999.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

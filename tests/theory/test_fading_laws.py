@@ -7,8 +7,6 @@ outage below rho bit/s/Hz is Pr[g < (2^rho - 1) / snr] and the ergodic rate E[lo
 Intervals: `intervals`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

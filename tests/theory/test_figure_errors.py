@@ -1,7 +1,5 @@
 """Errors of device figures: log-normal with the stated spread, median 1, one per address."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

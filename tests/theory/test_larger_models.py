@@ -3,8 +3,6 @@
 The tests cover networks from a few FLOP to billions, and all bundled devices.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

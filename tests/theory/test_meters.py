@@ -1,7 +1,5 @@
 """A meter's joules are the integral of power, whatever the sequence of states."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -7,8 +7,6 @@ With g ~ Exp(1) and mean ratio m, step k working from t_k at rate e_k:
             until t_(k+1): sums of moments of an exponential between two edges.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

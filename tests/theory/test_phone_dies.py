@@ -3,8 +3,6 @@
 Every time is computed by hand, in closed form.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.scenario import load

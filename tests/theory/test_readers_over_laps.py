@@ -4,8 +4,6 @@ Each case writes a file of the form. The expected state at a second of the user'
 from what was written, not from what was read. Records begin at midnight of that clock.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
@@ -171,8 +169,8 @@ def flash(home: Path, stream: np.random.Generator) -> Case:
     phones = {}
     for phone, begin in enumerate(begins):
         at_s = [0, *np.cumsum(stream.integers(1, 4000, 80)).tolist()]
-        says = stream.choice(events, len(at_s)).tolist()
-        logs.append(list(zip(at_s, says, strict=True)))
+        message = stream.choice(events, len(at_s)).tolist()
+        logs.append(list(zip(at_s, message, strict=True)))
         text = "".join(f"{begin + timedelta(seconds=t)}\t{event}\n" for t, event in logs[-1])
         phones[str(phone)] = {"guid": "g", "model": "m", "messages": text}
     path = home / "state_traces.json"

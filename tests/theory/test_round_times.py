@@ -6,8 +6,6 @@ that would compute for ever and crash at a constant rate have exponential times,
 code that every scenario runs.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

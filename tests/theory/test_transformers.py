@@ -1,7 +1,5 @@
 """Transformers count as matrix products, whose rate on boards was measured on one: BERT-base."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Availability after the wrap: equal to a second-by-second table, in any order, over ten laps."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction

@@ -105,8 +105,8 @@ def test_another_folder_or_scenario_is_another_run(tmp_path):
 @pytest.mark.parametrize("at", ["begin", 1, 3])
 def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_path, at):
     other = Notes()
-    says = rf"tracker Notes\.{at if at == 'begin' else 'round'} fails: ConnectionError: nobody"
-    with pytest.raises(PluginError, match=says) as caught:
+    message = rf"tracker Notes\.{at if at == 'begin' else 'round'} fails: ConnectionError: nobody"
+    with pytest.raises(PluginError, match=message) as caught:
         made(tmp_path / "run", Notes(at), other)
     finished = made(tmp_path / "run", exist_ok=True)
 

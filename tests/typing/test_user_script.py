@@ -4,8 +4,6 @@ pyright is run as basedpyright, a fork with the same rules in its mode `standard
 all it needs: pyright's own downloads itself when it is first run.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

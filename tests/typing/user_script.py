@@ -1,7 +1,5 @@
 """Script of a user, checked by mypy and pyright in their strict modes; it is not run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

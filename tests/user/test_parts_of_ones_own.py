@@ -193,8 +193,8 @@ def test_a_fault_in_its_settings_names_line_and_key(own):
     with pytest.raises(ScenarioError) as fault:
         load("mine.yaml", plugin="own:Unequal")
 
-    says = "mine.yaml:4: task.partition.frist = 3: unknown key; did you mean 'first'?"
-    assert str(fault.value) == says
+    message = "mine.yaml:4: task.partition.frist = 3: unknown key; did you mean 'first'?"
+    assert str(fault.value) == message
 
 
 @pytest.mark.slow
@@ -268,10 +268,10 @@ def test_a_run_is_not_resumed_with_other_parts(own, own_module):
             run(*plugins, out="out", resume=True)
         return str(fault.value)
 
-    says = (
+    message = (
         "out: was run with the plug-in own:Shuffled; give it again with --plugin own:Shuffled, or"
     )
-    assert refused("own:Median").startswith(says)
+    assert refused("own:Median").startswith(message)
     own_module(OWN + "# edited\n", "own")
     assert refused("own:Median", "own:Shuffled").startswith(
         "out: the file of own:Median is not as it"
@@ -479,7 +479,7 @@ SPLITS = {
 
 @pytest.mark.parametrize("case", SPLITS)
 def test_an_answer_that_is_no_partition_is_refused(case):
-    answer, says = SPLITS[case]
+    answer, message = SPLITS[case]
     settings = settings_of(lambda labels, num_clients, generator: answer)
     labels = np.zeros(9, dtype=np.int64)
 
@@ -488,7 +488,7 @@ def test_an_answer_that_is_no_partition_is_refused(case):
 
     (line,) = fault.value.faults
     assert line.startswith("partition ")
-    assert says in line
+    assert message in line
 
 
 def test_labels_cannot_be_changed_by_a_partition():

@@ -174,8 +174,8 @@ def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
     with pytest.raises(ScenarioError, match="the file of least:LeastAsked is not as it was"):
         resumed(plain())
     own_module(page_classes())
-    says = r": was run with the plug-in least:LeastAsked; give it again with --plugin least:L"
-    with pytest.raises(ScenarioError, match=says):
+    message = r": was run with the plug-in least:LeastAsked; give it again with --plugin least:L"
+    with pytest.raises(ScenarioError, match=message):
         resumed(load("small.yaml"))
     assert "least" not in sys.modules
     run = simulate.run(plain(), train=False, resume=True)
@@ -298,7 +298,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_will_not_do_is_refused_in_one_line(case, own_module):
-    plugin, text, *says = REFUSED[case]
+    plugin, text, *message = REFUSED[case]
     own_module(text, "mine")
 
     def use():
@@ -311,7 +311,7 @@ def test_what_will_not_do_is_refused_in_one_line(case, own_module):
 
     (line,) = fault.value.faults
     assert f"--plugin {plugin}" in line
-    for words in says:
+    for words in message:
         assert words in line
 
 
@@ -346,8 +346,8 @@ def test_a_class_or_anything_else_given_for_an_object_is_refused(least):
     plain()
     given: Any
     least_asked = sys.modules["least"].LeastAsked
-    for given, says in ((least_asked, "give an object of it"), (object(), "is no selector")):
-        with pytest.raises(ScenarioError, match=says):
+    for given, message in ((least_asked, "give an object of it"), (object(), "is no selector")):
+        with pytest.raises(ScenarioError, match=message):
             simulate.run(load("small.yaml"), out="out", selector=given)
     assert not Path("out").exists()
 

@@ -1,7 +1,5 @@
 """Assignment of batteries: capacity and age, charger, and level at time 0 of each client."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Batteries that owners drain too; `fleetsim.fleet.batteries.dynamics` has the equations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batteries that only tasks drain: an idle one rises at constant power until it is full."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

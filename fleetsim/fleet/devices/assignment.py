@@ -8,8 +8,6 @@ the market (`fleetsim.fleet.devices.market`). Units of one model differ in speed
 which keeps the mean time of a piece of work (docs/devices.md, Units of one model).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

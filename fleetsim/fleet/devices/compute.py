@@ -14,8 +14,6 @@ of its power, under a load l, a device runs at v * (1 - l) and is charged train_
 (1 - l) * p. The longer time awake is charged elsewhere, at idle power.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np

@@ -9,8 +9,6 @@ so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum i
 sources: docs/devices.md (CPU credits).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

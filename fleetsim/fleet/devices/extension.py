@@ -13,8 +13,6 @@ source and its mark, so that no value has the source of another; `battery: null`
 An extended file must not extend another one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeGuard

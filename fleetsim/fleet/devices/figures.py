@@ -1,7 +1,5 @@
 """Figures of device, radio and price files: a value, its source, and the range of its quantity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

@@ -9,8 +9,6 @@ A client of the market draws u, uniform in [0, 1), and
 and limits: docs/devices.md (A market of phones).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

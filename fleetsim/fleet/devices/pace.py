@@ -9,8 +9,6 @@ the clock, the rest waits for memory, which keeps its own clock. docs/devices.md
 the measurements.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path
 user's own; `fleetsim.fleet.devices.profile_files` has the schema.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

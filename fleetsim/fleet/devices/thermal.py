@@ -8,8 +8,6 @@ theta_(k+1)^2, with the share s of time on the cooler side and the speed v_k at 
 at most once, and the temperature is the whole state. Equation and sources: docs/devices.md (Heat).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 

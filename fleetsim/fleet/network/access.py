@@ -4,8 +4,6 @@ A transfer uses the network that its client is on when the transfer starts, with
 channel, until it ends.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

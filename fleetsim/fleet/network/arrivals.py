@@ -4,8 +4,6 @@ Client n's uploads succeed with probability theta_n, independently of each other
 docs/models/channel.md (Forced success) has the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -7,8 +7,6 @@ Cellular rates are constant, change from block to block (`cell`) or were measure
 remaining rate. Equations, sources, limits: docs/models/channel.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Direction of a transfer between the server and a client."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 

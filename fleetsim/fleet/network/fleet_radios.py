@@ -5,8 +5,6 @@ A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cel
 (`fleetsim.fleet.network.wifi_or_cellular`) determines which of its two radios it uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cellular links of a fleet: rates that never change, and a source of rates that do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -6,8 +6,6 @@ network of a client at a moment: unmetered means Wi-Fi, metered means cellular. 
 takes the flag from the usage records, or fixes it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import numpy as np

@@ -5,8 +5,6 @@ fault names the file, the first row at fault, the column and the value, and how 
 fault like it, so that a file is corrected once and not row by row.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass

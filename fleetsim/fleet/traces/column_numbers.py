@@ -4,8 +4,6 @@ A value that is neither a number nor missing is refused, and so are numbers that
 a value that they do not have.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ state one. `power`, `phase_A` and `POWER_MW` state none that is known, and nothi
 last letter of `kW` is not its unit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

@@ -4,8 +4,6 @@ Rows are counted as a spreadsheet counts them: the header is row 1, and blank li
 skipped, count.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping

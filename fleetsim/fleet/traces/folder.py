@@ -1,7 +1,5 @@
 """Writing of trace folders: the same rows give the same bytes; files appear whole or not at all."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tempfile

@@ -4,8 +4,6 @@ The tables of a run name them, so that a row of a result leads back to the row o
 at virtual second t client i is at second (t + shift_s[i]) mod span of its record.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Import of traces, of usage or of a network: the readers of all forms, and their options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, get_args

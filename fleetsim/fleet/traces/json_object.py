@@ -1,7 +1,5 @@
 """JSON files of one object with a member for each user, plain or gzipped, read within limits."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

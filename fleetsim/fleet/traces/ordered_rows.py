@@ -1,7 +1,5 @@
 """Rows of several owners in the order of time: repeats, disorder, and values that are held."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

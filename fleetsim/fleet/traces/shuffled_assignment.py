@@ -1,7 +1,5 @@
 """Assignment of records of a trace to clients, in shuffled passes over all records."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim import rng

@@ -4,8 +4,6 @@ Samples that repeat, overlap or are out of order are joined by stated rules (`ne
 `usage.table`) and counted; the counts and the rules are in the README of the new folder.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

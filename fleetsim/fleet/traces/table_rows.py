@@ -4,8 +4,6 @@ fleetsim's own files and published ones have the layout `OWN`. In a table of the
 given is seen in its first rows; several possible answers are refused with the option to pass.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

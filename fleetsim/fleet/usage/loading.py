@@ -1,7 +1,5 @@
 """Loading of the usage trace that a scenario names, recorded or synthetic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fleetsim import bundled

@@ -5,8 +5,6 @@ users of the trace, as in ExtraSensory, whose files hold both. The natural parti
 clients among the owners who have a record, and a client follows the record of its owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A client whose clock is h hours ahead of virtual time follows its record h hours
 second 0 (midnight, or `starts_at_s`) its own clock shows h.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

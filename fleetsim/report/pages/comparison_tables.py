@@ -160,7 +160,7 @@ def cost_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     if comparison.evidence:
         columns["evidence"] = lambda entry: comparison.evidence
     totals = Table.of(columns, comparison.entries)
-    found = [("Totals", "Each run as far as it is recorded.", totals)]
+    result = [("Totals", "Each run as far as it is recorded.", totals)]
     if comparison.targets:
         until = "until each accuracy was first reached; - is never."
         for heading, caption, measure in (
@@ -168,43 +168,43 @@ def cost_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
             ("Joules to accuracy", f"Joules of the whole fleet {until}", Run.energy_to_accuracy),
             ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
         ):
-            found.append((heading, caption, _reached(comparison, measure)))
-    return found
+            result.append((heading, caption, _reached(comparison, measure)))
+    return result
 
 
 def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     """Return heading, caption and table of measures of papers, energy, money and carbon."""
-    found = _papers(comparison)
+    result = _papers(comparison)
     components = ledger_tables.component_table(comparison.ledgers)
-    found.append(("Joules by component", "Energy of each run by component.", components))
+    result.append(("Joules by component", "Energy of each run by component.", components))
     caption = "Used energy went into a new model or a selection, unused was only delivered."
     fates = ledger_tables.fate_table(comparison.ledgers)
-    found.append(("Joules by energy outcome", caption, fates))
+    result.append(("Joules by energy outcome", caption, fates))
     if comparison.prices is not None:
         caption = f"Prices: {comparison.prices.title}."
-        found.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
-    return found
+        result.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
+    return result
 
 
 def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     """Return the tables of measures of papers on client selection."""
     runs = comparison.runs
-    found = []
+    result = []
     if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
         caption = (
             "Accuracy of the model after a share of the planned rounds (GPFL, Table II); a run that"
             " stopped because it was accurate enough keeps its last model."
         )
-        found.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
+        result.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
     caption = (
         "Waiting of the fastest for the slowest (FedGRA), selected share of the fleet (FedGCS), and"
         " share of the fleet ever selected (GPFL); - is never, or does not apply to a buffered"
         " server."
     )
-    found.append(("Selection", caption, measures.selection_table(runs)))
+    result.append(("Selection", caption, measures.selection_table(runs)))
     if comparison.regrets is not None:
         caption = regret.caption(comparison.regrets)
-        found.append(("Regret", caption, regret.table(comparison.regrets)))
+        result.append(("Regret", caption, regret.table(comparison.regrets)))
     if comparison.budgets is not None:
         allowed = comparison.budgets
         caption = (
@@ -213,8 +213,8 @@ def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
             " square of the budget over what was spent for each that was exceeded (FedGCS, equation"
             " 1)."
         )
-        found.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
-    return found
+        result.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
+    return result
 
 
 def _bills(comparison: RunComparison, priced: Prices) -> Table:

@@ -93,13 +93,13 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
     data = {run.manifest.data_sha256 for run in runs} - {None}
     if len({run.manifest.world_hash for run in runs}) <= 1 and len(data) <= 1:
         return []
-    found = [
+    result = [
         str(difference)
         for difference in differences(runs)
         if any(difference.path[: len(part)] == part for part in WORLD)
     ]
-    if found:
-        return found
+    if result:
+        return result
     versions = dict.fromkeys(run.manifest.versions.get("fleetsim", "unknown") for run in runs)
     return [
         "the hashes of their worlds, though seed, task and fleet read the same (scenario.yaml was"

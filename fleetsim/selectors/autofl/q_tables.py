@@ -78,12 +78,12 @@ class QTables:
 
     def values(self, rows: IntArray) -> FloatArray:
         """Return the values of these rows [n, A]; zeros where nothing was learned."""
-        found = np.zeros((rows.size, self._values.shape[1]))
+        result = np.zeros((rows.size, self._values.shape[1]))
         if self._rows.size:
             at = self._places(rows)
             is_there = self._rows[at] == rows
-            found[is_there] = self._values[at[is_there]]
-        return found
+            result[is_there] = self._values[at[is_there]]
+        return result
 
     def learn(
         self, given: Rewards, next_rows: IntArray, *, learning_rate: float, discount: float

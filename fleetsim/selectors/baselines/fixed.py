@@ -71,11 +71,11 @@ def sets_of_clients(
     Raises:
         ScenarioError: as in `require_clients`, with the number of the set.
     """
-    found = []
+    result = []
     for index, clients in enumerate(sets or ()):
         require_clients(clients, num_clients, f"server.selector.{key}[{index}]")
-        found.append(np.array(clients, dtype=np.int64))
-    return found
+        result.append(np.array(clients, dtype=np.int64))
+    return result
 
 
 def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:

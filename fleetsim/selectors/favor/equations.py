@@ -108,11 +108,11 @@ def coordinates(
 
     Source: Favor (INFOCOM 2020), compression of the state, by notes.
     """
-    found = np.empty((len(models), axes.shape[0]))
+    result = np.empty((len(models), axes.shape[0]))
     for row, model in enumerate(models):
         # In the precision of the axes, which a conversion would copy.
-        found[row] = axes @ (model - mean).astype(axes.dtype)
-    return found
+        result[row] = axes @ (model - mean).astype(axes.dtype)
+    return result
 
 
 def turn_onto(points: FloatArray, reference: FloatArray) -> FloatArray:

@@ -54,8 +54,8 @@ class QNetwork:
         """Return Q of each client in a state [N + 1, d] -> [N]."""
         with torch.no_grad():
             values = _forward(self._online, torch.from_numpy(state.reshape(1, -1)))
-        found: FloatArray = values[0].numpy().astype(np.float64)
-        return found
+        result: FloatArray = values[0].numpy().astype(np.float64)
+        return result
 
     def target(self, state: Coordinates, *, reward: float, is_last: bool, discount: float) -> float:
         """Return the target y of a reward that leads to a state [N + 1, d]."""

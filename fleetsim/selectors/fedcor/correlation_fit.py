@@ -153,12 +153,12 @@ def patterns(
     if np.any(np.isinf(changes)):
         raise ValueError("loss changes must be finite or NaN; leave out those that diverged")
     seen, number_of = np.unique(~np.isnan(changes), axis=0, return_inverse=True)
-    found = []
+    result = []
     for number, is_seen in enumerate(seen):
         rows, clients = np.flatnonzero(number_of.ravel() == number), np.flatnonzero(is_seen)
         residuals = changes[np.ix_(rows, clients)] - mean[clients]
-        found.append(Pattern(clients, residuals, weights[rows]))
-    return found
+        result.append(Pattern(clients, residuals, weights[rows]))
+    return result
 
 
 def log_likelihood(

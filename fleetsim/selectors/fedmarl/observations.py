@@ -37,18 +37,18 @@ def relative(values: FloatArray) -> FloatArray:
     [-1.0, 0.0, 0.0, -3.0, 3.0]
     """
     is_known = np.isfinite(values)
-    found = np.zeros(values.shape)
+    result = np.zeros(values.shape)
     if not is_known.any():
-        return found
+        return result
     # Numbers of 0 have no logarithm; they are far below the median.
     logarithms = np.full(values.shape, -np.inf)
     is_positive = is_known & (values > 0.0)
     logarithms[is_positive] = np.log(values[is_positive])
     if not is_positive.any():
-        return found
+        return result
     middle = float(np.median(logarithms[is_positive]))
-    found[is_known] = np.clip(logarithms[is_known] - middle, -_LIMIT, _LIMIT)
-    return found
+    result[is_known] = np.clip(logarithms[is_known] - middle, -_LIMIT, _LIMIT)
+    return result
 
 
 def agent_states(

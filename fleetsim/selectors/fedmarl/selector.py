@@ -270,8 +270,8 @@ def _among(clients: IntArray, candidates: IntArray) -> IntArray:
     if candidates.size == 0:
         return clients[:0]
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
-    found: IntArray = clients[candidates[place] == clients]
-    return found
+    result: IntArray = clients[candidates[place] == clients]
+    return result
 
 
 def _is_finite(loss: float | None) -> bool:

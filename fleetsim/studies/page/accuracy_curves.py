@@ -45,7 +45,7 @@ class ArmCurve:
 
 def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[ArmCurve]:
     """Return the curves of the arms that have any, against a column of one condition's curves."""
-    found = []
+    result = []
     for arm in arms:
         own = (
             curves[curves["arm"] == arm].dropna(subset=["accuracy"]).sort_values(["seed", "round"])
@@ -59,8 +59,8 @@ def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[A
             for seed, rows in own.groupby("seed", sort=True)
         )
         if seeds:
-            found.append(_mean_curve(arm, seeds))
-    return found
+            result.append(_mean_curve(arm, seeds))
+    return result
 
 
 def common_grid(seeds: Sequence[SeedCurve]) -> FloatArray:

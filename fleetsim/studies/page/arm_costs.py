@@ -127,7 +127,7 @@ def effects(
     mean over the conditions that have it; so the range is one over seeds.
     """
     leveled = costs[costs["cost"] > 0].assign(level=costs["condition"].map(levels))
-    found = []
+    result = []
     for arm in arms:
         own = leveled[leveled["arm"] == arm]
         points = []
@@ -145,8 +145,8 @@ def effects(
                 )
             )
         if points:
-            found.append(Effect(arm, tuple(points)))
-    return found
+            result.append(Effect(arm, tuple(points)))
+    return result
 
 
 def mean_ledger(

@@ -1,7 +1,5 @@
 """Batteries with use by owners, charging curves and resistive losses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

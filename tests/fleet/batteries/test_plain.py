@@ -1,7 +1,5 @@
 """Batteries that only tasks drain."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

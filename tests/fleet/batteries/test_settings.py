@@ -1,7 +1,5 @@
 """Settings of batteries, sources of their defaults, and their assignment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CPU credits against published tables, by hand, and second by second."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

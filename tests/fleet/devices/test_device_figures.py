@@ -5,8 +5,6 @@ phones from measured watts of single cores at that very clock, and what is deriv
 was measured, unless the file explains why not.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Examples of docs/devices.md, and `fleetsim list devices`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

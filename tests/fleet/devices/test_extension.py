@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -62,8 +60,8 @@ def test_a_fault_is_said_where_it_stands_in_either_file(base: Path) -> None:
 def test_extending_goes_one_level_deep(base: Path) -> None:
     base.write_text(strict_yaml.dump({"extends": "pixel-6"}))
 
-    says = r"mine\.yaml:1: extends = 'base\.yaml': .*base\.yaml extends 'pixel-6' itself; extend"
-    with pytest.raises(DataError, match=says):
+    message = r"mine\.yaml:1: extends = 'base\.yaml': .*base\.yaml extends 'pixel-6' itself; extend"
+    with pytest.raises(DataError, match=message):
         extended(base)
 
 

@@ -1,7 +1,5 @@
 """Tests of the device and radio files of a scenario, each read once a run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Memory of engines, and free memory of devices."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

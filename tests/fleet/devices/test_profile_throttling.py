@@ -1,7 +1,5 @@
 """Sections on credits and heat in a device file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

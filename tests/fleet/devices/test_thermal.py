@@ -1,7 +1,5 @@
 """Skin temperature: by hand, against fine steps, and against a governor with hysteresis."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Errors of device and radio figures: which have one, by what address, and within which range."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Forced success probabilities; intervals as in `tests/theory/intervals.py`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

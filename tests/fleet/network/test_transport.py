@@ -1,7 +1,5 @@
 """Set-up and slow start of transfers: worked examples, closed form, properties."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

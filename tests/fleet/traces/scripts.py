@@ -1,7 +1,5 @@
 """Scripts in the folders of bundled traces, imported."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any

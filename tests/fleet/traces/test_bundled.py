@@ -1,7 +1,5 @@
 """The bundled traces: made by their scripts, with days and nights, and with tunnels."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

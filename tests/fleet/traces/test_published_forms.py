@@ -1,7 +1,5 @@
 """Lumos5G, ready times of FLASH and ExtraSensory as published; and what happens to broken files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable
@@ -212,14 +210,14 @@ def test_extrasensory_is_imported_from_a_folder_of_its_files(tmp_path):
 
 def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
     path = tmp_path / "00AB.features_labels.csv"
-    for text, says in [
+    for text, message in [
         ("timestamp,a\n1,2\n", r"row 1: the columns discrete:battery_plugged:is_ac"),
         (person_file([]), "row 2: the table is empty"),
         (person_file([(-5, set())]), "row 2: timestamp = -5 is no Unix time"),
         (person_file([(5, set())]).replace("5,nan", "five,nan"), "below the header: .*'five'"),
     ]:
         path.write_text(text)
-        with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{says}"):
+        with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{message}"):
             read_features_labels(path, "hold")
 
 

@@ -1,7 +1,5 @@
 """Real tables through `trace import table`, against counts of their rows by other means."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tables as users write them: separators, headers and blank lines are seen and said, or refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError

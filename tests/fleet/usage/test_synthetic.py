@@ -1,7 +1,5 @@
 """Synthetic availability: the mean is kept, and the spread grows with the severity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

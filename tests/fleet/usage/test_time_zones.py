@@ -1,7 +1,5 @@
 """Clients in several time zones: nights are at local night."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pydantic import ValidationError

@@ -63,6 +63,8 @@ def test_a_saved_run_has_the_numbers_whether_it_is_complete_or_not(status, tmp_p
     ],
 )
 def test_a_text_of_anything_else_is_refused_with_its_place_and_the_way_out(text):
-    says = r"^runs/a: rounds table, selector_diagnostics of round 2: .*; restore the file, or run"
-    with pytest.raises(DataError, match=says):
+    message = (
+        r"^runs/a: rounds table, selector_diagnostics of round 2: .*; restore the file, or run"
+    )
+    with pytest.raises(DataError, match=message):
         diagnostics(frame_of(None, text), run="runs/a")

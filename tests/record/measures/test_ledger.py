@@ -246,9 +246,9 @@ def test_a_meter_of_waiting_that_differs_from_the_tasks_is_found() -> None:
     clients = pd.DataFrame({c: [tasks[c].sum()] for c in ledger.components_in(tasks).values()})
 
     ledger.check_balance(entries, rounds, clients, run="runs/a")
-    for wrong, says in (
+    for wrong, message in (
         (clients.assign(energy_enlisted_idle_j=6.0), r"its meter says 6\.0 J"),
         (clients.drop(columns="energy_enlisted_idle_j"), r"its meter says 0\.0 J"),
     ):
-        with pytest.raises(DataError, match=rf"spent 7\.0 J on enlisted_idle, {says}"):
+        with pytest.raises(DataError, match=rf"spent 7\.0 J on enlisted_idle, {message}"):
             ledger.check_balance(entries, rounds, wrong, run="runs/a")

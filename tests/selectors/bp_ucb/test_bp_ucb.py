@@ -236,13 +236,13 @@ def test_the_bound_of_theorem_2_by_hand():
     between makes 1.1031."""
     settings = BpUcbSettings()
     among = np.vstack([FAR_M, [[10.0, 10.0]]])
-    says = settings.warning(among, num_clients=4, seed=1)
+    message = settings.warning(among, num_clients=4, seed=1)
 
     assert settings.warning(FAR_M, num_clients=3, seed=1) is None
-    assert says is not None
-    assert "(N - 1) tanh(C d_max^beta) = 1.1 is not below 1" in says
-    assert "max_exchanges = 200" in says
-    assert "damping" in says
+    assert message is not None
+    assert "(N - 1) tanh(C d_max^beta) = 1.1 is not below 1" in message
+    assert "max_exchanges = 200" in message
+    assert "damping" in message
 
 
 def test_the_bound_follows_the_settings():
@@ -261,10 +261,10 @@ def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn():
     places = [graph.nodes[n]["position_m"] for n in graph]
     longest_m = max(math.dist(one, other) for one in places for other in places)
     bound = 11 * math.tanh(1e-3 * (longest_m / 400.0) ** 3.7)
-    says = BpUcbSettings(distance_unit_m=400.0).warning(None, num_clients=12, seed=3)
+    message = BpUcbSettings(distance_unit_m=400.0).warning(None, num_clients=12, seed=3)
 
-    assert (says is None) == (bound < 1.0)
-    assert says is None or f"= {bound:.3g} is" in says
+    assert (message is None) == (bound < 1.0)
+    assert message is None or f"= {bound:.3g} is" in message
 
 
 def test_the_command_line_warns_once_and_a_run_goes_on(tmp_path, monkeypatch, capsys):

@@ -12,8 +12,6 @@ name in `ChannelSettings`.
 - `calibrated`: Channel calibrated by the mean signal-to-noise ratio at one distance.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

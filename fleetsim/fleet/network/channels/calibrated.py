@@ -3,8 +3,6 @@
 snr [dB] = 20 - 37.6 log10(d / 0.5 km) - X
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

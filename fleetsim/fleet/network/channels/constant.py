@@ -1,7 +1,5 @@
 """Channel of the same rates for every wireless client."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

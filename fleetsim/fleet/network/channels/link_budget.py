@@ -6,8 +6,6 @@
 P is the transmit power, N0 the density of the noise, B the bandwidth, F the noise figure.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Channel with the same mean signal-to-noise ratio for every client, at any distance."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Channel of measured rates, from a network trace."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

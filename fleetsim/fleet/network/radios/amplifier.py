@@ -11,8 +11,6 @@ modems of five phones at four levels (measurements/modem-transmit.csv): a tenth 
 44 % of the watts.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile

@@ -5,8 +5,6 @@ et al., "A close examination of performance and power characteristics of 4G LTE 
 MobiSys'12). A transfer that begins during the tail of the same radio needs no promotion.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

@@ -13,8 +13,6 @@ in turn or are proportionally fair give it in the long run (Kushner & Whiting, "
 proportional-fair sharing algorithms", 2004; from memory).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

@@ -13,8 +13,6 @@ For n flows of b blocks each there are about 2 n + b events of O(n) each, and on
 change of a rate: up to n (n + b) if a link is always full, and n b if none is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

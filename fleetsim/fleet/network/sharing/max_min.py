@@ -11,8 +11,6 @@ In a shared band parts grow instead of rates. There the level of the server is t
 rates of all clients, divided anew under min(own, L), add up to its capacity.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray

@@ -4,8 +4,6 @@
 docs/models/channel.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

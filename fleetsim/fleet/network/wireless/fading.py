@@ -7,8 +7,6 @@ client, b): words 0 and 2 give the downlink gain, 1 and 3 the uplink gain. So ga
 any order. docs/models/channel.md (Block fading) has the laws.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Protocol

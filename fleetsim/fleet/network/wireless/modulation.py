@@ -12,8 +12,6 @@ The uplink has the part x of the band, and s is the ratio over all of it: a phon
 power into as much of its part as serves it best.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -8,8 +8,6 @@ Without steps, a gap of 1, no cap and no outage is Shannon's capacity; docs/mode
 has sources.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ docs/models/network-traces.md has every column. The file is `rates.csv` or `rate
 folder, or any file that is named by its path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal

@@ -8,8 +8,6 @@ and NA, as pandas and R write numbers that were not measured. Seconds repeat in 
 they become one, with the mean of their rates.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fleetsim.errors import DataError

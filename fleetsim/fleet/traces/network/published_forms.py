@@ -4,8 +4,6 @@ docs/models/network-traces.md has every column. Both are read as published, with
 or as one table of samples with a table of the logs beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path

@@ -17,8 +17,6 @@ The last sample of a record lasts as long as the median of its samples, or 1 s i
 one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple

@@ -6,8 +6,6 @@ whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an o
 `fleetsim.fleet.network.measured_links` assigns records to clients and repeats them.
 """
 
-from __future__ import annotations
-
 from dataclasses import InitVar, dataclass, fields
 from typing import Final
 

@@ -3,8 +3,6 @@
 docs/models/usage.md has every column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -5,8 +5,6 @@ which the state holds. `timestamp` is in Unix seconds. The same files are the da
 `extrasensory-har`, whose clients are the same people: `fleet.usage.pair: owner` joins them.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from pathlib import Path

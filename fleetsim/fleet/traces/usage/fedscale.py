@@ -7,8 +7,6 @@ performance of federated learning at scale", ICML 2022; SymbioticLab/FedScale,
 active[i] to inactive[i], and repeats after finish_time; duration is the sum of these times.
 """
 
-from __future__ import annotations
-
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -12,8 +12,6 @@ The headers determine the form; docs/models/usage.md has every column.
 Every file may be gzipped (.csv.gz). Other formats are converted first (`importing`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal

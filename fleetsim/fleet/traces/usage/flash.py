@@ -5,8 +5,6 @@ The form is that of `state_traces.json` of FLASH (Yang et al., WWW 2021; PKU-Che
 is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effect of each event.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

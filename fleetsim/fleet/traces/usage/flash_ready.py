@@ -12,8 +12,6 @@ Two published forms (Yang et al., WWW 2021; PKU-Chengxu/FLASH), times in seconds
 A phone is online, charging and unmetered while it is ready, and none of them otherwise.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import partial

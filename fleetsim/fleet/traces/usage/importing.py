@@ -1,7 +1,5 @@
 """Import of published usage traces: one reader a format, and its options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal

@@ -5,8 +5,6 @@ build plain containers are followed. Any other opcode (an import, a call, an obj
 There is no code path from the file to a callable.
 """
 
-from __future__ import annotations
-
 import pickletools
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ of the source begins (b + utc_offset_s) mod 86400 seconds after the user's midni
 rotated by this time, so that nights of all users are at night.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A word means a state, or its contrary, or it is refused; words are counted, so t
 table sees what each was taken for.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

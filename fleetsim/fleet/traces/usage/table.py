@@ -21,8 +21,6 @@ Rules for intervals, in which a user is online, charging and unmetered, and none
   after the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

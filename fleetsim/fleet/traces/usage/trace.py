@@ -6,8 +6,6 @@ the processor and the memory that other apps take. Seconds are whole, so that la
 up exactly. `fleetsim.fleet.usage.usage` assigns records to clients and repeats them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Kinds of channel that nothing but their own settings class knows."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Power that a transmitter draws, by the power that it emits."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

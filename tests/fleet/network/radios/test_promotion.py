@@ -1,7 +1,5 @@
 """Promotions of radios, added to transfers that were laid out from their end on."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fleetsim.fleet.network.radios.promotion import with_promotions

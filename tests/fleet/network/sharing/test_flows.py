@@ -1,7 +1,5 @@
 """Transfers over links that they share: closed forms, exact fractions, and what is conserved."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Max-min fair division of links, against exact fractions and the definition."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Steps of modulation and coding, by the table as 3GPP TS 38.214 prints it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

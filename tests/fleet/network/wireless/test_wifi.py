@@ -1,7 +1,5 @@
 """Rates on Wi-Fi by hand, independent of the fleet's size."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics of published network traces, against their pages."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Any table of rates: units, times, and samples that repeat or are out of order, counted."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """App sessions: loads add up second by second."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Behaviour file of FedScale: values are read, code is refused."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import tracemalloc

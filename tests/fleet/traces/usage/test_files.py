@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 
 import pytest
@@ -292,12 +290,12 @@ def test_what_is_no_gzip_or_not_there_or_there_twice_is_refused(tmp_path):
     (tmp_path / "users.csv.gz").write_bytes(gzip.compress(USERS.encode()))
     (tmp_path / "odd.csv.gz").write_text(NATIVE["states"])
 
-    for path, says in (
+    for path, message in (
         (tmp_path, r"holds users\.csv and users\.csv\.gz; remove one"),
         (tmp_path / "odd.csv.gz", r"odd\.csv\.gz, row 1: cannot be read .*fetch the file"),
         (tmp_path / "nowhere", "nowhere: no such file"),
     ):
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             read_trace(path)
 
 

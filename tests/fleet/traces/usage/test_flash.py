@@ -1,7 +1,5 @@
 """Event logs of FLASH: the fixture is written by hand, the reference reads it second by second."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """Import: any format becomes fleetsim's own, whole or not at all; every option has an effect."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,8 +1,6 @@
 """Published usage traces as read, against counts of their rows; the slow tests of validation read
 them whole."""
 
-from __future__ import annotations
-
 import gzip
 from itertools import islice
 

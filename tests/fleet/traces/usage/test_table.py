@@ -1,7 +1,5 @@
 """Any table of usage: samples or intervals, joined by a stated rule and counted."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -95,9 +93,9 @@ def test_none_is_a_word_and_only_empty_fields_and_named_words_are_missing(tmp_pa
 @pytest.mark.parametrize("word", ["NA", "null", "nan", "n/a", "-", "?", "unknown", "5"])
 def test_a_word_that_no_rule_names_is_refused_with_the_way_out(tmp_path, word):
     text = f"t,who,plug\n0,a,ac\n1,a,{word}\n2,a,{word}\n"
-    says = f"row 3: .*{re.escape(word)}.*charging=plug=WORD.*--missing .*1 more rows like it"
+    message = f"row 3: .*{re.escape(word)}.*charging=plug=WORD.*--missing .*1 more rows like it"
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         read(tmp_path, text, "charging=plug")
     held = read(tmp_path, text, "charging=plug", missing=(word.lower(),))
     assert per_second(held, 0, 1) == [1, 1, 1]
