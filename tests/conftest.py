@@ -10,6 +10,7 @@ import functools
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -28,6 +29,20 @@ from fleetsim.schema import strict_yaml
 # A busy machine takes longer, which is no fault of the tested code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `long` all but each n-th case of a test that is marked `one_in(n)`."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if seen[test] % mark.args[0]:
+            item.add_marker("long")
+        seen[test] += 1
 
 
 @pytest.fixture(scope="session", autouse=True)

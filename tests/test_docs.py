@@ -26,7 +26,8 @@ def docs() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def pages(docs) -> dict[Path, str]:
-    return docs.pages()
+    pages: dict[Path, str] = docs.pages()
+    return pages
 
 
 def test_tables_and_package_maps_are_those_of_the_code(pages):

@@ -57,6 +57,7 @@ def test_a_choice_among_thousands_takes_memory_in_proportion(kind, variant):
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "variant"), LINEAR)
 def test_a_choice_among_a_million_takes_memory_in_proportion(kind, variant):
     assert peak_byte(kind, variant, 1_000_000) < PER_CLIENT_BYTE * 1_000_000

@@ -452,6 +452,7 @@ def test_every_key_says_when_it_acts():
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_key_that_is_said_to_have_no_effect_has_none(name, changed, digest):
     example = EXAMPLES[name]

@@ -94,7 +94,7 @@ def ends(numbers: list[Number]) -> list[object]:
             number,
             values,
             id=f"{number.label}-{'-'.join(map(str, values))}",
-            marks=[] if index % 40 == 7 else pytest.mark.slow,
+            marks=[] if index % 40 == 7 else [pytest.mark.slow, pytest.mark.one_in(8)],
         )
         for index, (number, values) in enumerate(found)
     ]
@@ -216,6 +216,7 @@ def drawn(numbers: list[Number], name: str, seed: int, place) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", sorted({number.kinds[0] for number in OF_SELECTORS}))
 def test_several_numbers_of_a_selector_at_ends(kind, seed, place, scenario, tmp_path):
@@ -227,6 +228,7 @@ def test_several_numbers_of_a_selector_at_ends(kind, seed, place, scenario, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_several_numbers_of_server_and_training_at_ends(seed, place, scenario, tmp_path):
     found = loaded(scenario, drawn(OF_TRAINING, "training", seed, place))

@@ -172,6 +172,7 @@ def test_a_referee_sees_another_choice():
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_every_choice_of_a_real_run_is_that_of_the_reference(case, tmp_path):
     # Owners come and go, some clients are late, one in five is cut off.

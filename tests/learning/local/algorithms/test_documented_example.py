@@ -10,7 +10,7 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.own_training import OwnTrainingKernel
 from tests.learning.side_by_side import SMALL, Client, Fleet, local
 
-PAGE = Path(__file__).parents[3] / "docs" / "models" / "own-training.md"
+PAGE = Path(__file__).parents[4] / "docs" / "models" / "own-training.md"
 
 
 def test_it_has_15_lines_and_equals_the_built_in_fedprox() -> None:
