@@ -15,7 +15,7 @@ from tests.fuzz.search import search
 from tests.fuzz.strange_folders import Files
 from tests.fuzz.verdict import faults
 
-NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "400"))
+NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "200"))
 
 
 @pytest.mark.slow

@@ -150,7 +150,7 @@ def test_any_number_of_processes_changes_no_byte(name: str, kind: str, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("kind", kills.KINDS)
 def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(
     kind: str, tmp_path: Path
