@@ -100,6 +100,7 @@ def test_a_killed_worker_of_a_local_cluster_changes_no_byte(study, alone, tmp_pa
     assert_same(study, RunStore(tmp_path), alone)
 
 
+@pytest.mark.long
 def test_a_run_that_takes_too_long_is_ended_with_its_worker_and_the_next_one_begins(tmp_path):
     """The only worker has the endless run first; a nanny begins it anew."""
     endless = {"stop.rounds": 50_000_000, "stop.energy_j": 1e15}
@@ -158,6 +159,7 @@ def wait_for_workers(address: str, number: int) -> None:
 WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
 
 
+@pytest.mark.long
 def test_an_interrupted_study_leaves_separate_workers_usable(study, alone, tmp_path):
     def interrupt() -> None:
         raise KeyboardInterrupt

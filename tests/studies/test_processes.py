@@ -125,6 +125,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_
     assert faults == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("is_killed", [False, True], ids=["ends", "killed"])

@@ -43,6 +43,7 @@ def test_few_sets_are_near_the_best():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_proposals_come_within_two_percent_of_the_best_set_in_eight_of_ten_worlds():
     searches = [Search(seed) for seed in SEEDS]
 

@@ -292,6 +292,7 @@ def real_pictures(real_data: Callable[[str], Path], tmp_path: Path) -> Path:
     return tmp_path / "pictures"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_pictures: Path) -> None:
     data = load(real_pictures, dict(REGISTRY))
