@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from fleetsim.contracts import ClientTraining, ServerPart
-from fleetsim.learning.local.algorithms.settings import AlgorithmKind, AlgorithmSettings
+from fleetsim.learning.local.algorithms.algorithm_kind import AlgorithmKind
+from fleetsim.learning.local.algorithms.settings import AlgorithmSettings
 from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings

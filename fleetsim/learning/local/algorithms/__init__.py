@@ -8,4 +8,5 @@
 - `scaffold`: SCAFFOLD: steps corrected by control variates of the client and of the server.
 - `feddyn`: FedDyn: dynamic regularisation of the clients' objectives.
 - `ditto`: Ditto: a personal model of each client, held near the global one.
+- `algorithm_kind`: Interface of the algorithms of clients that a scenario can name, without torch.
 """
