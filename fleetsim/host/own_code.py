@@ -2,10 +2,11 @@
 
 A fault of such code is none of fleetsim's. Every exception but KeyboardInterrupt, SystemExit
 included, becomes an error with the file and line of the user's code. After each call the process is
-as it was before it (`fleetsim.host.surroundings`).
+as it was before it (`fleetsim.host.surroundings`). The code prints to stderr.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
         PluginError: the code raised, or closed a standard stream; or `error` instead.
     """
     before = Surroundings.now()
+    sys.stdout = sys.stderr  # what the code prints is no part of a command's output
     try:
         with own_faults(what, error), endings_raise:
             yield

@@ -166,6 +166,14 @@ def test_the_innermost_line_outside_of_libraries_is_named():
     assert told(fault.value).partition(" (")[2].startswith(__file__)
 
 
+def test_what_it_prints_goes_to_stderr(capsys):
+    with own_code("mine: f"):
+        print("seen")
+    print("result")
+
+    assert capsys.readouterr() == ("result\n", "seen\n")
+
+
 def test_a_call_leaves_the_process_as_it_was(tmp_path):
     here, out, term = Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)
     with own_code("mine: f"):
