@@ -76,13 +76,6 @@ def test_fedasync_mixes_updates_in_the_order_of_arrival():
     assert mixed.tolist() == [2.375, 2.375]
 
 
-def test_fresh_updates_of_one_base_make_fedbuff_the_plain_mean():
-    reports = [report(c, [c, 2.0 * c], 10 * (c + 1), base=ONE) for c in range(4)]
-    mean = FedBuff(FedBuffSettings()).aggregate(ONE, reports)
-
-    assert mean.tolist() == [1.5, 3.0]
-
-
 def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:
     """Step 2/2 ((2 - 1) + .5 (8 - 0)) on top of 1; mean (1 * 4 + .5 * 1) / 1.5 of the buffers.
 

@@ -3,14 +3,10 @@
 import math
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fleetsim.contracts import IntArray
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.one_class import OneClassSettings
-from tests.learning.partition.splitting import mixed, parts
+from tests.learning.partition.splitting import parts
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 """Images of each digit in MNIST's training part; the paper gives the first."""
@@ -46,21 +42,6 @@ def test_clients_beyond_a_multiple_of_the_labels_go_to_the_first() -> None:
     assert found == {4: [4, 4, 2], 6: [4, 4, 2], 9: [5, 5]}
 
 
-@given(num_clients=st.integers(1, 25), num_labels=st.integers(1, 6), seed=st.integers(0, 1000))
-def test_labels_have_as_many_clients_but_for_one_more_of_the_first(
-    num_clients: int, num_labels: int, seed: int
-) -> None:
-    if num_clients < num_labels:
-        return
-    labels = mixed(num_labels, 600)
-
-    found = slices(parts(OneClassSettings(), labels, num_clients, seed=seed), labels)
-
-    numbers = [len(some) for _, some in sorted(found.items())]
-    assert sorted(numbers, reverse=True) == numbers
-    assert max(numbers) - min(numbers) <= 1
-
-
 def test_every_client_gets_every_label_alike() -> None:
     labels = np.tile(np.arange(3), 4)
     num_seeds = 600
@@ -82,19 +63,3 @@ def test_a_slice_is_a_random_part_of_its_label() -> None:
     # Half of 0..999 at random: mean 499.5 m, variance m (n - m)(n + 1) / 12.
     assert abs(first.sum() - 499.5 * 500) < 5 * math.sqrt(500 * 500 * 1001 / 12)
     assert np.any(np.diff(first) > 1)
-
-
-@pytest.mark.parametrize(
-    ("label_sizes", "num_clients", "message"),
-    [
-        ([5, 5, 5], 2, r"fleet\.size: .* 2 clients cannot hold 3 labels; .* to 3 or more"),
-        ([5], 4, r"fleet\.size: the 5 samples of label 0 make no 4 slices of 2"),
-    ],
-)
-def test_an_impossible_split_names_the_way_out(
-    label_sizes: list[int], num_clients: int, message: str
-) -> None:
-    labels = np.repeat(np.arange(len(label_sizes)), label_sizes)
-
-    with pytest.raises(ScenarioError, match=message):
-        parts(OneClassSettings(), labels, num_clients)

@@ -3,9 +3,7 @@
 import math
 
 import numpy as np
-import pytest
 
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partly_iid import PartlyIidSettings
 from tests.learning.partition.splitting import balanced, parts
 
@@ -48,25 +46,6 @@ def test_the_first_clients_have_the_mix_of_all_and_the_others_few_labels() -> No
     assert {len(part) for part in found} == {500}
 
 
-def test_more_runs_are_more_labels() -> None:
-    labels = balanced(10, 1000)
-
-    one, four = (
-        np.mean(
-            [
-                len(set(labels[part]))
-                for part in parts(PartlyIidSettings(num_iid=5, runs_per_client=runs), labels, 20)[
-                    5:
-                ]
-            ]
-        )
-        for runs in (1, 4)
-    )
-
-    assert one <= 2
-    assert four > 3
-
-
 def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
     labels = np.zeros(400_000, dtype=np.int64)
     settings = PartlyIidSettings(num_iid=2000, size_sigma=0.5)
@@ -75,39 +54,3 @@ def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
 
     spread = np.log(sizes).std(ddof=1)
     assert abs(spread - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)
-
-
-def test_sizes_are_alike_without_a_spread() -> None:
-    found = parts(PartlyIidSettings(num_iid=2), [0] * 11, 3)
-
-    assert sorted(map(len, found)) == [3, 4, 4]
-
-
-def test_a_spread_favours_neither_the_first_nor_the_last() -> None:
-    settings = PartlyIidSettings(num_iid=1, size_sigma=0.5)
-    labels = np.zeros(3000, dtype=np.int64)
-
-    sizes = np.array(
-        [[len(part) for part in parts(settings, labels, 3, seed=seed)] for seed in range(400)]
-    )
-
-    error = sizes.std(axis=0) / math.sqrt(400)
-    assert np.all(np.abs(sizes.mean(axis=0) - 1000) < 5 * error)
-
-
-@pytest.mark.parametrize(
-    ("settings", "num_samples", "message"),
-    [
-        (PartlyIidSettings(num_iid=5), 40, r"num_iid: 5 clients .* fleet has 4; lower it to 4"),
-        (
-            PartlyIidSettings(num_iid=1, runs_per_client=3),
-            8,
-            r"size_sigma: client 1 would have 2 of the 8 samples, and needs 3",
-        ),
-    ],
-)
-def test_an_impossible_split_names_the_way_out(
-    settings: PartlyIidSettings, num_samples: int, message: str
-) -> None:
-    with pytest.raises(ScenarioError, match=r"task\.partition\." + message):
-        parts(settings, [0] * num_samples, 4)
