@@ -5,28 +5,12 @@ import pytest
 
 from fleetsim.learning.data import standardisation
 from fleetsim.learning.data.standardisation import (
-    Pixels,
     from_pixels,
     moments_in,
     moments_of,
     scaled,
     standardise,
 )
-
-
-def test_bytes_become_fractions_of_one() -> None:
-    found = scaled(np.array([[0, 51, 255]], np.uint8))
-
-    assert found.dtype == np.float32
-    assert found[0] == pytest.approx([0.0, 0.2, 1.0])
-
-
-def test_every_channel_has_its_own_mean_and_deviation() -> None:
-    images = np.full((1, 2, 1, 1), 255, np.uint8)
-
-    found = from_pixels(images, mean=(0.5, 0.25), std=(0.5, 0.25))
-
-    assert found.ravel().tolist() == [1.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -38,9 +22,7 @@ def test_every_channel_has_its_own_mean_and_deviation() -> None:
         ("raw", [0.0, 51.0, 255.0]),
     ],
 )
-def test_bytes_become_the_numbers_that_were_asked_for(
-    pixels: Pixels, expected: list[float]
-) -> None:
+def test_bytes_become_the_numbers_that_were_asked_for(pixels, expected):
     images = np.array([0, 51, 255], np.uint8).reshape(1, 1, 1, 3).repeat(2, axis=1)
     mean, std = moments_of(pixels, mean=(0.5, 0.5), std=(0.25, 0.25))
 
@@ -95,9 +77,7 @@ def test_a_channel_that_never_varies_is_only_centred(value: float) -> None:
     assert test[0, 0] == pytest.approx(2)
 
 
-def test_many_samples_are_taken_in_parts_that_change_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_samples_are_taken_in_parts_that_change_nothing(monkeypatch):
     monkeypatch.setattr(standardisation, "_CHUNK", 3)
     train = np.arange(20, dtype=np.float32).reshape(10, 2)
     expected = (train - train.mean(axis=0)) / train.std(axis=0)

@@ -2,7 +2,6 @@
 
 import gzip
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +90,7 @@ PACKED = gzip.compress(GOOD)
         pytest.param(PACKED[:60] + b"\xff" * 20 + PACKED[80:], "damaged gzip file", id="gz-middle"),
     ],
 )
-def test_a_broken_file_is_named_with_what_was_expected_and_found(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_broken_file_is_named_with_what_was_expected_and_found(tmp_path, content, message):
     path = write(tmp_path / "broken", content)
 
     with pytest.raises(DataError, match=message) as caught:
@@ -101,11 +98,6 @@ def test_a_broken_file_is_named_with_what_was_expected_and_found(
 
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere: no such file; check"):
-        read_idx(tmp_path / "nowhere")
 
 
 def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledImages:
@@ -132,24 +124,6 @@ def test_labels_are_int64_beside_their_images() -> None:
         (np.zeros((2, 3, 3), np.uint8), np.zeros((2, 1), np.uint8), "labels: expected .* in 2"),
     ],
 )
-def test_images_and_labels_that_do_not_fit_are_refused(
-    images: Array, labels: Array, message: str
-) -> None:
+def test_images_and_labels_that_do_not_fit_are_refused(images, labels, message):
     with pytest.raises(DataError, match=message):
         labelled(images, labels, num_classes=7)
-
-
-@pytest.mark.parametrize(
-    ("name", "first_labels"),
-    [
-        ("mnist", [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
-        ("fashion-mnist", [9, 2, 1, 1, 6, 1, 4, 6, 5, 7]),
-    ],
-)
-def test_the_published_test_files_are_read(
-    real_data: Callable[[str], Path], name: str, first_labels: list[int]
-) -> None:
-    folder = real_data(name)
-
-    assert read_idx(folder / "t10k-images-idx3-ubyte.gz").shape == (10_000, 28, 28)
-    assert read_idx(folder / "t10k-labels-idx1-ubyte.gz")[:10].tolist() == first_labels

@@ -46,9 +46,7 @@ NOISE = np.random.default_rng(1).bytes(4096)
         (NOISE, 2000, r"a\.tar\.gz: damaged archive \(.+\); get it anew"),
     ],
 )
-def test_a_wrong_archive_is_told(
-    tmp_path: Path, content: bytes, keep: int | None, says: str
-) -> None:
+def test_a_wrong_archive_is_told(tmp_path, content, keep, says):
     path = tarred(tmp_path / "a.tar.gz", {"x/a": content})
     path.write_bytes(path.read_bytes()[:keep] or b"no archive at all")
 

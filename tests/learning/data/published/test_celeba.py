@@ -78,9 +78,7 @@ def pixels(data: Dataset) -> list[int]:
     return found
 
 
-def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(
-    published: Published,
-) -> None:
+def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(published):
     data = load(*published)
 
     # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
@@ -115,9 +113,7 @@ def test_fewer_people_are_those_of_the_lowest_numbers(published: Published) -> N
         load(*published, people=4)
 
 
-def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(
-    tmp_path: Path, published: Published
-) -> None:
+def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path, published):
     unpacked(tmp_path, pictures() | texts())
 
     packed, loose = load(*published), load(tmp_path, published[1])
@@ -171,9 +167,7 @@ def test_the_set_is_not_downloaded_but_its_page_is_named(cache: Path) -> None:
     assert not any(cache.parent.iterdir())
 
 
-def test_files_that_were_put_there_are_verified_by_the_same_command(
-    published: Published, cache: Path
-) -> None:
+def test_files_that_were_put_there_are_verified_by_the_same_command(published, cache):
     cache.symlink_to(published[0])
     by_hand = {name: replace(known, by_hand="a page") for name, known in published[1].items()}
 

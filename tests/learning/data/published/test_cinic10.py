@@ -52,9 +52,7 @@ def corners(images: object) -> list[list[int]]:
     return found
 
 
-def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(
-    published: Published,
-) -> None:
+def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(published):
     data = load(*published)
 
     assert data.name == "cinic10"
@@ -95,9 +93,7 @@ COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
         (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
     ],
 )
-def test_a_folder_without_the_published_set_is_told(
-    tmp_path: Path, name: str | None, top: str | None, says: str
-) -> None:
+def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, says):
     if name is not None:
         (tmp_path / name).write_bytes(b"of unknown contents")
     if top is not None:

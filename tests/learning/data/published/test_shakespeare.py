@@ -1,6 +1,5 @@
 """Roles of plays as clients of a next-character task."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,9 +77,7 @@ def test_the_alphabet_is_leafs() -> None:
     assert sorted(ALPHABET) == list(ALPHABET)
 
 
-def test_nothing_outside_of_the_file_is_read_and_what_is_no_xml_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_nothing_outside_of_the_file_is_read_and_what_is_no_xml_is_refused(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("secret", encoding="utf-8")
     entity = (
@@ -136,13 +133,6 @@ def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> N
         load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
 
 
-def test_fewer_test_samples_are_spread_over_the_roles(tmp_path: Path) -> None:
-    said = dict.fromkeys(("ANN", "BEN", "CAT", "DOT"), LINES)
-    data = load(tmp_path, SHORT.model_copy(update={"test_samples": 2}), p=play(**said))
-
-    assert len(data.test_labels) == 2
-
-
 # --- files --------------------------------------------------------------------------------------
 
 
@@ -174,9 +164,7 @@ def test_all_37_plays_are_known() -> None:
 
 
 @pytest.mark.slow
-def test_the_real_plays_have_639_roles_of_a_thousand_characters(
-    real_data: Callable[[str], Path],
-) -> None:
+def test_the_real_plays_have_639_roles_of_a_thousand_characters(real_data):
     folder = str(real_data("shakespeare"))
     data = load_dataset(ShakespeareSettings(folder=folder), seed=1, num_clients=2)
 

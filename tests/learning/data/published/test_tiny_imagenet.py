@@ -69,9 +69,7 @@ def greys(images: object) -> list[float]:
     return found
 
 
-def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(
-    published: Published,
-) -> None:
+def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(published):
     data = load(*published)
 
     assert data.sample_shape == (3, 64, 64)
@@ -113,9 +111,7 @@ def test_colours_are_standardised_with_the_published_figures(published: Publishe
         ("", {ARCHIVE: b""}, r"200\.zip: not the published .* SHA-256 6198c8ae"),
     ],
 )
-def test_unpacked_folders_are_counted_and_archives_verified(
-    tmp_path: Path, top: str, files: dict[str, bytes], says: str
-) -> None:
+def test_unpacked_folders_are_counted_and_archives_verified(tmp_path, top, files, says):
     unpacked(tmp_path / top, files)
 
     with pytest.raises(DataError, match=says):
@@ -136,9 +132,7 @@ NO_ID = r"wnids\.txt: .* is no WordNet id, or there twice"
         (GREY, picture(0, (64, 63), mode="L"), f"{GREY}: 64 x 63 pixels .*, expected 64 x 64; sa"),
     ],
 )
-def test_files_of_another_form_are_refused(
-    tmp_path: Path, name: str, content: bytes, says: str
-) -> None:
+def test_files_of_another_form_are_refused(tmp_path, name, content, says):
     home, registry = packed(tmp_path / "home", contents() | {name: content})
 
     with pytest.raises(DataError, match=says):

@@ -1,6 +1,5 @@
 """WikiText-2: articles as clients, words or bytes as tokens, the next token as label."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +58,7 @@ def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_for
 # --- tokens -------------------------------------------------------------------------------------
 
 
-def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(
-    tmp_path: Path,
-) -> None:
+def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(tmp_path):
     data = load(tmp_path, TOKENS)
     threes = load(tmp_path, TOKENS.model_copy(update={"context": 3}))
     everything = load(tmp_path, TOKENS.model_copy(update={"tokens": WordSettings()}))
@@ -140,9 +137,7 @@ def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path
     assert len(data.train_inputs) == 4
 
 
-def test_the_real_parts_have_the_published_tokens_and_articles(
-    real_data: Callable[[str], Path],
-) -> None:
+def test_the_real_parts_have_the_published_tokens_and_articles(real_data):
     folder = real_data("wikitext2-part")
     counts = {}
     for part in ("valid", "test"):
@@ -152,17 +147,3 @@ def test_the_real_parts_have_the_published_tokens_and_articles(
 
     # table 1 of Merity et al. 2017 (arXiv:1609.07843)
     assert counts == {"valid": (60, 217_646), "test": (60, 245_569)}
-
-
-def test_the_real_validation_part_can_be_trained_on(real_data: Callable[[str], Path]) -> None:
-    settings = WikiText2Settings(
-        folder=str(real_data("wikitext2-part")), form="tokens", train_part="valid"
-    )
-    data = load_dataset(settings, seed=1, num_clients=2)
-
-    assert data.owner is not None
-    assert len(np.unique(data.owner)) == 60
-    assert data.train_inputs.shape == data.train_labels.shape
-    assert np.array_equal(np.asarray(data.train_inputs)[0, 1:], data.train_labels[0, :-1])
-    assert 217_646 - 60 * 65 <= data.train_labels.size <= 217_646
-    assert data.num_classes == 10_000
