@@ -25,9 +25,6 @@ def decoded(values: Sequence[float], settings: CompressionSettings, draw: int = 
     return settings.decoded(vector(*values), rng.stream(1, "test", draw), 1.0)
 
 
-# --- bytes ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("settings", "num_byte"),
     [
@@ -44,9 +41,6 @@ def test_bytes_of_an_update_of_the_2nn(settings: CompressionSettings, num_byte: 
     """199,210 weights: 4 byte each; 8 byte for each of 1,992 kept, 99,605 kept, the one kept;
     1 byte each with 8 byte for each of 390 ranges (389 * 512 = 199,168), or for one."""
     assert settings.num_byte(199_210) == num_byte
-
-
-# --- top-k ----------------------------------------------------------------------------------------
 
 
 def test_top_k_keeps_the_largest_by_magnitude_where_they_are() -> None:
@@ -75,9 +69,6 @@ def test_top_k_loses_at_most_its_share_of_the_square_norm(entries, fraction):
     share = 1 - settings.num_byte(delta.size) / 8 / delta.size
 
     assert np.square(lost).sum() <= share * np.square(delta).sum() * (1 + 1e-12)
-
-
-# --- 8 bit ----------------------------------------------------------------------------------------
 
 
 def test_nearest_rounds_to_steps_between_the_ends_by_hand() -> None:
@@ -129,8 +120,6 @@ def test_stochastic_rounding_is_right_on_average() -> None:
     assert (np.abs(error) <= bound).all()
     assert set(drawn[:, 2].tolist()) == {7.0, 8.0}
 
-
-# --- the uplink -----------------------------------------------------------------------------------
 
 BASE = vector(1, 1, 1, 1)
 HALF = TopKSettings(fraction=0.5)
@@ -220,9 +209,6 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
         assert received(resumed, round_ % 3, round_, change) == received(
             uplink, round_ % 3, round_, change
         )
-
-
-# --- a share of the update ------------------------------------------------------------------------
 
 
 def shared(settings: CompressionSettings, change: Sequence[float], share: float) -> list[float]:

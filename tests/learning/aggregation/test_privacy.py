@@ -29,9 +29,6 @@ def private(
     return PrivateAggregator(of, inner.build(), seed=seed, cohort=cohort)  # type: ignore[attr-defined]
 
 
-# --- the sum --------------------------------------------------------------------------------------
-
-
 def test_updates_are_clipped_and_divided_by_the_cohort_by_hand() -> None:
     """Change (6, 8) of norm 10 is clipped to (3, 4), (3, 0) stays: (6, 4) / 4, plus the noise
     5 * z / 4 on each coordinate; the model they were sent is (1, 1)."""

@@ -36,9 +36,6 @@ def aggregated(settings: AggregatorSettings, *models: tuple[float, ...]) -> list
     return made
 
 
-# --- by hand --------------------------------------------------------------------------------------
-
-
 def test_the_median_of_each_coordinate_by_hand() -> None:
     """Of 1, 2, 9: 2; of 5, -1, 4: 4. With a fourth client, (2 + 3) / 2 and (4 + 5) / 2."""
     three = ((1.0, 5.0), (9.0, -1.0), (2.0, 4.0))
@@ -104,9 +101,6 @@ def test_smoothing_bounds_the_weight_of_an_update_that_the_median_meets() -> Non
     assert aggregated(settings, (0.0,), (0.0,), (6.0,)) == [2.0]
 
 
-# --- what robust means ----------------------------------------------------------------------------
-
-
 @every_rule
 def test_one_wild_client_moves_the_model_no_further_than_the_others_reach(settings):
     if isinstance(settings, KrumSettings):
@@ -134,9 +128,6 @@ def test_blocks_give_what_the_whole_gives() -> None:
     assert np.allclose(found, apart, rtol=1e-12)
     assert np.array_equal(median, np.median(models, axis=0))
     assert np.allclose(trimmed, np.sort(wide, axis=0)[1:4].mean(axis=0), rtol=1e-6)
-
-
-# --- stale updates, buffers, weights --------------------------------------------------------------
 
 
 @every_rule

@@ -35,9 +35,6 @@ def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
     return path
 
 
-# --- by hand --------------------------------------------------------------------------------------
-
-
 def test_fedavgm_by_hand() -> None:
     """Delta = (1*4 + 3*8)/4 = 7, u = 7, w = 0 + 7/2 = 3.5;
     then Delta = 5.5 - 3.5 = 2, u = 7/2 + 2 = 5.5, w = 3.5 + 5.5/2 = 6.25."""
@@ -89,8 +86,6 @@ def test_defaults_are_those_of_the_papers() -> None:
     assert (yogi.beta1, yogi.beta2, yogi.tau) == (0.9, 0.99, 1e-3)
 
 
-# --- equivalences ---------------------------------------------------------------------------------
-
 weights = st.floats(-1e3, 1e3, width=32)
 
 
@@ -127,8 +122,6 @@ def test_adaptive_optimizers_follow_algorithm_2_written_out(settings_class, chan
 
     assert walk(settings, *changes) == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
-
-# --- what holds for all ---------------------------------------------------------------------------
 
 ALL: list[AggregatorSettings] = [
     FedAvgMSettings(),

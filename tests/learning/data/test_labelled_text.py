@@ -30,9 +30,6 @@ def load(folder: Path, content: str | bytes = CSV, **settings: Any) -> Dataset:
     return load_dataset(chosen, seed=1, num_clients=2)
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
 def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp_path):
     data = load(tmp_path)
 
@@ -63,9 +60,6 @@ def test_classes_that_are_numbers_are_ordered_by_size(tmp_path: Path) -> None:
 
     everything = Counter(data.train_labels.tolist() + data.test_labels.tolist())
     assert everything == {0: 1, 1: 1, 2: 2}
-
-
-# --- who trains and who tests -------------------------------------------------------------------
 
 
 def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) -> Dataset:
@@ -131,8 +125,6 @@ def test_sentiment140_is_read_as_published(tmp_path: Path) -> None:
     assert sorted([*data.train_labels, *data.test_labels]) == [0, 0, 1]
     assert data.num_classes == 2
 
-
-# --- faults -------------------------------------------------------------------------------------
 
 HEAD = "user,label,text,part\n"
 ROW = "ann,0,x,train\n"

@@ -52,9 +52,6 @@ def tiny_set(
     return stand_in(name, packed, extras=[f"{_WRITERS}.gz"])
 
 
-# --- digits -------------------------------------------------------------------------------------
-
-
 def test_digits_are_all_there_with_their_labels_scaled_to_one() -> None:
     data, source = load(DigitsSettings()), load_digits()
     train = np.asarray(data.train_inputs)
@@ -81,9 +78,6 @@ def test_the_split_of_digits_is_the_same_for_every_scenario() -> None:
     one, other = load(DigitsSettings(), seed=1), load(DigitsSettings(), seed=2, num_clients=9)
 
     assert np.array_equal(one.test_inputs, other.test_inputs)
-
-
-# --- MNIST and Fashion-MNIST --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -168,9 +162,6 @@ def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path
     assert_moments_are_the_published_ones(data.train_inputs)
 
 
-# --- synthetic ----------------------------------------------------------------------------------
-
-
 def test_nine_tenths_of_every_user_are_for_training() -> None:
     settings = SyntheticSettings(dimension=3, num_classes=4)
     data = load(settings, num_clients=5)
@@ -188,9 +179,6 @@ def test_nine_tenths_of_every_user_are_for_training() -> None:
     assert data.test_labels[-1] == last.labels[-1]
     assert data.num_classes == 4
     assert data.sample_shape == (3,)
-
-
-# --- settings -----------------------------------------------------------------------------------
 
 
 def test_no_client_at_all_is_a_bad_argument() -> None:

@@ -113,9 +113,6 @@ def test_users_and_seeds_have_streams_of_their_own() -> None:
     assert not np.array_equal(first.weights, generate_user(settings, seed=2, user=0).weights)
 
 
-# --- LEAF's process -------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def leaf() -> list[SyntheticUser]:
     """Users of LEAF's process with two classes, of which noise decides by the gap alone."""

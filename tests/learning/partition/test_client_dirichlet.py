@@ -23,19 +23,6 @@ def mixes_of(seed: int, concentration: float, wanted: FloatArray, num_clients: i
     return stream(seed, "test/mixes").dirichlet(concentration * wanted, size=num_clients).T
 
 
-# --- the quadratic programme --------------------------------------------------------------------
-
-
-def test_three_clients_by_hand() -> None:
-    """x1 + 0.5 x3 = 0.6 and x2 + 0.5 x3 = 0.4: with x3 = t, |x|^2 = (0.6 - t/2)^2 + (0.4 - t/2)^2
-    + t^2 has its least where -0.6 + t/2 - 0.4 + t/2 + 2 t = 0, at t = 1/3."""
-    mixes = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
-
-    found = least_sizes(mixes, np.array([0.6, 0.4]))
-
-    assert found == pytest.approx([0.6 - 1 / 6, 0.4 - 1 / 6, 1 / 3], abs=1e-12)
-
-
 def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
     """Without x >= 0 the least |x| for mixes (1, 0), (0, 1) and (0.9, 0.1) to make (0.1, 0.9) has
     x3 = t with (0.1 - 0.9 t) 0.9 + (0.9 - 0.1 t) 0.1 = t, so t = 0.18/1.82 and x1 = 0.01 > 0; to
@@ -120,9 +107,6 @@ def test_the_nearest_sizes_by_hand() -> None:
     mixes = np.array([[1.0, 1.0], [0.0, 0.0]])
 
     assert nearest_sizes(mixes, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.25], rel=1e-5)
-
-
-# --- the partition ------------------------------------------------------------------------------
 
 
 def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:

@@ -136,9 +136,6 @@ def test_a_picture_in_a_tar_that_is_there_twice_or_a_link_is_refused(tmp_path, k
         files.images([*files.in_folder("x"), "x/a.png"], FORM)
 
 
-# --- decoding -----------------------------------------------------------------------------------
-
-
 def test_rows_and_columns_stay_where_they_are() -> None:
     pixels = pixels_of(gradient((4, 3)), "a", size=(4, 3))
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
@@ -19,7 +17,6 @@ from fleetsim.learning.data.published.cifar10 import (
     read_records,
 )
 from fleetsim.learning.data.remote_set import RemoteSet
-from fleetsim.simulate import run
 from tests.learning.data.formats.picture_archives import picture
 from tests.learning.data.stand_ins import Published, damaged, placed, sha256, stand_in, tarred
 
@@ -60,9 +57,6 @@ def published(tmp_path: Path) -> Published:
     home = placed(tmp_path / "home", {})
     path = tarred(home / "cifar-10-binary.tar.gz", batches())
     return home, stand_in("cifar10", {path.name: path.read_bytes()}, members=batches())
-
-
-# --- the binary form ----------------------------------------------------------------------------
 
 
 def test_a_record_is_a_label_and_three_channels_row_by_row() -> None:
@@ -134,9 +128,6 @@ def test_a_damaged_or_missing_unpacked_file_is_told(tmp_path, published, change,
         load(tmp_path, published[1])
 
 
-# --- fewer samples ------------------------------------------------------------------------------
-
-
 def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
     data = load(*published, train_samples=10)
     everything = load(*published)
@@ -144,9 +135,6 @@ def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None
     assert np.array_equal(data.train_inputs, everything.train_inputs[:10])
     assert data.train_labels.tolist() == list(range(10))
     assert np.array_equal(data.test_inputs, everything.test_inputs)
-
-
-# --- folders of pictures ------------------------------------------------------------------------
 
 
 def pictures(home: Path, num_per_class: int = 2) -> Path:
@@ -170,19 +158,6 @@ def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, want
     assert found.images.flags.c_contiguous
     for image, (label, number) in zip(found.images, expected, strict=True):
         assert [set(channel.ravel()) for channel in image] == [{label}, {number}, {255}]
-
-
-def test_a_jpeg_keeps_rows_columns_and_channels(tmp_path: Path) -> None:
-    pictures(tmp_path, num_per_class=0)
-    pixels = np.zeros((32, 32, 3), np.uint8)
-    pixels[:16, :, 0] = 200
-    pixels[:, :16, 2] = 100
-    for name in CLASSES:
-        Image.fromarray(pixels).save(tmp_path / name / "a.JPG", quality=95, subsampling=0)
-
-    image = read_folder(tmp_path, num_per_class=1).images[0].astype(np.int64)
-
-    assert np.abs(image - pixels.transpose(2, 0, 1)).max() <= 12
 
 
 @pytest.mark.parametrize(
@@ -230,9 +205,6 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
             load(None, published[1])
 
 
-# --- the real pictures --------------------------------------------------------------------------
-
-
 @pytest.fixture
 def real_pictures(real_data: Callable[[str], Path], tmp_path: Path) -> Path:
     """Folder of all 60,000 pictures as JPEG."""
@@ -254,17 +226,3 @@ def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_picture
     stds = np.asarray(data.train_inputs).std(axis=(0, 2, 3), dtype=np.float64)
     assert np.abs(means).max() < 0.5 / 255 / 0.2435
     assert np.all((stds > 0.98) & (stds < 1.0))
-
-
-@pytest.mark.slow
-def test_the_bundled_scenarios_run_on_the_real_pictures(real_pictures, tmp_path):
-    sizes = {"resnet18": 11_173_962, "vgg16": 14_728_266, "shufflenet-v2": 1_263_854}
-    changes = [f"task.dataset.folder={real_pictures}", "stop.rounds=2"]
-    for model, num_parameters in sizes.items():
-        scenario = scenarios.load(f"cifar10-{model}", changes)
-
-        done = run(scenario, out=tmp_path / model, train=False)
-
-        assert done.manifest.rounds == 2
-        delivered = done.tasks[done.tasks.outcome == "delivered"]
-        assert set(delivered.download_byte) == set(delivered.upload_byte) == {4 * num_parameters}

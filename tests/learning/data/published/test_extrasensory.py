@@ -71,9 +71,6 @@ def load(folder: Path | None) -> Dataset:
     return load_dataset(settings, seed=1, num_clients=2)
 
 
-# --- one person's file --------------------------------------------------------------------------
-
-
 def test_there_are_26_features_of_each_sensor() -> None:
     assert len(FEATURES) == len(set(FEATURES)) == 52
     assert FEATURES[0] == "raw_acc:magnitude_stats:mean"
@@ -127,9 +124,6 @@ def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
 def test_a_file_that_is_not_what_it_seems_is_told(content: bytes, says: str) -> None:
     with pytest.raises(DataError, match=f"^ann: {says}"):
         read_person(content, "ann", 0)
-
-
-# --- the whole set ------------------------------------------------------------------------------
 
 
 def test_the_last_fifth_of_every_person_in_time_is_for_testing(tmp_path: Path) -> None:
@@ -205,9 +199,6 @@ def test_a_set_that_is_not_there_is_told_with_the_way_out(tmp_path, monkeypatch)
         DataError, match=rf"{ARCHIVE} .* {tmp_path}/own/data/extrasensory-har, .*; get"
     ):
         load(None)
-
-
-# --- as arrays ----------------------------------------------------------------------------------
 
 
 def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:

@@ -59,9 +59,6 @@ def spelt(tokens: IntArray) -> str:
     return "".join(ALPHABET[token] for token in np.atleast_1d(tokens))
 
 
-# --- who says what ------------------------------------------------------------------------------
-
-
 def test_a_role_says_its_lines_without_stage_directions_and_is_of_one_play() -> None:
     said = roles({"p": PLAY, "q": play(ANN=["b"])})
 
@@ -88,8 +85,6 @@ def test_nothing_outside_of_the_file_is_read_and_what_is_no_xml_is_refused(tmp_p
         with pytest.raises(DataError, match=r"hamlet: no XML of a play .*get it anew"):
             load(tmp_path, ShakespeareSettings(), hamlet=content.encode())
 
-
-# --- samples ------------------------------------------------------------------------------------
 
 LINES = ["abcdefghi", "jklmnopqr", "stuvwxyzA", "BCDEFGHIJ", "KLMNOPQRS"]
 SHORT = ShakespeareSettings(context=4, stride=10, min_characters=1)
@@ -131,9 +126,6 @@ def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> N
     assert spelt(untrained.test_inputs[0]) == "KLMN"
     with pytest.raises(ScenarioError, match=r"no role has 1000 characters .* samples of 80"):
         load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
-
-
-# --- files --------------------------------------------------------------------------------------
 
 
 def test_an_archive_is_as_good_as_its_files(tmp_path: Path) -> None:

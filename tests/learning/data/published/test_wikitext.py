@@ -38,9 +38,6 @@ def load_from(folder: Path, settings: WikiText2Settings, contents: dict[str, byt
     return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
 
 
-# --- articles -----------------------------------------------------------------------------------
-
-
 def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_formulas() -> None:
     text = (
         " = A = \n \n = = Part = = \n \n Here x \n = 1 <unk> = \n \n is meant . \n"
@@ -53,9 +50,6 @@ def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_for
     ]
     assert articles(text) == [text.removesuffix("\n").split("\n")]
     assert articles("a\nb") == [["a", "b"]]
-
-
-# --- tokens -------------------------------------------------------------------------------------
 
 
 def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(tmp_path):
@@ -105,9 +99,6 @@ def test_samples_are_as_many_and_as_long_as_wanted(tmp_path: Path) -> None:
     assert long.owner.tolist() == [0]
     with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
         load(tmp_path, TOKENS.model_copy(update={"context": 99}))
-
-
-# --- files --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unpacked", [False, True])
