@@ -37,7 +37,7 @@ from fleetsim.settings import Settings
 
 VALUE_BYTE = 4
 """One float32 on the wire."""
-INDEX_BYTE = 4
+_INDEX_BYTE = 4
 _LEVELS = 255
 """Steps between the smallest and the largest value of one byte."""
 
@@ -104,7 +104,7 @@ class TopKSettings(CompressionKind):
         >>> TopKSettings(fraction=0.01).num_byte(1000)
         80
         """
-        return (VALUE_BYTE + INDEX_BYTE) * self._num_kept(num_values)
+        return (VALUE_BYTE + _INDEX_BYTE) * self._num_kept(num_values)
 
     def decoded(
         self, delta: Parameters, generator: np.random.Generator, fraction: float
@@ -191,10 +191,10 @@ class Uplink:
         unchanged: the server refuses it later.
 
         Args:
-            client: sender.
+            client: sender; draws come from (seed, "compress", client, address).
             base: model that was sent to the client [P].
             vector: model that the client trained [P].
-            address: address of the task; draws come from (seed, "compress", client, address).
+            address: address of the task.
             fraction: share of the update that is sent, in (0, 1].
         """
         if isinstance(self._settings, UncompressedSettings) and fraction == 1.0:

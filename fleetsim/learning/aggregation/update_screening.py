@@ -31,9 +31,6 @@ def refusal_reasons(
         vectors: models that the clients sent back [P].
         max_update_norm: largest accepted Euclidean norm of an update; None: no bound.
 
-    Raises:
-        ValueError: the two differ in number, or a model in shape.
-
     >>> base = np.zeros(2, dtype=np.float32)
     >>> refusal_reasons([base], [np.array([3, 4], dtype=np.float32)], max_update_norm=4.5)
     ['its update has norm 5, more than 4.5']

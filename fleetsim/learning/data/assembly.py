@@ -51,10 +51,6 @@ def assembled(
         test: test part; None: it is drawn from the training part.
         rules: what the user asks for.
         words: words of errors.
-
-    Raises:
-        DataError: the parts do not belong together, or a label is outside the classes.
-        ScenarioError: a rule does not suit the samples.
     """
     if test is None:
         train, test = _draw_test_part(train, rules, words)

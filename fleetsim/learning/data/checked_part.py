@@ -66,9 +66,6 @@ def checked_part(
         labels_at: name of the labels in errors.
         client_at: name of the clients in errors.
         verb: what the user does to hand over an array, in advice.
-
-    Raises:
-        DataError: labels or clients have another form, or another number than the inputs.
     """
     checked = _labels(labels, labels_at, inputs, verb)
     if client is not None:
@@ -77,11 +74,7 @@ def checked_part(
 
 
 def finite(array: NDArray[Any], place: str) -> NDArray[np.float32]:
-    """Return floats as float32.
-
-    Raises:
-        DataError: one is NaN or too large.
-    """
+    """Return floats as float32."""
     # A float64 too large for a float32 becomes infinite, and is refused below.
     with np.errstate(over="ignore"):
         inputs = array.astype(np.float32)
@@ -95,11 +88,7 @@ def finite(array: NDArray[Any], place: str) -> NDArray[np.float32]:
 
 
 def tokens(array: NDArray[Any], place: str) -> IntArray:
-    """Return tokens [n, t] as int64.
-
-    Raises:
-        DataError: one is negative or too large.
-    """
+    """Return tokens [n, t] as int64."""
     for token in (array.min(), array.max()):
         if not 0 <= token < _MAX_TOKENS:
             raise DataError(

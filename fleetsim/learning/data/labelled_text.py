@@ -108,11 +108,7 @@ class LabelledTextSettings(DatasetKind):
         return self
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return the task in the file.
-
-        Raises:
-            ScenarioError: the settings leave nothing to train or to test on.
-        """
+        """Return the task in the file."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
         path = folder / self.file
         rows = list(_rows(self, path))
@@ -161,11 +157,7 @@ class _Row:
 
 
 def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
-    """Yield the rows of the file, first to last; empty lines are skipped.
-
-    Raises:
-        DataError: the file cannot be read or is no CSV, or a row lacks a cell.
-    """
+    """Yield the rows of the file, first to last; empty lines are skipped."""
     wanted = [settings.user, settings.text, settings.label]
     if isinstance(settings.test, ColumnTestSettings):
         wanted.append(settings.test.column)

@@ -62,9 +62,6 @@ def load_dataset(
     """Return the data set that a scenario names; reads local files only.
 
     Arguments and errors are those of `DatasetKind.load`.
-
-    Raises:
-        ValueError: `num_clients` is under 1.
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be at least 1, got {num_clients}")

@@ -55,11 +55,7 @@ class ClientDirichletSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; together they are all samples.
-
-        Raises:
-            ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
-        """
+        """Return the samples of every client; together they are all samples."""
         label_sizes = np.unique(labels, return_counts=True)[1]
 
         def drawn(attempt: int) -> tuple[IntArray, list[IntArray]]:

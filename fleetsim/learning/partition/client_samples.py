@@ -59,9 +59,6 @@ def split_samples(
         seed: the scenario's seed.
         paired: names of the natural clients that have a usage record, of which alone clients are
             made; None: of all.
-
-    Raises:
-        ScenarioError: the split is impossible; the message names the key and the way out.
     """
     owner = dataset.owner
     validation, assigned = split_validation(
@@ -106,11 +103,7 @@ def _names_of_clients(dataset: Dataset, training: tuple[IntArray, ...]) -> tuple
 
 
 def _with_record(dataset: Dataset, paired: Collection[str], *, num_clients: int) -> BoolArray:
-    """Return True for samples whose natural client has a usage record [n].
-
-    Raises:
-        ScenarioError: the set has no natural clients, or fewer than N of them have a record.
-    """
+    """Return True for samples whose natural client has a usage record [n]."""
     if dataset.owner is None:
         raise ScenarioError(
             f"fleet.usage.pair = 'owner': the data set {dataset.name} has no people of its own;"

@@ -71,12 +71,7 @@ class FlwrDatasetsSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of the first N partitions.
-
-        Raises:
-            ScenarioError: the library is not installed, the partitioner refuses its arguments or
-                the samples, or a client gets none.
-        """
+        """Return the samples of the first N partitions."""
         library = _library()
         partitioner = self._made(library, num_clients, seed)
         columns: dict[str, Any] = {"row": np.arange(len(labels)), "label": labels}
@@ -141,11 +136,7 @@ class FlwrDatasetsSettings(PartitionKind):
 
 
 def _library() -> _Library:
-    """Import the library.
-
-    Raises:
-        ScenarioError: it is not installed.
-    """
+    """Import the library."""
     try:
         partitioners = importlib.import_module("flwr_datasets.partitioner")
         table = importlib.import_module("datasets").Dataset

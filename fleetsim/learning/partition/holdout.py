@@ -38,9 +38,6 @@ def split_validation(
         fraction: share v of them that is kept.
         owner: natural client of each sample [n]; None: samples belong to no client yet.
         seed: the scenario's seed.
-
-    Raises:
-        ScenarioError: the server would take all samples of a natural client.
     """
     order = rng.stream(seed, "validation").permutation(num_samples)
     num_kept = floor_product(fraction, num_samples)
@@ -70,9 +67,6 @@ def num_held(num_samples: IntArray, fraction: float) -> IntArray:
         num_samples: samples of each client [N].
         fraction: share h of them that is held out.
 
-    Raises:
-        ScenarioError: a client has too few samples to train with any.
-
     >>> num_held(np.array([2, 9, 10]), 0.2).tolist()
     [1, 1, 2]
     """
@@ -94,11 +88,7 @@ def num_held(num_samples: IntArray, fraction: float) -> IntArray:
 def hold_out(
     shares: Sequence[IntArray], fraction: float, *, seed: int
 ) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
-    """Return the rows that each client trains with and evaluates models on; both ascending.
-
-    Raises:
-        ScenarioError: as `num_held`.
-    """
+    """Return the rows that each client trains with and evaluates models on; both ascending."""
     sizes = num_held(np.array([share.size for share in shares], dtype=np.int64), fraction)
     training, evaluation = [], []
     for client, (share, size) in enumerate(zip(shares, sizes.tolist(), strict=True)):

@@ -71,9 +71,6 @@ def first_with_enough(
         draw: attempt of a number; returns the sizes of all clients [N], and what it drew.
         min_samples: smallest number of samples of a client.
         way_out: end of the error message.
-
-    Raises:
-        ScenarioError: no attempt does.
     """
     most = 0
     for attempt in range(_MAX_ATTEMPTS):

@@ -29,9 +29,6 @@ class OneClassSettings(PartitionKind):
         """Return the samples of every client; together they are all samples.
 
         The seed draws which client has which slice, and the samples in it.
-
-        Raises:
-            ScenarioError: too many clients for a label's samples.
         """
         values, label_sizes = np.unique(labels, return_counts=True)
         fewest, num_more = divmod(num_clients, len(values))

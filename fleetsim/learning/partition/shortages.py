@@ -26,9 +26,6 @@ def shortages(
 
     The fractions are those of `split_samples`. Files of the user's own data set are not read if
     `own_folder` is None.
-
-    Raises:
-        DataError: a file of the folder is damaged, or larger than is read.
     """
     # The server may keep all samples of a label; then only the split finds the fault.
     num_labels = dataset.num_labels() if validation_fraction == 0.0 else None

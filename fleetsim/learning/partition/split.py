@@ -46,9 +46,6 @@ def split(
 
     Arguments and errors are those of `PartitionKind.split`. Together the clients have all samples,
     except where a kind says otherwise.
-
-    Raises:
-        ValueError: `num_clients` is under 1.
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be at least 1, got {num_clients}")

@@ -31,11 +31,7 @@ _COLOURS = (1, 3)
 
 
 def part_files(folder: Path, stem: str) -> dict[str, Path]:
-    """Return the file of every array of a part, by the array's name; one .npz holds them all.
-
-    Raises:
-        DataError: there are two for one array.
-    """
+    """Return the file of every array of a part, by the array's name; one .npz holds them all."""
     result: dict[str, Path] = {}
     packed = folder / f"{stem}.npz"
     if paths.is_file(packed):
@@ -51,11 +47,7 @@ def part_files(folder: Path, stem: str) -> dict[str, Path]:
 
 
 def read_part(folder: Path, stem: str) -> CheckedPart | None:
-    """Return one part, checked; None if the folder has no file of it.
-
-    Raises:
-        DataError: a file is broken, or an array has another form than is read.
-    """
+    """Return one part, checked; None if the folder has no file of it."""
     files = part_files(folder, stem)
     if not files:
         return None

@@ -27,9 +27,6 @@ def num_training(folder: Path, test_fraction: float | None) -> int | None:
 
     Returns:
         Their number; None if the files do not give it, so that loading refuses them.
-
-    Raises:
-        DataError: a file is damaged, or larger than is read.
     """
     num_samples = _num_labels(folder)
     has_test_part = any(part_files(folder, stem) for stem in TEST_STEMS)
@@ -49,9 +46,6 @@ def num_natural(folder: Path) -> int | None:
 
     Returns:
         Their number, 0 if the files name none; None if there are no files.
-
-    Raises:
-        DataError: as `num_training`.
     """
     if _num_labels(folder) is None:
         return None

@@ -30,32 +30,19 @@ _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """Return the array in an IDX file, gzipped or not, in native byte order and writable.
-
-    Raises:
-        DataError: the file cannot be read, is no IDX file, holds more or fewer bytes than its
-            header announces, or unpacks to more than `unpacking.limit_byte` allows.
-    """
+    """Return the array in an IDX file, gzipped or not, in native byte order and writable."""
     with paths.opened(path) as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), _array)
 
 
 def idx_shape(path: Path) -> tuple[int, ...]:
-    """Return the shape in the header of an IDX file, gzipped or not; reads no elements.
-
-    Raises:
-        DataError: as `read_idx`, except for faults of the elements.
-    """
+    """Return the shape in the header of an IDX file, gzipped or not; reads no elements."""
     with paths.opened(path) as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), _header).shape
 
 
 def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
-    """Return the array in the bytes of an IDX file, gzipped or not; errors call it `path`.
-
-    Raises:
-        DataError: as `read_idx`.
-    """
+    """Return the array in the bytes of an IDX file, gzipped or not; errors call it `path`."""
     return _read(io.BytesIO(packed), len(packed), path, _array)
 
 
@@ -200,10 +187,6 @@ def labelled_images(
         labels_path: name of the labels' file in errors.
         num_classes: number of labels.
         first_label: label of class 0 in the file.
-
-    Raises:
-        DataError: an array has another shape, there are not as many labels as images, or a label
-            is out of range.
     """
     if images.ndim != 3 or images.dtype != np.uint8:
         raise DataError(

@@ -54,13 +54,7 @@ class _NotAnArrayError(ValueError):
 
 
 def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that a file has, by name; others are not read.
-
-    Raises:
-        DataError: the file cannot be read or is damaged, or an array holds Python objects, is not
-            as long as its header announces, unpacks to more than `unpacking.limit_byte` allows, or
-            does not fit into memory.
-    """
+    """Return those of the wanted arrays that a file has, by name; others are not read."""
     result: dict[str, NDArray[Any]] = {}
     with paths.opened(path) as file:
         archive_byte = os.fstat(file.fileno()).st_size
@@ -76,11 +70,7 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
-    """Return the shape of one array, None if the file has no such array; reads no elements.
-
-    Raises:
-        DataError: as `read_npz`, except for faults of the elements.
-    """
+    """Return the shape of one array, None if the file has no such array; reads no elements."""
     with paths.opened(path) as file:
         archive_byte = os.fstat(file.fileno()).st_size
         with (
@@ -96,11 +86,7 @@ def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
 
 
 def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) -> None:
-    """Check that a member is packed by a usual method and within the limit.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Check that a member is packed by a usual method and within the limit."""
     if member.compress_type not in PLAIN_METHODS:
         raise DataError(f"{place} is packed by an unusual method; save it with np.savez_compressed")
     packed_byte = min(member.compress_size, archive_byte)
@@ -109,11 +95,7 @@ def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) ->
 
 
 def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
-    """Return the header of an opened member, checked against the member's length.
-
-    Raises:
-        DataError: it is no array, or announces more or fewer bytes than there are.
-    """
+    """Return the header of an opened member, checked against the member's length."""
     try:
         header = _header(file, place)
     except _NotAnArrayError as error:
@@ -153,12 +135,7 @@ def _array(
 
 
 def _header(file: IO[bytes], place: str) -> _Header:
-    """Return the header of a .npy file that is at its start.
-
-    Raises:
-        _NotAnArrayError: it is no .npy file, or of a form that numpy does not write for arrays.
-        DataError: it holds Python objects, or is of a version that is not read.
-    """
+    """Return the header of a .npy file that is at its start."""
     begin = file.read(len(_MAGIC) + 2)
     if len(begin) < len(_MAGIC) + 2 or not begin.startswith(_MAGIC):
         raise _NotAnArrayError(f"it begins with bytes {begin.hex(' ') or 'none'}")

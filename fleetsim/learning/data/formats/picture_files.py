@@ -49,11 +49,7 @@ class PictureFiles(ABC):
         """Yield the path and the bytes of each wanted file that is there, in any order."""
 
     def images(self, names: Sequence[str], form: PictureForm) -> NDArray[np.uint8]:
-        """Return pictures [n, 3, height, width] in the order of their paths, each once.
-
-        Raises:
-            DataError: one is missing, damaged or of another size.
-        """
+        """Return pictures [n, 3, height, width] in the order of their paths, each once."""
         width, height = form.size if form.side is None else (form.side, form.side)
         row_of = {name: row for row, name in enumerate(names)}
         images = np.empty((len(names), 3, height, width), np.uint8)
@@ -69,11 +65,7 @@ class PictureFiles(ABC):
         return images
 
     def labelled(self, names_of: Sequence[Sequence[str]], form: PictureForm) -> LabelledImages:
-        """Return the pictures of each label in turn.
-
-        Raises:
-            DataError: as `images`.
-        """
+        """Return the pictures of each label in turn."""
         sizes = [len(names) for names in names_of]
         return LabelledImages(
             self.images([name for names in names_of for name in names], form),
@@ -112,11 +104,7 @@ class _Packed(PictureFiles):
         """Yield the paths of all files as the archive has them."""
 
     def in_folder(self, folder: str) -> list[str]:
-        """See `PictureFiles`; the index is read once.
-
-        Raises:
-            DataError: the archive is damaged or has a picture twice.
-        """
+        """See `PictureFiles`; the index is read once."""
         if self._folders is None:
             self._folders = {}
             for path in self._paths():

@@ -41,9 +41,6 @@ def pixels_of(
         size: width and height that it must have.
         any_mode: True: grey and other pictures are converted to RGB; False: they are refused.
         side: width and height that it is resized to, by bicubic interpolation; None: unchanged.
-
-    Raises:
-        DataError: it is damaged, or of another form.
     """
     content = io.BytesIO(file) if isinstance(file, bytes) else file
     try:

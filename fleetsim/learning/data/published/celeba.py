@@ -145,9 +145,6 @@ def _text(path: Path) -> str:
 def by_person(text: str, place: str) -> dict[int, list[str]]:
     r"""Return the pictures of each person, in the order of their names.
 
-    Raises:
-        DataError: a line is no picture and the number of a person.
-
     >>> by_person("000002.jpg 7\n000001.jpg 7\n000003.jpg 5\n", "x.txt")
     {7: ['000001.jpg', '000002.jpg'], 5: ['000003.jpg']}
     """
@@ -165,12 +162,7 @@ def by_person(text: str, place: str) -> dict[int, list[str]]:
 
 
 def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
-    """Return whether each picture has an attribute: 1 or 0.
-
-    Raises:
-        ScenarioError: there is no such attribute.
-        DataError: a line has other words than a picture and 1 or -1 for each attribute.
-    """
+    """Return whether each picture has an attribute: 1 or 0."""
     lines = text.splitlines()
     names = lines[1].split() if len(lines) > 1 else []
     if not names:
@@ -195,11 +187,7 @@ def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
 def _labelled(
     files: PictureFiles, names: list[str], label_of: Mapping[str, int], side: int
 ) -> LabelledImages:
-    """Return pictures and their labels.
-
-    Raises:
-        DataError: a picture is missing or damaged, or has no label.
-    """
+    """Return pictures and their labels."""
     missing = [name for name in names if name not in label_of]
     if missing:
         raise DataError(f"{_ATTRIBUTES}: lacks {missing[0]}; get it anew")

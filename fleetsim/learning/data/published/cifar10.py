@@ -149,11 +149,7 @@ def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImag
 
 
 def read_records(content: bytes, name: str) -> LabelledImages:
-    """Return the pictures in the bytes of one file.
-
-    Raises:
-        DataError: they are no whole number of records, or a label is out of range.
-    """
+    """Return the pictures in the bytes of one file."""
     if not content or len(content) % _RECORD_BYTE:
         raise DataError(
             f"{name}: {len(content)} bytes are no whole number of records of {_RECORD_BYTE} bytes; "
@@ -186,10 +182,6 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
         folder: folder that contains one for each of `CLASSES`.
         num_per_class: pictures that each of them must contain.
         wanted: number of them to read; None: all.
-
-    Raises:
-        DataError: a class is missing or has more or fewer pictures, or a file is no picture of
-            32 x 32 pixels in colour.
     """
     pictures: list[Path] = []
     for name in CLASSES:

@@ -126,10 +126,6 @@ def read_pictures(
         parts: names of the parts.
         num_samples: number of pictures, the first of each class; None: all.
         per_class: number that each class must have in each part; None: any.
-
-    Raises:
-        DataError: a class has another number of pictures, or one is damaged.
-        ScenarioError: a class has fewer pictures than are wanted.
     """
     names_of = []
     for label in CLASSES:

@@ -132,11 +132,7 @@ def _parts(
 
 
 def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> LabelledImages:
-    """Return the upright characters in the published archive.
-
-    Raises:
-        DataError: the archive is damaged or lacks a file, or a file is broken.
-    """
+    """Return the upright characters in the published archive."""
     members = [_ARCHIVE_FOLDER + name for name in file_names(split, part)]
     contents = read_zip(archive, members, max_byte=_MAX_MEMBER_BYTE)
     return _characters([(contents[name], f"{archive}, {name}") for name in members], split)
@@ -152,9 +148,6 @@ def read_unpacked(
         split: name of the split.
         part: training or test.
         num_images: number of images that they must contain.
-
-    Raises:
-        DataError: a file is missing or broken, or they contain more or fewer images.
     """
     contents = []
     for name in file_names(split, part):

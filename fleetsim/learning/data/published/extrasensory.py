@@ -191,9 +191,6 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
         content: bytes of the file.
         place: name of the file in errors.
         person: number of the person.
-
-    Raises:
-        DataError: the file is damaged, lacks a column, or a cell is no number.
     """
     content = gunzip(content, place)
     header, _, body = content.partition(b"\n")
@@ -233,9 +230,6 @@ def read_arrays(path: Path) -> Minutes:
     """Return the samples in an .npz file: `x` [n, 52], `y` [n], `user` [n], `t` [n].
 
     `feature_names` [52] and `class_names` [6] in it must be `FEATURES` and `CLASSES`.
-
-    Raises:
-        DataError: the file is damaged, or an array is missing or of another form.
     """
     arrays = read_npz(path, _ARRAYS)
     missing = [name for name in _ARRAYS if name not in arrays]

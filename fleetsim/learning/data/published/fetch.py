@@ -83,9 +83,6 @@ def unpacked_home(
         top: outermost folder that unpacking the archive may make.
         holds: folder in it by which it is known.
         registry: published sets by name.
-
-    Raises:
-        DataError: unknown set.
     """
     packed = next(file for file in _registered(name, registry).files if file.name == archive)
     for home in search_folders(name, folder):
@@ -114,9 +111,6 @@ def find_files(
         folder: only folder to search, if it is given.
         extras: names of extra files that are needed too.
         registry: published sets by name.
-
-    Raises:
-        DataError: unknown set, no folder contains all files, or a file is not the published one.
     """
     known = _registered(name, registry)
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
@@ -146,11 +140,6 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
         name: key of the registry.
         progress: True: draw a bar per file on stderr.
         registry: published sets by name.
-
-    Raises:
-        DataError: unknown set, a file below `$FLEETSIM_DATA` is not the published one, the cache
-            cannot be written, no address gives a file with the published checksum, or the set is
-            got by hand and lacks a file.
     """
     known = _registered(name, registry)
     for home in data_folders(name):
@@ -239,13 +228,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
 
 
 def _receive(url: str, file: RemoteFile, path: Path, told: Callable[[int], None]) -> None:
-    """Write what an address gives to a path, up to the size of the published file.
-
-    Raises:
-        DataError: there is more, or it comes too slowly.
-        OSError: there is no answer.
-        urllib3.exceptions.HTTPError: the transfer breaks off.
-    """
+    """Write what an address gives to a path, up to the size of the published file."""
     left_byte = file.num_byte
     ends_at_s = time.monotonic() + _GRACE_S + file.num_byte / _LEAST_BYTE_PER_S
     # A file that the server packed for the transfer would be another one.

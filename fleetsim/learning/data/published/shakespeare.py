@@ -83,11 +83,7 @@ class ShakespeareSettings(DatasetKind):
     """Number of test samples, evenly spread over all roles; by default all."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return the task.
-
-        Raises:
-            ScenarioError: the settings leave no sample, or too many to hold.
-        """
+        """Return the task."""
         length = self.context + 1
         codes = np.full(0x110000, ALPHABET.index(" "), dtype=np.int64)
         codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
@@ -133,9 +129,6 @@ def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
 
     Args:
         plays: XML of each play by the name of its file.
-
-    Raises:
-        DataError: a play is no XML.
     """
     said: dict[tuple[str, str], list[str]] = {}
     for name, content in plays.items():

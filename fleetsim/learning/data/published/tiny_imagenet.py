@@ -131,9 +131,6 @@ def _classes(text: str, place: str) -> list[str]:
 def annotated(text: str, classes: Sequence[str], place: str) -> list[list[str]]:
     r"""Return the paths of the pictures of each class, in the order of the lines.
 
-    Raises:
-        DataError: a line is no file name and a known class, or a file is there twice.
-
     >>> annotated("a_1.JPEG\tn2\t0\t0\t9\t9\na_0.JPEG\tn1\t0\t0\t9\t9\n", ["n1", "n2"], "x.txt")
     [['val/images/a_0.JPEG'], ['val/images/a_1.JPEG']]
     """
@@ -177,11 +174,7 @@ def _check_numbers(
 def _labelled(
     files: PictureFiles, names_of: Sequence[Sequence[str]], num_samples: int | None
 ) -> LabelledImages:
-    """Return the first pictures of each class.
-
-    Raises:
-        ScenarioError: a class has fewer pictures than are wanted.
-    """
+    """Return the first pictures of each class."""
     if num_samples is None:
         return files.labelled(names_of, _FORM)
     wanted, least = num_samples // _NUM_CLASSES, min(map(len, names_of))

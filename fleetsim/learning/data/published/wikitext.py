@@ -146,11 +146,7 @@ class WikiText2Settings(DatasetKind):
     """Number of test samples, evenly spread over all articles; by default all."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return the task.
-
-        Raises:
-            ScenarioError: no article is long enough for a sample.
-        """
+        """Return the task."""
         train_text, test_text = _texts(self, registry)
         train, test = articles(train_text), articles(test_text)
         if isinstance(self.tokens, WordSettings):
