@@ -33,11 +33,8 @@ def split_validation(
 ) -> tuple[IntArray, IntArray]:
     """Return the rows that the server keeps and those of the clients; both ascending.
 
-    Args:
-        num_samples: training samples n.
-        fraction: share v of them that is kept.
-        owner: natural client of each sample [n]; None: samples belong to no client yet.
-        seed: the scenario's seed.
+    A share v = `fraction` is kept. `owner` is the natural client of each sample [n]; None: samples
+    belong to no client yet.
     """
     order = rng.stream(seed, "validation").permutation(num_samples)
     num_kept = floor_product(fraction, num_samples)
@@ -61,11 +58,7 @@ def split_validation(
 
 
 def num_held(num_samples: IntArray, fraction: float) -> IntArray:
-    """Return the numbers of samples that clients hold out [N]; 0 if the fraction is 0.
-
-    Args:
-        num_samples: samples of each client [N].
-        fraction: share h of them that is held out.
+    """Return how many of its samples [N] each client holds out [N], a share h; 0 if that is 0.
 
     >>> num_held(np.array([2, 9, 10]), 0.2).tolist()
     [1, 1, 2]
