@@ -28,7 +28,7 @@ from fleetsim.learning.data.formats.picture_files import (
     ZipPictures,
 )
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.schema.ranges import Samples
 
@@ -44,27 +44,23 @@ _CELEBA = RemoteSet(
     name="celeba",
     title="202,599 faces of 10,177 people of 178 x 218 pixels, with 40 attributes",
     files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=1_443_490_838,
-            sha256="46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74",
-            unpacked_sha256=None,
-            urls=(),
+        *remote_files(
+            (),
+            f"""
+{_ARCHIVE} 1_443_490_838
+    46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74
+""",
             is_extra=True,
         ),
-        RemoteFile(
-            name=_ATTRIBUTES,
-            num_byte=26_721_026,
-            sha256="f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0",
-            unpacked_sha256=None,
-            urls=(),
-        ),
-        RemoteFile(
-            name=_IDENTITIES,
-            num_byte=3_430_000,  # about: published as 3.27 MiB; only a progress bar would use it
-            sha256="c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a7916c78a6158c0",
-            unpacked_sha256=None,
-            urls=(),
+        # Of the second the bytes are about right: published as 3.27 MiB, and used by nothing.
+        *remote_files(
+            (),
+            f"""
+{_ATTRIBUTES} 26_721_026
+    f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0
+{_IDENTITIES} 3_430_000
+    c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a7916c78a6158c0
+""",
         ),
     ),
     licence="research without commercial purposes; no further distribution",

@@ -61,7 +61,6 @@ _CIFAR10 = RemoteSet(
             name=_ARCHIVE,
             num_byte=170_052_171,
             sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-            unpacked_sha256=None,
             urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
             members=tuple(
                 zip(

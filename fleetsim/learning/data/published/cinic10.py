@@ -40,7 +40,6 @@ _CINIC10 = RemoteSet(
             name=_ARCHIVE,
             num_byte=687_544_992,
             sha256="",
-            unpacked_sha256=None,
             md5="6ee4d0c996905fe93221de577967a372",
             urls=(
                 "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",

@@ -45,7 +45,6 @@ _EMNIST = RemoteSet(
             name=_ARCHIVE,
             num_byte=561_753_746,
             sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
-            unpacked_sha256=None,
             urls=(
                 "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
                 "https://www.itl.nist.gov/iaui/vip/cs_links/EMNIST/gzip.zip",

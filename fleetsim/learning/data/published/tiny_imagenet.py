@@ -46,7 +46,6 @@ _TINY_IMAGENET = RemoteSet(
             name=_ARCHIVE,
             num_byte=248_100_043,
             sha256="6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
-            unpacked_sha256=None,
             urls=(
                 "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
                 "http://cs231n.stanford.edu/tiny-imagenet-200.zip",

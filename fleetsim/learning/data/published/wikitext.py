@@ -50,7 +50,6 @@ _WIKITEXT2 = RemoteSet(
             name=_ARCHIVE,
             num_byte=4_721_645,
             sha256="ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
-            unpacked_sha256=None,
             urls=(
                 "https://wikitext.smerity.com/wikitext-2-raw-v1.zip",
                 "https://huggingface.co/datasets/ggml-org/ci/resolve/"
@@ -84,25 +83,18 @@ _WIKITEXT2_TOKENS = RemoteSet(
     files=(
         *remote_files(
             _WIKITEXT2_HOMES,
-            (
-                "train.txt",
-                10_797_148,  # from memory, unchecked; only the progress bar uses it
-                "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
-            ),
+            # Bytes from memory, unchecked; only the progress bar uses it.
+            """
+train.txt 10_797_148 9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f
+""",
             is_extra=True,
         ),
         *remote_files(
             _WIKITEXT2_HOMES,
-            (
-                "valid.txt",
-                1_121_681,
-                "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-            ),
-            (
-                "test.txt",
-                1_256_449,
-                "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
-            ),
+            """
+valid.txt 1_121_681 f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
+test.txt 1_256_449 d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
+""",
         ),
     ),
     licence="CC BY-SA 3.0 and GFDL",
