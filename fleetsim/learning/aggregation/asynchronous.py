@@ -106,9 +106,7 @@ StalenessSettings = Annotated[
 class FedAsyncSettings(AggregatorKind):
     """Mixture of the model with each update on its arrival (Xie et al. 2019)."""
 
-    acts_if = by_key(
-        staleness=BUFFERED,
-    )
+    acts_if = by_key(staleness=BUFFERED)
 
     kind: Literal["fedasync"] = "fedasync"
     sees_single_updates: ClassVar[bool] = True
@@ -125,9 +123,7 @@ class FedAsyncSettings(AggregatorKind):
 class FedBuffSettings(AggregatorKind):
     """Step along the mean change of a buffer of updates, weighted by staleness (Nguyen 2022)."""
 
-    acts_if = by_key(
-        staleness=BUFFERED,
-    )
+    acts_if = by_key(staleness=BUFFERED)
 
     kind: Literal["fedbuff"] = "fedbuff"
     server_learning_rate: Gain = 1.0

@@ -87,9 +87,7 @@ class UncompressedSettings(CompressionKind):
 class TopKSettings(CompressionKind):
     """Largest entries of an update, with their indices (Aji, Heafield 2017)."""
 
-    acts_if = by_key(
-        error_feedback=TRAINING,
-    )
+    acts_if = by_key(error_feedback=TRAINING)
 
     kind: Literal["top-k"] = "top-k"
     fraction: Annotated[float, Ge(1e-9), Le(0.5), Field(examples=[0.1])]
@@ -125,9 +123,7 @@ class TopKSettings(CompressionKind):
 class Quantise8BitSettings(CompressionKind):
     """Entries of an update rounded to one byte each (Alistarh et al. 2017)."""
 
-    acts_if = by_key(
-        rounding=TRAINING,
-    )
+    acts_if = by_key(rounding=TRAINING)
 
     kind: Literal["quantise-8bit"] = "quantise-8bit"
     rounding: Literal["stochastic", "nearest"] = "stochastic"
@@ -161,8 +157,7 @@ class Quantise8BitSettings(CompressionKind):
 
 
 CompressionSettings = Annotated[
-    UncompressedSettings | TopKSettings | Quantise8BitSettings,
-    Field(discriminator="kind"),
+    UncompressedSettings | TopKSettings | Quantise8BitSettings, Field(discriminator="kind")
 ]
 """Settings of any compression, told apart by `kind`."""
 

@@ -58,14 +58,8 @@ def checked_part(
 ) -> CheckedPart:
     """Return one part with checked inputs, once its labels and clients are checked, too.
 
-    Args:
-        inputs: as `finite`, `tokens` and the like return them.
-        labels: labels as they were found.
-        client: clients as they were found; None if there are none.
-        inputs_at: name of the inputs in errors.
-        labels_at: name of the labels in errors.
-        client_at: name of the clients in errors.
-        verb: what the user does to hand over an array, in advice.
+    Inputs are as `finite`, `tokens` and the like return them. Names `.._at` and the verb, what the
+    user does to hand over an array, are words of errors.
     """
     checked = _labels(labels, labels_at, inputs, verb)
     if client is not None:

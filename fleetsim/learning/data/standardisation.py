@@ -33,16 +33,11 @@ def moments_of(
 
     Arguments are those of the set's training pixels in 0..1.
     """
-    match pixels:
-        case "standardised":
-            return mean, std
-        case "symmetric":
-            each = 0.5, 0.5
-        case "unit":
-            each = 0.0, 1.0
-        case "raw":
-            each = 0.0, 1.0 / float(PIXEL_MAX)
-    return (each[0],) * len(mean), (each[1],) * len(mean)
+    if pixels == "standardised":
+        return mean, std
+    alike = {"symmetric": (0.5, 0.5), "unit": (0.0, 1.0), "raw": (0.0, 1.0 / float(PIXEL_MAX))}
+    shift, scale = alike[pixels]
+    return (shift,) * len(mean), (scale,) * len(mean)
 
 
 def from_pixels(
@@ -68,8 +63,7 @@ def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[floa
 
     A channel that never varies has the deviation 1.
 
-    Args:
-        images: [n, C, H, W], n >= 1.
+    Images are [n, C, H, W], n >= 1.
 
     >>> moments_in(np.array([0, 255, 255, 0], np.uint8).reshape(2, 1, 1, 2))
     ((0.5,), (0.5,))
@@ -93,9 +87,7 @@ def standardise(train: NDArray[Any], test: NDArray[Any]) -> None:
 
     A channel that never varies in the training part is only centred.
 
-    Args:
-        train: float32 [n, C, ...], n >= 1.
-        test: float32 [m, C, ...] with the same channels.
+    Both are float32, [n, C, ...] with n >= 1 and [m, C, ...].
     """
     other_axes = (0, *range(2, train.ndim))
     mean = train.mean(axis=other_axes, dtype=np.float64, keepdims=True)

@@ -116,10 +116,8 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
         bias = draws.normal(model_mean, 1.0, settings.num_classes)
         mean = draws.normal(draws.normal(0.0, settings.beta), 1.0, settings.dimension)
     inputs = _inputs(draws, mean, num_samples)
-    labels = np.concatenate(
-        [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
-    ).astype(np.int64)
-    return SyntheticUser(inputs, labels, weights, bias)
+    labels = [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
+    return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
 
 
 def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
@@ -134,13 +132,11 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
     own = draws.normal(multiple_mean, _LEAF_STD) * model
     weights, bias = own[1:], own[0]
     inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
-    labels = np.concatenate(
-        [
-            np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
-            for logits in _logits(inputs, weights, bias)
-        ]
-    ).astype(np.int64)
-    return SyntheticUser(inputs, labels, weights, bias)
+    labels = [
+        np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
+        for logits in _logits(inputs, weights, bias)
+    ]
+    return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
 
 
 def _logits(

@@ -93,10 +93,7 @@ def test_the_drawn_texts_are_not_the_first_and_always_the_same(tmp_path: Path) -
 def test_users_with_few_texts_are_left_out(tmp_path: Path) -> None:
     rows = "ann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
     data = load(
-        tmp_path,
-        "user,label,text\n" + rows,
-        min_texts=3,
-        test={"kind": "drawn", "fraction": 0.4},
+        tmp_path, "user,label,text\n" + rows, min_texts=3, test={"kind": "drawn", "fraction": 0.4}
     )
 
     assert len(data.train_labels) + len(data.test_labels) == 3

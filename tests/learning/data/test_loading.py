@@ -33,10 +33,7 @@ def load(settings: DatasetSettings, *, seed: int = 1, num_clients: int = 4) -> D
 
 
 def tiny_set(
-    folder: Path,
-    name: str,
-    *,
-    writers: list[list[int]] | None = None,
+    folder: Path, name: str, *, writers: list[list[int]] | None = None
 ) -> dict[str, RemoteSet]:
     """Three training images and one test image in the files of MNIST, and their registry."""
     rows = np.array(QMNIST if writers is None else writers)

@@ -169,10 +169,7 @@ def test_idx_files_do_as_well(tmp_path: Path, test: str, is_packed: bool) -> Non
 
 
 @settings(max_examples=40)
-@given(
-    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
-    fraction=st.floats(0.05, 0.95),
-)
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), fraction=st.floats(0.05, 0.95))
 def test_every_client_gives_its_share_to_test_and_keeps_the_rest(tmp_path_factory, sizes, fraction):
     folder = tmp_path_factory.mktemp("own")
     total = sum(sizes)

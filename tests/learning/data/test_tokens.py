@@ -75,10 +75,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, content: bytes | None) -> 
 
 def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "a.zip", {"one": b"1"})
-    with (
-        zipfile.ZipFile(archive, "a") as again,
-        pytest.warns(UserWarning, match="Duplicate name"),
-    ):
+    with zipfile.ZipFile(archive, "a") as again, pytest.warns(UserWarning, match="Duplicate name"):
         again.writestr("one", b"other")
 
     with pytest.raises(DataError, match="one is there twice"):

@@ -2,5 +2,4 @@
 
 - `folder_settings`: The user's own data set: a folder of .npz or IDX files.
 - `files`: Files of the user's own data set: their names, and their arrays, read and checked.
-- `sizes`: Numbers of samples and clients of the user's own data set, without reading its samples.
 """

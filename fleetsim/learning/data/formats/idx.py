@@ -84,11 +84,8 @@ def _header(
 ) -> _Header:
     """Return the header of a stream of unpacked bytes, checked against its length and limit.
 
-    Args:
-        stream: at its start.
-        found_byte: its length; None: not known yet, as it is unpacked on the way.
-        limit: greatest length; None: it is not compressed.
-        path: name in errors.
+    The length `found_byte` is None where the stream is unpacked on the way, and its limit is None
+    where it is not.
     """
     prefix = bytearray(_PREFIX_BYTE)
     num_prefix = _fill(stream, prefix)
@@ -180,13 +177,7 @@ def labelled_images(
 ) -> LabelledImages:
     """Return gray images and their classes, from the arrays of two IDX files.
 
-    Args:
-        images: bytes [n, H, W].
-        labels: bytes [n].
-        images_path: name of the images' file in errors.
-        labels_path: name of the labels' file in errors.
-        num_classes: number of labels.
-        first_label: label of class 0 in the file.
+    Images are bytes [n, H, W], labels bytes [n]; class 0 has the label `first_label` in the file.
     """
     if images.ndim != 3 or images.dtype != np.uint8:
         raise DataError(

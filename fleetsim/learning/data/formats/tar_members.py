@@ -54,13 +54,7 @@ def no_plain_file(archive: Path, member: tarfile.TarInfo, max_byte: int) -> Data
 
 
 def read_tar(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
-    """Return the bytes of some files in a gzipped tar, by their paths in it; writes no file.
-
-    Args:
-        archive: the archive.
-        wanted: paths in it; other members are not read.
-        max_byte: greatest size of a file.
-    """
+    """Return the bytes of some files in a gzipped tar, by their paths in it; writes no file."""
     contents: dict[str, bytes] = {}
     with members(archive) as stream:
         for tar, member in stream:

@@ -37,13 +37,7 @@ def damage_as_error(says: str, way_out: str) -> Iterator[None]:
 
 
 def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
-    """Return the bytes of some files in a zip archive, by their paths in it; writes no file.
-
-    Args:
-        archive: the archive.
-        wanted: paths in it; other members are not read.
-        max_byte: greatest size of a file once unpacked.
-    """
+    """Return the bytes of some files in a zip archive, by their paths in it; writes no file."""
     with (
         paths.opened(archive) as file,
         damage_as_error(f"{archive}: damaged archive", "get it anew"),

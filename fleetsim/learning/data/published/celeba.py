@@ -124,12 +124,7 @@ class CelebASettings(DatasetKind):
         parts = [_labelled(files, part, label_of, self.side) for part in (train, test)]
         mean, std = moments_in(parts[0].images)
         return image_dataset(
-            self.kind,
-            *parts,
-            mean=mean,
-            std=std,
-            num_classes=2,
-            owner=np.array(owner, np.int64),
+            self.kind, *parts, mean=mean, std=std, num_classes=2, owner=np.array(owner, np.int64)
         )
 
 

@@ -26,18 +26,7 @@ from fleetsim.learning.data.published.fetch import find_files, named_folder, unp
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
 
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
@@ -177,10 +166,7 @@ def _first(pictures: LabelledImages, wanted: int | None) -> LabelledImages:
 def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> LabelledImages:
     """Return the pictures in the folders of the ten classes, each in the order of file names.
 
-    Args:
-        folder: folder that contains one for each of `CLASSES`.
-        num_per_class: pictures that each of them must contain.
-        wanted: number of them to read; None: all.
+    Each folder must contain `num_per_class`, of which the first `wanted` are read; None: all.
     """
     pictures: list[Path] = []
     for name in CLASSES:

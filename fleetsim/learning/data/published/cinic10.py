@@ -120,11 +120,8 @@ def read_pictures(
 ) -> LabelledImages:
     """Return the pictures of one part, or of several in turn, class by class and by file name.
 
-    Args:
-        files: folders of parts, which hold folders of classes.
-        parts: names of the parts.
-        num_samples: number of pictures, the first of each class; None: all.
-        per_class: number that each class must have in each part; None: any.
+    They are the first of each class, `num_samples` in all; None: all. Each class must have
+    `per_class` pictures in each part; None: any number.
     """
     names_of = []
     for label in CLASSES:

@@ -140,14 +140,7 @@ def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> 
 def read_unpacked(
     folder: Path, split: Split, part: Literal["train", "test"], *, num_images: int
 ) -> LabelledImages:
-    """Return the upright characters in two IDX files, in a folder or in `gzip/` below it.
-
-    Args:
-        folder: folder of the files, gzipped or not.
-        split: name of the split.
-        part: training or test.
-        num_images: number of images that they must contain.
-    """
+    """Return the upright characters in two IDX files, in a folder or in `gzip/` below it."""
     contents = []
     for name in file_names(split, part):
         candidates = [

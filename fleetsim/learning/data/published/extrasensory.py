@@ -138,20 +138,13 @@ def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
         parts, ids = _packed(home / _ARCHIVE)
         return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
     if people := _people(home):
-        contents = ((paths.read(path), str(path)) for path in people)
-        parts = [
-            read_person(content, place, number) for number, (content, place) in enumerate(contents)
-        ]
-        return _joined(parts, home), dict(enumerate(map(_person_of, people)))
+        parts = [read_person(paths.read(path), str(path), n) for n, path in enumerate(people)]
+        return _joined(parts, home), dict(enumerate(path.name.partition(".")[0] for path in people))
     arrays = paths.matches(home, "*.npz")
     if len(arrays) > 1:
         raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
     minutes = read_arrays(arrays[0])
     return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
-
-
-def _person_of(path: Path) -> str:
-    return path.name.partition(".")[0]
 
 
 def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
@@ -185,13 +178,7 @@ def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:
-    """Return the usable samples in the bytes of one person's CSV file, gzipped or not.
-
-    Args:
-        content: bytes of the file.
-        place: name of the file in errors.
-        person: number of the person.
-    """
+    """Return the usable samples in the bytes of one person's CSV file, gzipped or not."""
     content = gunzip(content, place)
     header, _, body = content.partition(b"\n")
     columns = header.decode("utf-8", "replace").strip().split(",")

@@ -76,13 +76,8 @@ def unpacked_home(
     A folder's verified form is its archive, or all members that the registry has checksums of; it
     comes before unpacked files without checksums in the same folder.
 
-    Args:
-        name: key of the registry.
-        folder: only folder to search, if it is given.
-        archive: published name of the archive.
-        top: outermost folder that unpacking the archive may make.
-        holds: folder in it by which it is known.
-        registry: published sets by name.
+    Unpacking may make the outermost folder `top`, and the set is known by the folder `holds` in it.
+    Only `folder` is searched, if it is given.
     """
     packed = next(file for file in _registered(name, registry).files if file.name == archive)
     for home in search_folders(name, folder):
@@ -106,11 +101,8 @@ def find_files(
     They are those of the first folder that contains all of them. A file may lie there as published
     or unpacked; an unpacked archive is given as its members, by their paths in it.
 
-    Args:
-        name: key of the registry.
-        folder: only folder to search, if it is given.
-        extras: names of extra files that are needed too.
-        registry: published sets by name.
+    Only `folder` is searched, if it is given. `extras` are the names of extra files that are needed
+    too.
     """
     known = _registered(name, registry)
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
@@ -135,11 +127,6 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
     A complete folder below `$FLEETSIM_DATA` is verified and returned. Otherwise every file that the
     cache lacks, or has with another checksum, is downloaded under a temporary name, verified and
     then renamed, so that an interruption leaves no half file under its name.
-
-    Args:
-        name: key of the registry.
-        progress: True: draw a bar per file on stderr.
-        registry: published sets by name.
     """
     known = _registered(name, registry)
     for home in data_folders(name):

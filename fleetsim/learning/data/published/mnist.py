@@ -113,7 +113,7 @@ class MnistSettings(DatasetKind):
             lambda _, facts: facts.partition == "natural",
             "only the partition natural uses the writers",
             "set task.partition.kind: natural",
-        ),
+        )
     )
 
     kind: Literal["mnist"] = "mnist"

@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from xml.etree import ElementTree
@@ -164,11 +164,7 @@ class ShakespeareSettings(DatasetKind):
 
 
 def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
-    """Return the lines of each role by play and speaker, in the order of their first words.
-
-    Args:
-        plays: XML of each play by the name of its file.
-    """
+    """Return the lines of each role by play and speaker, in the order of their first words."""
     said: dict[tuple[str, str], list[str]] = {}
     for name, content in plays.items():
         try:
@@ -205,15 +201,14 @@ def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, 
     """Return the verified XML of all plays by the name of their file, in the registry's order."""
     for home in search_folders(_NAME, folder):
         if paths.is_file(home / ARCHIVE):
-            return dict(_verified(home / ARCHIVE, registry[_NAME]))
+            return _verified(home / ARCHIVE, registry[_NAME])
     files = find_files(_NAME, folder, registry=registry)
     return {name: paths.read(path) for name, path in files.items()}
 
 
-def _verified(archive: Path, known: RemoteSet) -> Iterator[tuple[str, bytes]]:
-    """Yield the plays in an archive, each verified by its published checksum."""
-    names = [file.name for file in known.files]
-    contents = read_zip(archive, names, max_byte=_MAX_PLAY_BYTE)
+def _verified(archive: Path, known: RemoteSet) -> dict[str, bytes]:
+    """Return the plays in an archive, each verified by its published checksum."""
+    contents = read_zip(archive, [file.name for file in known.files], max_byte=_MAX_PLAY_BYTE)
     for file in known.files:
         found = hashlib.sha256(contents[file.name]).hexdigest()
         if found != file.sha256:
@@ -221,4 +216,4 @@ def _verified(archive: Path, known: RemoteSet) -> Iterator[tuple[str, bytes]]:
                 f"{archive}: {file.name} is not the published file: expected SHA-256 {file.sha256},"
                 f" found {found}; remove the archive and run `fleetsim data fetch {_NAME}`"
             )
-        yield file.name, contents[file.name]
+    return {file.name: contents[file.name] for file in known.files}

@@ -11,7 +11,8 @@ with `<unk>`, are stated alike by several public projects.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -141,18 +142,15 @@ class WikiText2Settings(DatasetKind):
         """Return the task."""
         train_text, test_text = _texts(self, registry)
         train, test = articles(train_text), articles(test_text)
+        encoded: Callable[[Sequence[str]], IntArray]
         if isinstance(self.tokens, WordSettings):
             vocabulary = _vocabulary(train, self.tokens.vocabulary_size)
-            num_tokens = len(vocabulary)
-            train_tokens = [_word_tokens(article, vocabulary) for article in train]
-            test_tokens = [_word_tokens(article, vocabulary) for article in test]
+            num_tokens, encoded = len(vocabulary), partial(_word_tokens, vocabulary=vocabulary)
         else:
-            num_tokens = _NUM_BYTES
-            train_tokens = [_byte_tokens(article) for article in train]
-            test_tokens = [_byte_tokens(article) for article in test]
-        blocks = [_blocks(tokens, self.context) for tokens in train_tokens]
+            num_tokens, encoded = _NUM_BYTES, _byte_tokens
+        blocks = [_blocks(encoded(article), self.context) for article in train]
         blocks = [block for block in blocks if len(block)]
-        test_blocks = np.concatenate([_blocks(tokens, self.context) for tokens in test_tokens])
+        test_blocks = np.concatenate([_blocks(encoded(article), self.context) for article in test])
         if not blocks or not len(test_blocks):
             raise ScenarioError(
                 f"task.dataset.context: no article has {self.context} tokens and a next one, to"

@@ -18,11 +18,7 @@ from fleetsim.learning.data.formats.picture_files import (
     ZipPictures,
 )
 from fleetsim.learning.data.formats.pictures import pixels_of
-from tests.learning.data.formats.picture_archives import (
-    gradient,
-    picture,
-    unpacked,
-)
+from tests.learning.data.formats.picture_archives import gradient, picture, unpacked
 from tests.learning.data.stand_ins import tarred, zipped
 
 FORM = PictureForm(size=(4, 3))

@@ -13,11 +13,7 @@ from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published import fetch
-from fleetsim.learning.data.published.celeba import (
-    CelebASettings,
-    by_person,
-    labels_by_picture,
-)
+from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
 from tests.learning.data.stand_ins import Published, placed, stand_in, zipped
