@@ -58,8 +58,8 @@ def checked_part(
 ) -> CheckedPart:
     """Return one part with checked inputs, once its labels and clients are checked, too.
 
-    Inputs are as `finite`, `tokens` and the like return them. Names `.._at` and the verb, what the
-    user does to hand over an array, are words of errors.
+    Inputs are as `finite`, `tokens` and the like return them. `inputs_at`, `labels_at` and
+    `client_at` name the arrays in errors, and `verb` is what the user does to hand them over.
     """
     checked = _labels(labels, labels_at, inputs, verb)
     if client is not None:

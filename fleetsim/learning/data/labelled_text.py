@@ -11,7 +11,7 @@ texts.
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -27,7 +27,6 @@ from fleetsim.host import paths
 from fleetsim.host.csv_rows import SEPARATORS, CsvRows
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream
@@ -107,7 +106,7 @@ class LabelledTextSettings(DatasetKind):
             )
         return self
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the task in the file."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
         path = folder / self.file

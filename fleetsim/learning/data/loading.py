@@ -52,17 +52,8 @@ REGISTRY: Mapping[str, RemoteSet] = MappingProxyType(
 """Every set that can be fetched, by name."""
 
 
-def load_dataset(
-    settings: DatasetSettings,
-    *,
-    seed: int,
-    num_clients: int,
-    registry: Mapping[str, RemoteSet] = REGISTRY,
-) -> Dataset:
-    """Return the data set that a scenario names; reads local files only.
-
-    Arguments and errors are those of `DatasetKind.load`.
-    """
+def load_dataset(settings: DatasetSettings, *, seed: int, num_clients: int) -> Dataset:
+    """Return the data set that a scenario names; see `DatasetKind.load`."""
     if num_clients < 1:
         raise ValueError(f"num_clients must be at least 1, got {num_clients}")
-    return settings.load(seed=seed, num_clients=num_clients, registry=registry)
+    return settings.load(seed=seed, num_clients=num_clients)

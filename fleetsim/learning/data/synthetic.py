@@ -6,7 +6,7 @@ beta as standard deviations, and LEAF's process (`process: leaf`). The covarianc
 holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -18,7 +18,6 @@ from pydantic import model_validator
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
@@ -64,7 +63,7 @@ class SyntheticSettings(DatasetKind):
             )
         return self
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the first nine tenths of every user to train on, the others to test on.
 
         The source shuffles a user's samples first. They are drawn independently, so the order does

@@ -18,7 +18,7 @@ from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSe
 from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
-from tests.learning.data.stand_ins import idx, placed, stand_in
+from tests.learning.data.stand_ins import idx, load_stand_in, placed, stand_in
 
 IMAGES = np.zeros((3, 2, 4), np.uint8)
 IMAGES[0] = 255
@@ -90,7 +90,7 @@ def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, 
     registry = tiny_set(tmp_path, settings.kind)
     chosen = settings.model_copy(update={"folder": str(tmp_path)})
 
-    data = load_dataset(chosen, seed=1, num_clients=2, registry=registry)
+    data = load_stand_in(chosen, registry)
 
     assert data.name == settings.kind
     assert isinstance(data.train_inputs, ByteImages)
@@ -110,7 +110,7 @@ def test_writers_are_numbered_in_the_order_of_their_ids(tmp_path: Path) -> None:
     registry = tiny_set(tmp_path, "mnist")
     settings = MnistSettings(folder=str(tmp_path), writers=True)
 
-    data = load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    data = load_stand_in(settings, registry)
 
     assert data.owner is not None
     assert data.owner.tolist() == [1, 0, 1]
@@ -129,7 +129,7 @@ def test_writers_of_other_images_are_refused(tmp_path, writers, message):
     settings = MnistSettings(folder=str(tmp_path), writers=True)
 
     with pytest.raises(DataError, match=message):
-        load_dataset(settings, seed=1, num_clients=2, registry=registry)
+        load_stand_in(settings, registry)
 
 
 def assert_moments_are_the_published_ones(images: object) -> None:

@@ -4,7 +4,6 @@ Its numbers of samples and clients are known before samples are read: they are t
 headers of the files announce; loading checks them.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -22,7 +21,6 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.folder.files import TEST_STEMS, TRAIN_STEM, part_files, read_part
 from fleetsim.learning.data.formats.idx import idx_shape, read_idx
 from fleetsim.learning.data.formats.npz import npz_shape, read_npz
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.schema.ranges import PartFraction
 
 
@@ -45,7 +43,7 @@ class FolderSettings(DatasetKind):
     num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
     """Number of labels; by default the largest label of both parts plus one."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set in the folder."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
         train, test = _parts(folder)
@@ -58,14 +56,31 @@ class FolderSettings(DatasetKind):
         )
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
-        """Return the number that the headers of the files announce."""
-        if own_folder is None:
+        """Return the number that the headers of the files announce; None if they do not.
+
+        Where a test part is drawn from each client's samples, the array `client` is read, within
+        the limit of `fleetsim.host.unpacking`; else only headers are.
+        """
+        num_samples = None if own_folder is None else _num_labels(own_folder)
+        if own_folder is None or num_samples is None or self.test_fraction is None:
+            return num_samples
+        if any(part_files(own_folder, stem) for stem in TEST_STEMS):
+            return num_samples
+        owned = _client_sizes(own_folder)
+        sizes = [num_samples] if owned is None else owned.tolist()
+        if sum(sizes) != num_samples:
             return None
-        return _num_training(own_folder, self.test_fraction)
+        return num_samples - sum(floor_product(self.test_fraction, size) for size in sizes)
 
     def num_natural(self, own_folder: Path | None = None) -> int | None:
-        """Return the number of clients that the files name."""
-        return None if own_folder is None else _num_natural(own_folder)
+        """Return the number of clients that the files name, 0 if none; None without files.
+
+        A test part drawn from each client's samples leaves every client at least one.
+        """
+        if own_folder is None or _num_labels(own_folder) is None:
+            return None
+        owned = _client_sizes(own_folder)
+        return 0 if owned is None else owned.size
 
     def without_clients(self, own_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` of files without clients."""
@@ -88,34 +103,6 @@ def _parts(folder: Path) -> tuple[CheckedPart, CheckedPart | None]:
     if len(stems) > 1:
         raise DataError(f"{folder} has two test parts, {stems[0]} and {stems[1]}; remove one")
     return train, read_part(folder, stems[0]) if stems else None
-
-
-def _num_training(folder: Path, test_fraction: float | None) -> int | None:
-    """Return the number of training samples; None if the files do not give it.
-
-    Where a test part is drawn from each client's samples, the array `client` is read, within the
-    limit of `fleetsim.host.unpacking`; else only headers are.
-    """
-    num_samples = _num_labels(folder)
-    has_test_part = any(part_files(folder, stem) for stem in TEST_STEMS)
-    if num_samples is None or test_fraction is None or has_test_part:
-        return num_samples
-    owned = _client_sizes(folder)
-    sizes = [num_samples] if owned is None else owned.tolist()
-    if sum(sizes) != num_samples:
-        return None
-    return num_samples - sum(floor_product(test_fraction, size) for size in sizes)
-
-
-def _num_natural(folder: Path) -> int | None:
-    """Return the number of natural clients, 0 if the files name none; None if there are no files.
-
-    A test part drawn from each client's samples leaves every client at least one.
-    """
-    if _num_labels(folder) is None:
-        return None
-    owned = _client_sizes(folder)
-    return 0 if owned is None else owned.size
 
 
 def _num_labels(folder: Path) -> int | None:

@@ -90,14 +90,13 @@ class CelebASettings(DatasetKind):
     side: Annotated[int, Ge(8), Le(178)] = 84
     """Width and height that pictures are resized to."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the faces; the last tenth of each person's pictures is the test part."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top="", holds=_TOP, registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top="", holds=_TOP)
         extras = [_ARCHIVE] if home is None else []
-        found = find_files(self.kind, home or folder, extras=extras, registry=registry)
+        found = find_files(known, home or folder, extras=extras)
         files: PictureFiles = (
             ZipPictures(found[_ARCHIVE], top="") if home is None else FolderPictures(home)
         )

@@ -95,21 +95,20 @@ class Cifar10Settings(DatasetKind):
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive, its files or folders of pictures."""
         folder = named_folder(self.folder)
         num_train, num_test = (
             None if samples is None else samples // len(CLASSES)
             for samples in (self.train_samples, self.test_samples)
         )
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         if home is not None:
             train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
             test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
         else:
-            contents = _contents(find_files(self.kind, folder, registry=registry))
+            contents = _contents(find_files(known, folder))
             train = _first(_joined(contents, _TRAIN), num_train)
             test = _first(_joined(contents, _TEST), num_test)
         mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)

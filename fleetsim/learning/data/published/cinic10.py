@@ -5,7 +5,6 @@ in each. It is read in place. Sizes, means and deviations are those of BayesWatc
 (`README.md`). The set is described in docs/data.md.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -90,17 +89,16 @@ class Cinic10Settings(DatasetKind):
     def _all_training(self) -> int:
         return _PER_PART if self.train_part == "train" else 2 * _PER_PART
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive or from its folders."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         files: PictureFiles
         if home is not None:
             files = FolderPictures(home)
         else:
-            archive = find_files(self.kind, folder, registry=registry)[_ARCHIVE]
+            archive = find_files(known, folder)[_ARCHIVE]
             files = TarPictures(archive, top=_TOP)
         # No checksum verifies unpacked files.
         per_class = None if home is None else _PER_CLASS

@@ -25,7 +25,6 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"
@@ -63,7 +62,7 @@ class ExtraSensorySettings(DatasetKind):
     """Folder with the published archive, with its CSV files of some or all people, or with one .npz
     file of the same samples; by default `$FLEETSIM_DATA` and then the cache."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return all people with their last minutes as the test part, features standardised."""
         minutes, names = _minutes(_home(named_folder(self.folder)))
         order = np.lexsort((minutes.at_s, minutes.person))

@@ -63,24 +63,18 @@ def search_folders(name: str, folder: Path | None) -> list[Path]:
 
 
 def unpacked_home(
-    name: str,
-    folder: Path | None,
-    *,
-    archive: str,
-    top: str,
-    holds: str,
-    registry: Mapping[str, RemoteSet],
+    known: RemoteSet, folder: Path | None, *, archive: str, top: str, holds: str
 ) -> Path | None:
     """Return the folder of a set whose archive was unpacked; None if a verified form comes first.
 
-    A folder's verified form is its archive, or all members that the registry has checksums of; it
+    A folder's verified form is its archive, or all members whose checksums are known; it
     comes before unpacked files without checksums in the same folder.
 
     Unpacking may make the outermost folder `top`, and the set is known by the folder `holds` in it.
     Only `folder` is searched, if it is given.
     """
-    packed = next(file for file in _registered(name, registry).files if file.name == archive)
-    for home in search_folders(name, folder):
+    packed = next(file for file in known.files if file.name == archive)
+    for home in search_folders(known.name, folder):
         if _present(home, packed):
             return None
         for place in (home, home / top):
@@ -90,11 +84,7 @@ def unpacked_home(
 
 
 def find_files(
-    name: str,
-    folder: Path | None = None,
-    *,
-    extras: Collection[str] = (),
-    registry: Mapping[str, RemoteSet],
+    known: RemoteSet, folder: Path | None = None, *, extras: Collection[str] = ()
 ) -> dict[str, Path]:
     """Return the verified local files of a set by their published names; downloads nothing.
 
@@ -104,7 +94,7 @@ def find_files(
     Only `folder` is searched, if it is given. `extras` are the names of extra files that are needed
     too.
     """
-    known = _registered(name, registry)
+    name = known.name
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
     homes = search_folders(name, folder)
     for home in homes:
@@ -128,7 +118,12 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
     cache lacks, or has with another checksum, is downloaded under a temporary name, verified and
     then renamed, so that an interruption leaves no half file under its name.
     """
-    known = _registered(name, registry)
+    if name not in registry:
+        raise DataError(
+            f"data set {quoted(name)} cannot be fetched; known are {', '.join(registry)}"
+            f"{did_you_mean(name, registry)}"
+        )
+    known = registry[name]
     for home in data_folders(name):
         if _verified(name, home, known.files) is not None:
             return home
@@ -242,15 +237,6 @@ def _root_cause(error: BaseException) -> str:
     while error.__context__ is not None:
         error = error.__context__
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
-    if name not in registry:
-        raise DataError(
-            f"data set {quoted(name)} cannot be fetched; known are {', '.join(registry)}"
-            f"{did_you_mean(name, registry)}"
-        )
-    return registry[name]
 
 
 def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str, Path] | None:

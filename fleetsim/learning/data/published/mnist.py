@@ -127,9 +127,9 @@ class MnistSettings(DatasetKind):
     """Also read the writer of each training image (QMNIST, Yadav and Bottou 2019): 539 natural
     clients for the partition `natural`."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the images, with their writers as natural clients if `writers`."""
-        return _load(self, registry, mean=0.1307, std=0.3081, has_writers=self.writers)
+        return _load(self, mean=0.1307, std=0.3081, has_writers=self.writers)
 
     def num_natural(self, own_folder: Path | None = None) -> int:
         """Return the number of writers."""
@@ -156,26 +156,21 @@ class FashionMnistSettings(DatasetKind):
     """Numbers that bytes become: standardised by the set's mean and deviation, symmetric (-1 to 1),
     unit (0 to 1) or raw (0 to 255)."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the images."""
-        return _load(self, registry, mean=0.2860, std=0.3530)
+        return _load(self, mean=0.2860, std=0.3530)
 
 
 def _load(
     settings: MnistSettings | FashionMnistSettings,
-    registry: Mapping[str, RemoteSet],
     *,
     mean: float,
     std: float,
     has_writers: bool = False,
 ) -> Dataset:
     """Return a set from its four IDX files; `mean` and `std` are those of all training pixels."""
-    files = find_files(
-        settings.kind,
-        named_folder(settings.folder),
-        extras=(_WRITERS_FILE,) if has_writers else (),
-        registry=registry,
-    )
+    extras = (_WRITERS_FILE,) if has_writers else ()
+    files = find_files(settings.published[0], named_folder(settings.folder), extras=extras)
     train, test = _part(files, "train"), _part(files, "t10k")
     means, stds = moments_of(settings.pixels, mean=(mean,), std=(std,))
     return image_dataset(

@@ -121,14 +121,14 @@ class ShakespeareSettings(DatasetKind):
     test_samples: Samples | None = None
     """Number of test samples, evenly spread over all roles; by default all."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the task."""
         length = self.context + 1
         codes = np.full(0x110000, ALPHABET.index(" "), dtype=np.int64)
         codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
         train: list[IntArray] = []
         test: list[IntArray] = []
-        for lines in roles(_plays(named_folder(self.folder), registry)).values():
+        for lines in roles(_plays(self.published[0], named_folder(self.folder))).values():
             if sum(map(len, lines)) < self.min_characters:
                 continue
             num_train = len(lines) - math.ceil(_TEST_FRACTION * len(lines))
@@ -197,12 +197,12 @@ def _encoded(lines: list[str], codes: IntArray) -> IntArray:
     return encoded
 
 
-def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, bytes]:
-    """Return the verified XML of all plays by the name of their file, in the registry's order."""
+def _plays(known: RemoteSet, folder: Path | None) -> dict[str, bytes]:
+    """Return the verified XML of all plays by the name of their file, in the set's order."""
     for home in search_folders(_NAME, folder):
         if paths.is_file(home / ARCHIVE):
-            return _verified(home / ARCHIVE, registry[_NAME])
-    files = find_files(_NAME, folder, registry=registry)
+            return _verified(home / ARCHIVE, known)
+    files = find_files(known, folder)
     return {name: paths.read(path) for name, path in files.items()}
 
 

@@ -7,7 +7,7 @@ published, so `val` is the test part here, as in most papers. The set is describ
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -77,17 +77,16 @@ class TinyImageNetSettings(DatasetKind):
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive or from its folders."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         files: PictureFiles
         if home is not None:
             files = FolderPictures(home)
         else:
-            archive = find_files(self.kind, folder, registry=registry)[_ARCHIVE]
+            archive = find_files(known, folder)[_ARCHIVE]
             files = ZipPictures(archive, top=_TOP)
         classes = _classes(_text(files, "wnids.txt"), f"{files.place}, wnids.txt")
         train_names = [files.in_folder(f"train/{label}/images") for label in classes]

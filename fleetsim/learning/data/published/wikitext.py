@@ -138,9 +138,9 @@ class WikiText2Settings(DatasetKind):
     test_samples: Samples | None = None
     """Number of test samples, evenly spread over all articles; by default all."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the task."""
-        train_text, test_text = _texts(self, registry)
+        train_text, test_text = _texts(self)
         train, test = articles(train_text), articles(test_text)
         encoded: Callable[[Sequence[str]], IntArray]
         if isinstance(self.tokens, WordSettings):
@@ -170,17 +170,13 @@ class WikiText2Settings(DatasetKind):
         )
 
 
-def _texts(settings: WikiText2Settings, registry: Mapping[str, RemoteSet]) -> tuple[str, str]:
+def _texts(settings: WikiText2Settings) -> tuple[str, str]:
     """Return the text of the part to train on and of the test part."""
     is_raw = settings.form == "raw"
     parts = (settings.train_part, "test")
     names = [(_RAW if is_raw else _TOKENS)[part] for part in parts]
-    files = find_files(
-        "wikitext2" if is_raw else "wikitext2-tokens",
-        named_folder(settings.folder),
-        extras=names,
-        registry=registry,
-    )
+    known = settings.published[0 if is_raw else 1]
+    files = find_files(known, named_folder(settings.folder), extras=names)
     if _ARCHIVE in files:
         contents = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
     else:

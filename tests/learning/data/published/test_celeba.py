@@ -11,12 +11,12 @@ from fleetsim.catalogue import listing
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
 from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, placed, stand_in, zipped
+from tests.learning.data.stand_ins import Published, load_stand_in, placed, stand_in, zipped
 
 ARCHIVE = "img_align_celeba.zip"
 SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
@@ -61,7 +61,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
     settings = CelebASettings(folder=str(home), **{"side": 8, **keys})
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 def numbers_of(who: int) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
     Cifar10Settings,
@@ -18,7 +18,15 @@ from fleetsim.learning.data.published.cifar10 import (
 )
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture
-from tests.learning.data.stand_ins import Published, damaged, placed, sha256, stand_in, tarred
+from tests.learning.data.stand_ins import (
+    Published,
+    damaged,
+    load_stand_in,
+    placed,
+    sha256,
+    stand_in,
+    tarred,
+)
 
 MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
@@ -48,7 +56,7 @@ def files() -> dict[str, bytes]:
 
 def load(folder: Path | None, registry: dict[str, RemoteSet], **samples: int) -> Dataset:
     settings = Cifar10Settings(folder=None if folder is None else str(folder), **samples)
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.formats.picture_files import FolderPictures
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings, read_pictures
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, stand_in, tarred
+from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, tarred
 
 ARCHIVE = "CINIC-10.tar.gz"
 
@@ -44,7 +44,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
     settings = Cinic10Settings(folder=str(home), **{"pixels": "raw", **keys})
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 def corners(images: object) -> list[list[int]]:

@@ -9,7 +9,6 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.published.emnist import (
     EmnistSettings,
     Split,
@@ -17,7 +16,7 @@ from fleetsim.learning.data.published.emnist import (
     read_packed,
     read_unpacked,
 )
-from tests.learning.data.stand_ins import idx, placed, stand_in, zipped
+from tests.learning.data.stand_ins import idx, load_stand_in, placed, stand_in, zipped
 
 FIRST: Mapping[Split, int] = {"balanced": 0, "letters": 1}
 LAST: Mapping[Split, int] = {"balanced": 46, "letters": 26}
@@ -53,7 +52,7 @@ def load(folder: Path, split: Split = "balanced") -> Dataset:
     content = packed.read_bytes() if packed.is_file() else b""
     settings = EmnistSettings(split=split, folder=str(folder))
     registry = stand_in("emnist", {"gzip.zip": content})
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 @pytest.mark.parametrize(("split", "num_classes"), [("balanced", 47), ("letters", 26)])

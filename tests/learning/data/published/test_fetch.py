@@ -82,21 +82,25 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache" / "tiny"
 
 
-def registry(*urls: str, packed: bytes = PACKED, extra: bool = False) -> dict[str, RemoteSet]:
+def tiny(*urls: str, extra: bool = False) -> RemoteSet:
     """One set, `tiny`, of one file at the given addresses, and perhaps an extra file."""
     names = [NAME, "extra.gz"] if extra else [NAME]
     files = tuple(
         RemoteFile(
             name=name,
-            num_byte=len(packed),
-            sha256=hashlib.sha256(packed).hexdigest(),
+            num_byte=len(PACKED),
+            sha256=hashlib.sha256(PACKED).hexdigest(),
             unpacked_sha256=hashlib.sha256(CONTENT).hexdigest(),
             urls=tuple(url + name for url in urls),
             is_extra=name != NAME,
         )
         for name in names
     )
-    return {"tiny": RemoteSet("tiny", "a tiny set", files, "MIT", "nobody")}
+    return RemoteSet("tiny", "a tiny set", files, "MIT", "nobody")
+
+
+def fetched(known: RemoteSet, *, progress: bool = False) -> Path:
+    return fetch("tiny", progress=progress, registry={"tiny": known})
 
 
 def place(folder: Path, content: bytes = PACKED, name: str = NAME) -> Path:
@@ -108,26 +112,26 @@ def place(folder: Path, content: bytes = PACKED, name: str = NAME) -> Path:
 def test_a_good_file_lands_in_the_cache_and_is_found_there(site: Site, cache: Path) -> None:
     site.files[NAME] = PACKED
 
-    folder = fetch("tiny", progress=False, registry=registry(site.url))
+    folder = fetched(tiny(site.url))
 
     assert folder == cache
     assert [path.name for path in cache.iterdir()] == [NAME]
     assert (cache / NAME).read_bytes() == PACKED
-    assert find_files("tiny", registry=registry(site.url)) == {NAME: cache / NAME}
+    assert find_files(tiny(site.url)) == {NAME: cache / NAME}
 
 
 def test_where_only_an_md5_is_published_it_is_what_is_compared(site: Site, cache: Path) -> None:
-    known = registry(site.url)["tiny"]
+    known = tiny(site.url)
     md5 = hashlib.md5(PACKED, usedforsecurity=False).hexdigest()
     files = tuple(replace(file, sha256="", md5=md5) for file in known.files)
-    only_md5 = {"tiny": replace(known, files=files)}
+    only_md5 = replace(known, files=files)
     site.files[NAME] = PACKED
 
-    assert fetch("tiny", progress=False, registry=only_md5) == cache
-    assert find_files("tiny", registry=only_md5) == {NAME: cache / NAME}
+    assert fetched(only_md5) == cache
+    assert find_files(only_md5) == {NAME: cache / NAME}
     place(cache, b"damaged")
     with pytest.raises(DataError, match=rf"not the published file of tiny: expected MD5 {md5}, fo"):
-        find_files("tiny", registry=only_md5)
+        find_files(only_md5)
 
 
 def test_only_what_the_cache_lacks_is_fetched_with_extra_files(site: Site, cache: Path) -> None:
@@ -135,7 +139,7 @@ def test_only_what_the_cache_lacks_is_fetched_with_extra_files(site: Site, cache
     place(cache, b"damaged")
 
     for _ in range(2):
-        fetch("tiny", progress=False, registry=registry(site.url, extra=True))
+        fetched(tiny(site.url, extra=True))
 
         assert site.asked == [NAME, "extra.gz"]
         assert {path.name: path.read_bytes() for path in cache.iterdir()} == site.files
@@ -158,7 +162,7 @@ def test_a_failed_download_is_told_with_its_address_and_leaves_nothing(site, cac
     url = "http://127.0.0.1:1/" if files is None else site.url
 
     with pytest.raises(DataError, match=says) as caught:
-        fetch("tiny", progress=False, registry=registry(url))
+        fetched(tiny(url))
 
     assert f"{url}{NAME} " in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -173,7 +177,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(site, cache, monkeypat
     site.drips.add(NAME)
 
     with pytest.raises(DataError, match="was given up: it was slower than"):
-        fetch("tiny", progress=False, registry=registry(site.url))
+        fetched(tiny(site.url))
 
     assert list(cache.iterdir()) == []
 
@@ -182,7 +186,7 @@ def test_the_next_address_is_tried_when_one_fails(site: Site, cache: Path) -> No
     site.files |= {f"bad/{NAME}": b"not it", f"good/{NAME}": PACKED}
     homes = [site.url + home for home in ("gone/", "bad/", "good/")]
 
-    fetch("tiny", progress=False, registry=registry(*homes))
+    fetched(tiny(*homes))
 
     assert site.asked == [f"gone/{NAME}", f"bad/{NAME}", f"good/{NAME}"]
     assert (cache / NAME).read_bytes() == PACKED
@@ -191,10 +195,10 @@ def test_the_next_address_is_tried_when_one_fails(site: Site, cache: Path) -> No
 def test_progress_is_drawn_on_stderr_only_when_wanted(site, cache, capsys):
     site.files[NAME] = PACKED
 
-    fetch("tiny", progress=False, registry=registry(site.url))
+    fetched(tiny(site.url))
     quiet = capsys.readouterr()
     (cache / NAME).unlink()
-    fetch("tiny", progress=True, registry=registry(site.url))
+    fetched(tiny(site.url), progress=True)
     loud = capsys.readouterr()
 
     size = f"{len(PACKED) / 1000:.1f}"
@@ -210,7 +214,7 @@ def test_a_folder_of_ones_own_is_taken_before_anything_is_downloaded(
     own = place(tmp_path / "own" / "tiny")
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
 
-    assert fetch("tiny", progress=False, registry=registry(site.url)) == own
+    assert fetched(tiny(site.url)) == own
     assert site.asked == []
     assert not cache.exists()
 
@@ -223,20 +227,20 @@ def test_a_folder_named_by_the_scenario_comes_before_fleetsim_data_and_the_cache
     named = place(tmp_path / "named")
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
 
-    assert find_files("tiny", named, registry=registry())[NAME].parent == named
-    assert find_files("tiny", registry=registry())[NAME].parent == own
+    assert find_files(tiny(), named)[NAME].parent == named
+    assert find_files(tiny())[NAME].parent == own
     (own / NAME).unlink()
     own = place(tmp_path / "own" / "data" / "tiny")
-    assert find_files("tiny", registry=registry())[NAME].parent == own
+    assert find_files(tiny())[NAME].parent == own
     monkeypatch.setenv("FLEETSIM_DATA", "")
-    assert find_files("tiny", registry=registry())[NAME].parent == cache
+    assert find_files(tiny())[NAME].parent == cache
 
 
 def test_a_named_folder_that_lacks_the_set_is_not_replaced_by_another(cache, tmp_path):
     place(cache)
 
     with pytest.raises(DataError, match=rf"{tmp_path}/named is no folder; put .* leave `folder`"):
-        find_files("tiny", tmp_path / "named", registry=registry())
+        find_files(tiny(), tmp_path / "named")
 
 
 def test_a_folder_that_lacks_a_file_is_passed_over(cache, tmp_path, monkeypatch):
@@ -244,10 +248,10 @@ def test_a_folder_that_lacks_a_file_is_passed_over(cache, tmp_path, monkeypatch)
     place(cache)
     place(cache, name="extra.gz")
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
-    known = registry(extra=True)
+    known = tiny(extra=True)
 
-    plain = find_files("tiny", registry=known)
-    whole = find_files("tiny", extras=["extra.gz"], registry=known)
+    plain = find_files(known)
+    whole = find_files(known, extras=["extra.gz"])
 
     assert plain == {NAME: tmp_path / "own" / "tiny" / NAME}
     assert whole == {NAME: cache / NAME, "extra.gz": cache / "extra.gz"}
@@ -258,7 +262,7 @@ def test_a_missing_set_is_told_with_every_place_and_the_way_out(site, cache, tmp
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
 
     with pytest.raises(DataError) as caught:
-        find_files("tiny", registry=registry(site.url))
+        find_files(tiny(site.url))
 
     assert str(caught.value) == (
         f"data set tiny not found: {tmp_path}/own/tiny lacks {NAME}; {tmp_path}/own/data/tiny is "
@@ -271,13 +275,13 @@ def test_a_missing_set_is_told_with_every_place_and_the_way_out(site, cache, tmp
 @pytest.mark.parametrize("name", [NAME, "things-idx1-ubyte"])
 def test_a_local_file_packed_or_not_is_taken_by_its_checksum(tmp_path: Path, name: str) -> None:
     own = place(tmp_path / "own", PACKED if name == NAME else CONTENT, name)
-    assert find_files("tiny", own, registry=registry()) == {NAME: own / name}
+    assert find_files(tiny(), own) == {NAME: own / name}
     place(own, b"changed", name)
     expected = hashlib.sha256(PACKED if name == NAME else CONTENT).hexdigest()
     found = hashlib.sha256(b"changed").hexdigest()
 
     with pytest.raises(DataError) as caught:
-        find_files("tiny", own, registry=registry())
+        find_files(tiny(), own)
 
     assert str(caught.value) == (
         f"{own / name}: not the published file of tiny: expected SHA-256 {expected}, found "
@@ -290,7 +294,7 @@ def test_a_set_that_nobody_registered_is_told_with_those_that_are() -> None:
         DataError,
         match=r"'mnits' cannot be fetched; known are .*, fashion-mnist, mnist.* mean 'mnist'",
     ):
-        find_files("mnits", registry=REGISTRY)
+        fetch("mnits", progress=False, registry=REGISTRY)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG folders are Linux's")

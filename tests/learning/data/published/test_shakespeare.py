@@ -15,7 +15,7 @@ from fleetsim.learning.data.published.shakespeare import (
     ShakespeareSettings,
     roles,
 )
-from tests.learning.data.stand_ins import placed, stand_in, zipped
+from tests.learning.data.stand_ins import load_stand_in, placed, stand_in, zipped
 
 PLAY = b"""<?xml version="1.0"?>
 <!DOCTYPE PLAY SYSTEM "play.dtd">
@@ -52,7 +52,7 @@ def load(folder: Path, settings: ShakespeareSettings, **plays: bytes) -> Dataset
 def load_from(folder: Path, settings: ShakespeareSettings, **published: bytes) -> Dataset:
     chosen = settings.model_copy(update={"folder": str(folder)})
     registry = stand_in("shakespeare", published)
-    return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(chosen, registry)
 
 
 def spelt(tokens: IntArray) -> str:

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, stand_in, zipped
+from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, zipped
 
 ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 CLASSES = ["n00000003", "n00000009"]
@@ -58,7 +58,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
     settings = TinyImageNetSettings(folder=str(home), **{"pixels": "raw", **keys})
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 def greys(images: object) -> list[float]:

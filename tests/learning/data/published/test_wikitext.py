@@ -10,14 +10,13 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.published.wikitext import (
     ByteSettings,
     WikiText2Settings,
     WordSettings,
     articles,
 )
-from tests.learning.data.stand_ins import placed, stand_in, zipped
+from tests.learning.data.stand_ins import load_stand_in, placed, stand_in, zipped
 
 TRAIN = " \n = A = \n \n a b a <unk> \n \n = B = \n \n b a c \n"
 TEST = " \n = C = \n \n a d b <unk> a \n"
@@ -35,7 +34,7 @@ def load(
 def load_from(folder: Path, settings: WikiText2Settings, contents: dict[str, bytes]) -> Dataset:
     registry = stand_in("wikitext2-tokens", {"train.txt": b""} | contents, extras=["train.txt"])
     chosen = settings.model_copy(update={"folder": str(placed(folder, contents))})
-    return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(chosen, registry)
 
 
 def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_formulas() -> None:
@@ -112,7 +111,7 @@ def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpa
         archive.unlink()
     settings = TOKENS.model_copy(update={"form": "raw", "folder": str(tmp_path)})
 
-    data = load_dataset(settings, seed=1, num_clients=2, registry=known)
+    data = load_stand_in(settings, known)
 
     same = load(tmp_path / "tokens", TOKENS)
     assert np.array_equal(data.train_inputs, same.train_inputs)
