@@ -78,14 +78,10 @@ def weighted_mean(
     *,
     takes_shares: bool = True,
 ) -> FloatArray:
-    """Return the mean of the delivered models [P], in float64.
+    """Return the mean of the delivered models [P], in float64; of `base` only the shape matters.
 
-    Args:
-        base: current global model [P]; only its shape matters.
-        reports: reports of the tasks, in any order.
-        weights: weight of a client without one from the selector.
-        takes_shares: if true, shares are not divided by their sum; if false, the result is always
-            a mean.
+    `weights` are those of clients without one from the selector. Shares are not divided by their
+    sum if `takes_shares`; else the result is always a mean.
     """
     terms = _terms(base, reports, weights)
     return _mean(base, terms, of_changes=False, is_sum=are_shares(reports) and takes_shares)

@@ -5,7 +5,7 @@ Errors name the place, the array and the first bad sample.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -41,9 +41,7 @@ class CheckedPart:
     def rows(self, kept: NDArray[np.bool_]) -> CheckedPart:
         """Return the part with some of its samples."""
         client = None if self.client is None else self.client[kept]
-        return CheckedPart(
-            self.inputs[kept], self.labels[kept], client, self.inputs_at, self.labels_at
-        )
+        return replace(self, inputs=self.inputs[kept], labels=self.labels[kept], client=client)
 
 
 def checked_part(

@@ -166,26 +166,25 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
     try:
         with paths.opened(path) as content:
             reader = CsvRows(io.TextIOWrapper(content, encoding=encoding, newline=""))
-            try:
-                for cells in reader:
-                    where = f"{path}:{reader.line_num}"
-                    if not cells:
+            for cells in reader:
+                where = f"{path}:{reader.line_num}"
+                if not cells:
+                    continue
+                if not places:
+                    _require_commas(where, cells)
+                    num_columns, places = len(cells), _places(where, cells, wanted)
+                    if isinstance(settings.user, str):
                         continue
-                    if not places:
-                        _require_commas(where, cells)
-                        num_columns, places = len(cells), _places(where, cells, wanted)
-                        if isinstance(settings.user, str):
-                            continue
-                    if len(cells) != num_columns:
-                        raise DataError(
-                            f"{where}: {len(cells)} columns, but the first line has {num_columns};"
-                            " complete or remove the row"
-                        )
-                    yield _row(where, [cells[place] for place in places])
-            except csv.Error as error:
-                raise DataError(
-                    f"{path}:{reader.line_num}: no CSV ({error}); correct or remove the row"
-                ) from error
+                if len(cells) != num_columns:
+                    raise DataError(
+                        f"{where}: {len(cells)} columns, but the first line has {num_columns};"
+                        " complete or remove the row"
+                    )
+                yield _row(where, [cells[place] for place in places])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{reader.line_num}: no CSV ({error}); correct or remove the row"
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}: no {settings.encoding} ({error.reason}); set task.dataset.encoding"

@@ -112,17 +112,14 @@ class FlwrDatasetsSettings(PartitionKind):
                 f" {self.partitioner}; install a later one"
             )
         takes = inspect.signature(found).parameters
+        own = [name for name in takes if name not in _FILLED]
         for name in self.arguments:
-            if name in _FILLED and name in takes:
-                message = f"leave it out, {_FILLED[name]}"
-            elif name not in takes:
-                own = [each for each in takes if each not in _FILLED]
-                message = (
-                    f"{self.partitioner} has no such argument; it has {', '.join(own) or 'none'}"
-                )
-            else:
-                continue
-            raise ScenarioError(f"task.partition.arguments.{name}: {message}")
+            message = f"leave it out, {_FILLED.get(name)}"
+            if name not in takes:
+                has = ", ".join(own) or "none"
+                message = f"{self.partitioner} has no such argument; it has {has}"
+            if name not in own:
+                raise ScenarioError(f"task.partition.arguments.{name}: {message}")
         filled: dict[str, Any] = {
             "num_partitions": num_clients,
             "seed": rng.torch_seed(seed, _PURPOSE) % _SEEDS,

@@ -73,8 +73,6 @@ def _runs(
     settings: PartlyIidSettings, by_label: IntArray, sizes: IntArray, seed: int
 ) -> list[IntArray]:
     """Return the samples of the other clients, which take their runs in random order."""
-    if sizes.size == 0:
-        return []
     num_runs = settings.runs_per_client
     # A client's runs differ by one sample at most.
     lengths = (sizes[:, None] + np.arange(num_runs)) // num_runs

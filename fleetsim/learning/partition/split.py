@@ -46,8 +46,6 @@ def split(
     Arguments and errors are those of `PartitionKind.split`. Together the clients have all samples,
     except where a kind says otherwise.
     """
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be at least 1, got {num_clients}")
     fault = settings.shortage(num_samples=len(labels), num_clients=num_clients)
     if labels.ndim == 1 and fault is None:
         num_labels = len(np.unique(labels))

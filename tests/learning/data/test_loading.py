@@ -176,8 +176,3 @@ def test_nine_tenths_of_every_user_are_for_training() -> None:
     assert data.test_labels[-1] == last.labels[-1]
     assert data.num_classes == 4
     assert data.sample_shape == (3,)
-
-
-def test_no_client_at_all_is_a_bad_argument() -> None:
-    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
-        load(DigitsSettings(), num_clients=0)

@@ -24,7 +24,7 @@ from fleetsim.learning.data.standardisation import (
 )
 def test_bytes_become_the_numbers_that_were_asked_for(pixels, expected):
     images = np.array([0, 51, 255], np.uint8).reshape(1, 1, 1, 3).repeat(2, axis=1)
-    mean, std = moments_of(pixels, mean=(0.5, 0.5), std=(0.25, 0.25))
+    mean, std = moments_of(pixels, ((0.5, 0.5), (0.25, 0.25)))
 
     found = from_pixels(images, mean=mean, std=std)
 

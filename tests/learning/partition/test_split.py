@@ -413,8 +413,3 @@ def test_sequences_cannot_be_split_by_label(settings: PartitionSettings) -> None
 
     with pytest.raises(ScenarioError, match=message):
         parts(settings, np.zeros((60, 4), np.int64), 2)
-
-
-def test_no_client_at_all_is_a_bad_argument() -> None:
-    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
-        parts(IidSettings(), [0, 1], 0)

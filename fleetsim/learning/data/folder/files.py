@@ -3,7 +3,6 @@
 Errors name the file, the array and the first bad sample.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +51,16 @@ def read_part(folder: Path, stem: str) -> CheckedPart | None:
     if not files:
         return None
     packed = folder / f"{stem}.npz"
-    places: Mapping[str, str]
     if packed in files.values():
-        arrays = read_npz(packed, ARRAYS)
+        where, arrays = str(packed), read_npz(packed, ARRAYS)
         places = {name: f"{packed}: {name}" for name in ARRAYS}
     else:
+        where = f"{folder}/{stem}-*-idx*"
         arrays = {name: read_idx(path) for name, path in files.items()}
         places = {name: str(path) for name, path in files.items()}
     inputs = [name for name in ("images", "inputs") if name in arrays]
     if len(inputs) != 1 or "labels" not in arrays:
         has = ", ".join(arrays) or "none of them"
-        where = packed if packed in files.values() else f"{folder}/{stem}-*-idx*"
         raise DataError(f"{where}: needs labels and either images or inputs; it has {has}")
     name = inputs[0]
     return checked_part(

@@ -3,8 +3,7 @@
 `identity_CelebA.txt` has a picture and the number of its person on each line.
 `list_attr_celeba.txt` has the number of pictures on its first line, the names of 40 attributes on
 the second, and then a picture and 40 times 1 or -1 on each. The pictures are JPEG files of
-178 x 218 pixels in a zip archive. Task and rules are LEAF's; they and the files' sources are in
-docs/data.md.
+178 x 218 pixels in a zip archive. Task and rules are LEAF's, see docs/data.md.
 """
 
 import math
@@ -21,12 +20,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    ZipPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.standardisation import moments_in
@@ -121,9 +115,9 @@ class CelebASettings(DatasetKind):
             test += names[num_train:]
             owner += [number] * num_train
         parts = [_labelled(files, part, label_of, self.side) for part in (train, test)]
-        mean, std = moments_in(parts[0].images)
+        moments = moments_in(parts[0].images)
         return image_dataset(
-            self.kind, *parts, mean=mean, std=std, num_classes=2, owner=np.array(owner, np.int64)
+            self.kind, *parts, moments=moments, num_classes=2, owner=np.array(owner, np.int64)
         )
 
 
@@ -181,5 +175,5 @@ def _labelled(
     missing = [name for name in names if name not in label_of]
     if missing:
         raise DataError(f"{_ATTRIBUTES}: lacks {missing[0]}; get it anew")
-    images = files.images([f"{_TOP}/{name}" for name in names], PictureForm(_SIZE, side))
+    images = files.images([f"{_TOP}/{name}" for name in names], _SIZE, side)
     return LabelledImages(images, np.array([label_of[name] for name in names], np.int64))

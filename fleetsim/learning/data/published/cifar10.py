@@ -2,10 +2,8 @@
 
 The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
 label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
-(www.cs.toronto.edu/~kriz/cifar.html). The set, its forms, and the sources of its figures and
-checksums are described in docs/data.md.
-
-Standard deviations of about 0.20, which are also in use, are means over those of single images.
+(www.cs.toronto.edu/~kriz/cifar.html). Sources of figures and checksums: docs/data.md. (Deviations
+of about 0.20, which are also in use, are means over those of single images.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +27,7 @@ from fleetsim.learning.data.standardisation import Pixels, moments_of
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
 
-_MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+_MOMENTS = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 """Mean and deviation of the training pixels in 0..1: red, green, blue."""
 _NUM_TRAINING = 50_000
 
@@ -111,8 +109,8 @@ class Cifar10Settings(DatasetKind):
             contents = _contents(find_files(known, folder))
             train = _first(_joined(contents, _TRAIN), num_train)
             test = _first(_joined(contents, _TEST), num_test)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or 50,000."""

@@ -13,22 +13,17 @@ from pydantic import Field, model_validator
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    TarPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, TarPictures
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "CINIC-10.tar.gz", "CINIC-10"
-_FORM = PictureForm(size=(32, 32))
+_SIZE = (32, 32)
 _PER_CLASS = 9_000
 _PER_PART = _PER_CLASS * len(CLASSES)
-_MEAN, _STD = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
+_MOMENTS = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
 """Mean and deviation of the pixels in 0..1: red, green, blue."""
 
 _CINIC10 = RemoteSet(
@@ -105,8 +100,8 @@ class Cinic10Settings(DatasetKind):
         parts = ("train",) if self.train_part == "train" else ("train", "valid")
         train = read_pictures(files, parts, self.train_samples, per_class=per_class)
         test = read_pictures(files, ("test",), self.test_samples, per_class=per_class)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or the number of pictures of the part."""
@@ -139,4 +134,4 @@ def read_pictures(
                 f" has {len(names)} of {label}; lower train_samples or test_samples"
             )
         names_of.append(names[:wanted])
-    return files.labelled(names_of, _FORM)
+    return files.labelled(names_of, _SIZE)

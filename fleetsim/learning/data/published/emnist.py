@@ -105,9 +105,9 @@ class EmnistSettings(DatasetKind):
         else:
             train = read_unpacked(folder, self.split, "train", num_images=form.num_train)
             test = read_unpacked(folder, self.split, "test", num_images=form.num_test)
-        mean, std = moments_in(train.images)
-        classes = form.num_classes
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=classes)
+        moments = moments_in(train.images)
+        num_classes = form.num_classes
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=num_classes)
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return the number of images that the split has."""

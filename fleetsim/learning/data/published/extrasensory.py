@@ -2,8 +2,8 @@
 
 The primary data are one gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the
 columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) and `label_source`
-(README.txt of extrasensory.ucsd.edu, data/primary_data_files). Which of them are used, and why the
-last fifth of each person's samples in time is for testing, is described in docs/data.md.
+(README.txt of extrasensory.ucsd.edu, data/primary_data_files). docs/data.md says which of them are
+used, and why the last fifth of each person's samples in time is for testing.
 """
 
 import io

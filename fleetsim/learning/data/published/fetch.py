@@ -18,7 +18,6 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
-    TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -144,16 +143,9 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
             f"can be written, or FLEETSIM_DATA to one that holds {name}/"
         ) from error
     pooch.get_logger().setLevel("WARNING")  # the bars show the same
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=PlainConsole(stderr=True),
-        disable=not progress,
-    )
-    with bars:
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = PlainConsole(stderr=True)
+    with Progress("{task.description}", *columns, console=console, disable=not progress) as bars:
         for file in known.files:
             _download(name, file, folder, bars)
     return folder
@@ -179,10 +171,10 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
         _receive(url, file, Path(temporary), lambda num_byte: bars.advance(task, num_byte))
         found = _digest(Path(temporary), algorithm)
         if found != expected:
+            size = Path(temporary).stat().st_size
             raise DataError(
-                f"{url} gave {Path(temporary).stat().st_size} bytes with"
-                f" {_NAMES[algorithm]} {found}, "
-                f"expected {file.num_byte} bytes with {expected}"
+                f"{url} gave {size} bytes with {_NAMES[algorithm]} {found}, expected"
+                f" {file.num_byte} bytes with {expected}"
             )
 
     faults = []

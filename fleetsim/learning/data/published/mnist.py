@@ -17,7 +17,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.remote_set import RemoteSet, remote_files
-from fleetsim.learning.data.standardisation import Pixels, moments_of
+from fleetsim.learning.data.standardisation import Moments, Pixels, moments_of
 from fleetsim.schema.key_conditions import ActsIf, by_key
 
 _NUM_CLASSES = 10
@@ -129,7 +129,7 @@ class MnistSettings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the images, with their writers as natural clients if `writers`."""
-        return _load(self, mean=0.1307, std=0.3081, has_writers=self.writers)
+        return _load(self, ((0.1307,), (0.3081,)), has_writers=self.writers)
 
     def num_natural(self, own_folder: Path | None = None) -> int:
         """Return the number of writers."""
@@ -158,27 +158,21 @@ class FashionMnistSettings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the images."""
-        return _load(self, mean=0.2860, std=0.3530)
+        return _load(self, ((0.2860,), (0.3530,)))
 
 
 def _load(
-    settings: MnistSettings | FashionMnistSettings,
-    *,
-    mean: float,
-    std: float,
-    has_writers: bool = False,
+    settings: MnistSettings | FashionMnistSettings, published: Moments, *, has_writers: bool = False
 ) -> Dataset:
-    """Return a set from its four IDX files; `mean` and `std` are those of all training pixels."""
+    """Return a set from its four IDX files; moments are those of all training pixels."""
     extras = (_WRITERS_FILE,) if has_writers else ()
     files = find_files(settings.published[0], named_folder(settings.folder), extras=extras)
     train, test = _part(files, "train"), _part(files, "t10k")
-    means, stds = moments_of(settings.pixels, mean=(mean,), std=(std,))
     return image_dataset(
         settings.kind,
         train,
         test,
-        mean=means,
-        std=stds,
+        moments=moments_of(settings.pixels, published),
         num_classes=_NUM_CLASSES,
         owner=_writers(files[_WRITERS_FILE], train.labels) if has_writers else None,
     )

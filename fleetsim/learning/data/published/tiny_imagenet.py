@@ -17,22 +17,17 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    ZipPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
-_FORM = PictureForm(size=(64, 64))
+_SIZE = (64, 64)
 _NUM_CLASSES, _TRAIN_PER_CLASS, _TEST_PER_CLASS = 200, 500, 50
 _NUM_TRAINING, _NUM_TEST = _NUM_CLASSES * _TRAIN_PER_CLASS, _NUM_CLASSES * _TEST_PER_CLASS
-_MEAN, _STD = (0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)
+_MOMENTS = (0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)
 """Mean and deviation of the training pixels in 0..1: red, green, blue."""
 _MAX_TEXT_BYTE = 4_000_000
 _WNID = re.compile(r"n[0-9]{8}")
@@ -96,8 +91,8 @@ class TinyImageNetSettings(DatasetKind):
             _check_numbers(files, classes, train_names, test_names)
         train = _labelled(files, train_names, self.train_samples)
         test = _labelled(files, test_names, self.test_samples)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(classes))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(classes))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or 100,000."""
@@ -174,11 +169,11 @@ def _labelled(
 ) -> LabelledImages:
     """Return the first pictures of each class."""
     if num_samples is None:
-        return files.labelled(names_of, _FORM)
+        return files.labelled(names_of, _SIZE)
     wanted, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
     if wanted > least:
         raise ScenarioError(
             f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place} has"
             f" {least} of one; lower train_samples or test_samples"
         )
-    return files.labelled([names[:wanted] for names in names_of], _FORM)
+    return files.labelled([names[:wanted] for names in names_of], _SIZE)

@@ -181,15 +181,14 @@ def _texts(settings: WikiText2Settings) -> tuple[str, str]:
         contents = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
     else:
         contents = {name: paths.read(files[name]) for name in names}
-    train, test = (_decoded(contents[name], part) for name, part in zip(names, parts, strict=True))
-    return train, test
-
-
-def _decoded(content: bytes, part: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"wikitext2: the {part} part is no UTF-8 ({error}); get it anew") from error
+    texts = []
+    for name, part in zip(names, parts, strict=True):
+        try:
+            texts.append(contents[name].decode("utf-8"))
+        except UnicodeDecodeError as fault:
+            message = f"wikitext2: the {part} part is no UTF-8 ({fault}); get it anew"
+            raise DataError(message) from fault
+    return texts[0], texts[1]
 
 
 def articles(text: str) -> list[list[str]]:

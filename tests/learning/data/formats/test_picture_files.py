@@ -13,7 +13,6 @@ from fleetsim.errors import DataError
 from fleetsim.learning.data.formats.picture_files import (
     FolderPictures,
     PictureFiles,
-    PictureForm,
     TarPictures,
     ZipPictures,
 )
@@ -21,7 +20,7 @@ from fleetsim.learning.data.formats.pictures import pixels_of
 from tests.learning.data.formats.picture_archives import gradient, picture, unpacked
 from tests.learning.data.stand_ins import tarred, zipped
 
-FORM = PictureForm(size=(4, 3))
+SIZE = (4, 3)
 RED, GREEN, BLUE = (picture(colour, (4, 3)) for colour in ((9, 0, 0), (0, 8, 0), (0, 0, 7)))
 CONTENTS = {
     "train/cat/b.png": GREEN,
@@ -70,8 +69,8 @@ def test_pictures_and_labels_come_in_the_order_that_was_asked_for(tmp_path, plac
     files = place(tmp_path, CONTENTS)
     before = list(tmp_path.iterdir())
 
-    images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], FORM)
-    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], FORM)
+    images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], SIZE)
+    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], SIZE)
 
     assert images.dtype == np.uint8
     assert images.shape == (3, 3, 3, 4)
@@ -94,7 +93,7 @@ def test_a_picture_that_cannot_be_read_is_told(tmp_path, place, content, says):
     files = place(tmp_path, {"y/b.png": RED} if content is None else {"x/a.png": content})
 
     with pytest.raises(DataError, match=says):
-        files.images(["x/a.png"], FORM)
+        files.images(["x/a.png"], SIZE)
 
 
 @pytest.mark.parametrize("keep", [0, 30, 200])
@@ -112,7 +111,7 @@ def test_an_unusual_packing_is_refused(tmp_path: Path) -> None:
         packed.writestr("x/a.png", RED)
 
     with pytest.raises(DataError, match=r"x/a\.png is .* packed by an unusual method"):
-        ZipPictures(path, top="top").images(["x/a.png"], FORM)
+        ZipPictures(path, top="top").images(["x/a.png"], SIZE)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_a_picture_in_a_tar_that_is_there_twice_or_a_link_is_refused(tmp_path, k
     files = TarPictures(path, top="top")
 
     with pytest.raises(DataError, match=says):
-        files.images([*files.in_folder("x"), "x/a.png"], FORM)
+        files.images([*files.in_folder("x"), "x/a.png"], SIZE)
 
 
 def test_rows_and_columns_stay_where_they_are() -> None:
