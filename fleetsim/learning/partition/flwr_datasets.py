@@ -114,12 +114,14 @@ class FlwrDatasetsSettings(PartitionKind):
         takes = inspect.signature(found).parameters
         own = [name for name in takes if name not in _FILLED]
         for name in self.arguments:
-            message = f"leave it out, {_FILLED.get(name)}"
-            if name not in takes:
+            if name in own:
+                continue
+            if name in takes:
+                message = f"leave it out, {_FILLED[name]}"
+            else:
                 has = ", ".join(own) or "none"
                 message = f"{self.partitioner} has no such argument; it has {has}"
-            if name not in own:
-                raise ScenarioError(f"task.partition.arguments.{name}: {message}")
+            raise ScenarioError(f"task.partition.arguments.{name}: {message}")
         filled: dict[str, Any] = {
             "num_partitions": num_clients,
             "seed": rng.torch_seed(seed, _PURPOSE) % _SEEDS,

@@ -158,22 +158,17 @@ def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSett
 
 
 @every_optimizer
-def test_a_stale_update_counts_by_what_its_client_changed(settings: AggregatorSettings) -> None:
-    """From 5 to 6 is a change by 1, also where the model has moved on to 100."""
-    stale = sent((1, [6.0]))[0]._replace(base=vector(5.0), staleness=3)
-    fresh = sent((1, [101.0]))
-    moved = settings.build().aggregate(vector(100.0), [stale])
+def test_a_stale_update_counts_by_what_its_client_changed_but_in_buffers(
+    settings: AggregatorSettings,
+) -> None:
+    """From 5 to 6 is a change by 1, also where the model has moved on to 100. A variance that fell
+    from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
+    stale = sent((1, [6.0, 4.0]))[0]._replace(base=vector(5.0, 9.0), staleness=3)
+    aggregator = settings.build(buffers=np.array([False, True]))
+    moved = aggregator.aggregate(vector(100.0, 1.0), [stale])
+    (fresh,) = settings.build().aggregate(vector(100.0), sent((1, [101.0])))
 
-    assert moved.tolist() == settings.build().aggregate(vector(100.0), fresh).tolist()
-
-
-@every_optimizer
-def test_buffers_of_stale_updates_are_averaged_as_they_are(settings: AggregatorSettings) -> None:
-    """A variance that fell from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
-    stale = sent((1, [4.0]))[0]._replace(base=vector(9.0), staleness=1)
-    aggregator = settings.build(buffers=np.array([True]))
-
-    assert aggregator.aggregate(vector(1.0), [stale]).tolist() == [4.0]
+    assert moved.tolist() == [fresh, 4.0]
 
 
 @every_optimizer

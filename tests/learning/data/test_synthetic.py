@@ -45,17 +45,6 @@ def test_the_label_is_the_class_of_the_largest_probability() -> None:
         assert label == probabilities.index(max(probabilities))
 
 
-def test_the_number_of_samples_is_fifty_more_than_a_lognormal(half: list[SyntheticUser]) -> None:
-    extra = np.array([len(user.labels) - 50 for user in half])
-    deviation = math.sqrt(0.25 / NUM_USERS)
-
-    # P(floor(LogNormal(4, 2)) >= m) = 1 - Phi((ln m - 4) / 2)
-    for threshold in (8, 55, 404):
-        tail = 0.5 * math.erfc((math.log(threshold) - 4) / 2 / math.sqrt(2))
-        assert within(float(np.mean(extra >= threshold)), tail, deviation)
-    assert extra.min() >= 0
-
-
 def test_alpha_is_the_standard_deviation_of_the_model_means(half: list[SyntheticUser]) -> None:
     means = np.array([user.weights.mean() for user in half])
     variance = 0.5**2 + 1 / (DIMENSION * NUM_CLASSES)
@@ -81,6 +70,21 @@ def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUse
     for j in (1, 2, 7, DIMENSION):
         expected = j**-1.2
         assert within(squares[j - 1] / degrees, expected, expected * math.sqrt(2 / degrees))
+
+
+def test_users_hold_some_samples_more_than_a_lognormal_and_leafs_at_most_a_thousand(half, leaf):
+    for of, least, mean, thresholds in (
+        (half, 50, 4, (8, 55, 404)),
+        (leaf, 5, 3, (3, 20, 150, 995)),
+    ):
+        sizes = np.array([len(user.labels) for user in of])
+        for threshold in thresholds:
+            # P(floor(LogNormal(mean, 2)) >= m) = 1 - Phi((ln m - mean) / 2)
+            tail = 0.5 * math.erfc((math.log(threshold) - mean) / 2 / math.sqrt(2))
+            share = float(np.mean(sizes - least >= threshold))
+            assert within(share, tail, math.sqrt(0.25 / NUM_USERS))
+        assert sizes.min() >= least
+    assert sizes.max() == 1000
 
 
 def test_the_input_means_spread_by_beta_and_in_leafs_process_by_one(half, leaf) -> None:
@@ -122,16 +126,6 @@ def leaf() -> list[SyntheticUser]:
 
 def leaf_model(user: SyntheticUser) -> FloatArray:
     return np.vstack([user.bias, user.weights])
-
-
-def test_leaf_users_hold_five_samples_and_a_lognormal_up_to_a_thousand(leaf):
-    sizes = np.array([len(user.labels) for user in leaf])
-
-    # P(floor(LogNormal(3, 2)) >= m) = 1 - Phi((ln m - 3) / 2); those of 995 and more have 1000.
-    for threshold in (3, 20, 150, 995):
-        tail = 0.5 * math.erfc((math.log(threshold) - 3) / 2 / math.sqrt(2))
-        assert within(float(np.mean(sizes - 5 >= threshold)), tail, math.sqrt(0.25 / NUM_USERS))
-    assert (sizes.min() >= 5, sizes.max()) == (True, 1000)
 
 
 @pytest.mark.slow

@@ -21,16 +21,6 @@ def test_eight_samples_of_two_labels_by_hand() -> None:
         assert found == [left[:2], left[2:4], left[4:]]
 
 
-def test_samples_of_a_run_are_at_random_within_their_label() -> None:
-    labels = np.zeros(3000, dtype=np.int64)
-
-    _, second, _ = parts(PartlyIidSettings(num_iid=1), labels, 3)
-
-    # A third of 0..2999 at random: mean 1,499.5 m, variance m (n - m)(n + 1) / 12.
-    assert abs(second.sum() - 1499.5 * 1000) < 5 * math.sqrt(1000 * 2000 * 3001 / 12)
-    assert np.any(np.diff(second) > 1)
-
-
 def test_the_first_clients_have_the_mix_of_all_and_the_others_few_labels() -> None:
     """Five times 500 at random leave 750 or so of a label: runs of 500 see two at most."""
     labels = balanced(10, 1000)

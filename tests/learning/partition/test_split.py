@@ -103,19 +103,50 @@ def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> Non
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_iid_assigns_every_sample_to_every_client_alike() -> None:
-    num_seeds = 600
-    firsts = [parts(IidSettings(), balanced(2, 6), 3, seed=seed)[0] for seed in range(num_seeds)]
-    counts = np.bincount(np.concatenate(firsts), minlength=12)
+ALIKE = [
+    # One of three clients has the sample.
+    (IidSettings(), balanced(2, 6), 3, slice(1), 1 / 3),
+    (ShardsSettings(shards_per_client=2), balanced(3, 4), 3, slice(1), 1 / 3),
+    # Eight shards of one sample are made, and seven are used.
+    (ShardsSettings(shards_per_client=1, single_label=True), [0] * 5 + [1] * 3, 7, slice(7), 7 / 8),
+    # Two of six clients have a label, and each of them half of its samples.
+    (OneClassSettings(), np.tile(np.arange(3), 4), 6, slice(1), 1 / 6),
+    # Three of twelve owners are drawn.
+    (NaturalSettings(), [0] * 12, 3, slice(3), 1 / 4),
+]
 
-    # A sample is client 0's with probability 1/3.
-    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+@pytest.mark.parametrize(("settings", "labels", "num_clients", "of", "chance"), ALIKE)
+def test_every_sample_goes_to_every_client_alike(settings, labels, num_clients, of, chance):
+    num_seeds, owner = 600, np.arange(len(labels))
+    drawn = [
+        np.concatenate(parts(settings, labels, num_clients, seed=seed, owner=owner)[of])
+        for seed in range(num_seeds)
+    ]
+
+    counts = np.bincount(np.concatenate(drawn), minlength=len(labels))
+    bound = 5 * math.sqrt(num_seeds * chance * (1 - chance))
+    assert np.all(np.abs(counts - num_seeds * chance) < bound)
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_clients"),
+    [
+        (DirichletSettings(alpha=1e6), 2),
+        (OneClassSettings(), 2),
+        (PartlyIidSettings(num_iid=1), 3),
+    ],
+)
+def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
+    part = parts(settings, np.zeros(1000, dtype=np.int64), num_clients)[1]
+
+    # m of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
+    m = len(part)
+    assert abs(part.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
+    assert np.any(np.diff(part) > 1)
 
 
 # --- shards -------------------------------------------------------------------------------------
-
-BY_HAND = [{0, 3}, {6, 9}, {1, 4}, {7, 10}, {2, 5}, {8, 11}]
-"""Labels 0, 1, 2, 0, 1, 2, ..: sorted stably they are 0 3 6 9 | 1 4 7 10 | 2 5 8 11."""
 
 
 def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
@@ -127,39 +158,14 @@ def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
     assert sorted(found.tolist()) == list(range(12))
 
 
-def test_a_shard_may_straddle_two_labels() -> None:
-    found = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
+    mixed_up = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+    # Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them.
+    single = ShardsSettings(shards_per_client=1, single_label=True)
+    pure = parts(single, [0] * 5 + [1] * 3, 3)
 
-    assert sorted(part.tolist() for part in found) == [[0, 1, 2, 4], [3, 5, 6, 7]]
-
-
-def test_every_shard_goes_to_every_client_alike() -> None:
-    num_seeds = 600
-    firsts = [
-        parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3, seed=seed)[0]
-        for seed in range(num_seeds)
-    ]
-    counts = np.array([sum(shard <= set(part.tolist()) for part in firsts) for shard in BY_HAND])
-
-    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
-
-
-def test_spare_shards_of_a_single_label_belong_to_nobody_alike() -> None:
-    """Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them; of size 1
-    for seven shards there are 8, and each is left out with probability 1/8."""
-    labels = np.array([0] * 5 + [1] * 3)
-    settings = ShardsSettings(shards_per_client=1, single_label=True)
-    num_seeds = 600
-
-    three = parts(settings, labels, 3)
-    out = [
-        ({*range(8)} - {int(part[0]) for part in parts(settings, labels, 7, seed=seed)}).pop()
-        for seed in range(num_seeds)
-    ]
-
-    assert sorted(part.tolist() for part in three) == [[0, 1], [2, 3], [5, 6]]
-    counts = np.bincount(out, minlength=8)
-    assert np.all(np.abs(counts - num_seeds / 8) < 5 * math.sqrt(num_seeds * 7 / 64))
+    assert sorted(part.tolist() for part in mixed_up) == [[0, 1, 2, 4], [3, 5, 6, 7]]
+    assert sorted(part.tolist() for part in pure) == [[0, 1], [2, 3], [5, 6]]
 
 
 @given(
@@ -207,17 +213,6 @@ def test_balanced_labels_have_the_same_shards_either_way() -> None:
 
 
 # --- Dirichlet ----------------------------------------------------------------------------------
-
-
-def test_samples_of_a_label_are_assigned_in_random_order() -> None:
-    labels = np.zeros(1000, dtype=np.int64)
-
-    first = parts(DirichletSettings(alpha=1e6), labels, 2)[0]
-
-    # Half of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
-    m = len(first)
-    assert abs(first.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
-    assert np.any(np.diff(first) > 1)
 
 
 @pytest.mark.parametrize(
@@ -304,9 +299,12 @@ def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
 
 
 def test_natural_clients_hold_what_they_own() -> None:
-    found = parts(NaturalSettings(), [0] * 6, 3, owner=[7, 0, 3, 0, 7, 7])
+    owner = [7, 0, 3, 0, 7, 7]
+    found = parts(NaturalSettings(), [0] * 6, 3, owner=owner)
+    fewer = parts(NaturalSettings(), [0] * 6, 2, owner=owner)
 
     assert [part.tolist() for part in found] == [[1, 3], [2], [0, 4, 5]]
+    assert {tuple(part) for part in fewer} < {tuple(part) for part in found}
 
 
 @given(num_clients=st.integers(1, 12), seed=st.integers(0, 1000))
@@ -319,30 +317,6 @@ def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, se
     assert all(len(one) == 1 and len(part) == 5 for one, part in zip(drawn, found, strict=True))
     numbers = [one.pop() for one in drawn]
     assert numbers == sorted(set(numbers))
-
-
-def test_every_owner_is_drawn_alike() -> None:
-    num_seeds = 600
-    owner = list(range(12))
-    drawn = [
-        int(part[0])
-        for seed in range(num_seeds)
-        for part in parts(NaturalSettings(), [0] * 12, 3, seed=seed, owner=owner)
-    ]
-
-    # An owner is among 3 of 12 with probability 1/4.
-    counts = np.bincount(drawn, minlength=12)
-    assert np.all(np.abs(counts - num_seeds / 4) < 5 * math.sqrt(num_seeds * 3 / 16))
-
-
-def test_a_larger_fleet_keeps_the_owners_of_a_smaller_one() -> None:
-    owner = list(range(30))
-
-    few, many = (
-        np.concatenate(parts(NaturalSettings(), [0] * 30, n, owner=owner)) for n in (5, 20)
-    )
-
-    assert set(few) < set(many)
 
 
 # --- sequences ----------------------------------------------------------------------------------

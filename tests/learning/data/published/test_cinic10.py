@@ -112,14 +112,6 @@ def test_unpacked_folders_are_read_as_the_archive_is(tmp_path: Path) -> None:
     assert found.images[3, :, 5, 7].tolist() == [30, 1, 1]
 
 
-def test_colours_are_standardised_with_the_published_figures(published: Published) -> None:
-    data = load(*published, pixels="standardised")
-
-    assert data.test_inputs[3, 0, 0, 0] == pytest.approx((30 / 255 - 0.47889522) / 0.24205776)
-    assert data.test_inputs[3, 1, 0, 0] == pytest.approx((1 / 255 - 0.47227842) / 0.23828046)
-    assert data.test_inputs[3, 2, 0, 0] == pytest.approx((1 / 255 - 0.43047404) / 0.25874835)
-
-
 def test_sizes_are_known_before_the_files_are_read() -> None:
     assert Cinic10Settings().num_training() == 90_000
     assert Cinic10Settings(train_part="train-and-valid").num_training() == 180_000

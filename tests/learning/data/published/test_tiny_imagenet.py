@@ -89,14 +89,6 @@ def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None
         load(*published, train_samples=800)
 
 
-def test_colours_are_standardised_with_the_published_figures(published: Published) -> None:
-    image = load(*published, pixels="standardised").test_inputs[2]
-
-    assert image[0] == pytest.approx((110 / 255 - 0.4802) / 0.2770, abs=0.02)
-    assert image[1] == pytest.approx((110 / 255 - 0.4481) / 0.2691, abs=0.02)
-    assert image[2] == pytest.approx((110 / 255 - 0.3975) / 0.2821, abs=0.02)
-
-
 @pytest.mark.parametrize(
     ("top", "files", "says"),
     [
