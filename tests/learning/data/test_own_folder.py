@@ -219,22 +219,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"train\.npz: inputs: sample 4 holds a number that is NaN",
     ),
     "too large for float32": ({"inputs": np.full((6, 1), 1e39)}, "sample 0 holds .* not finite as"),
-    "text": ({"inputs": np.array([["a"]] * 6)}, "inputs holds <U1; images and vectors are uint8"),
-    "flat inputs": ({"inputs": np.zeros(6)}, r"inputs has shape \(6,\), expected \[n, features\]"),
     "no sample": ({"inputs": np.zeros((0, 2))}, r"inputs has shape \(0, 2\), .* none of them 0"),
-    "whole numbers as images": (
-        {"inputs": None, "images": np.zeros((6, 2, 2), np.int64)}, "images holds int64; images"
-    ),
     "channels last": ({"inputs": None, "images": WIDE}, r"save array\.transpose\(0, 3, 1, 2\)"),
     "negative tokens": ({"inputs": np.full((6, 2), -1)}, "tokens are numbered from 0; it holds -1"),
-    "absurd tokens": ({"inputs": np.full((6, 2), 10**7)}, "it holds 10000000; number them anew"),
     "tokens beyond int64": (
         {"inputs": np.full((6, 2), 2**64 - 1, np.uint64)}, "it holds 18446744073709551615; number"
     ),
     "fewer labels": ({"labels": np.zeros(5, int)}, "labels is for 5 samples, .* are 6 inputs"),
     "labels as floats": ({"labels": np.zeros(6)}, r"labels holds float64 of shape \(6,\); labels"),
     "negative label": ({"labels": np.array([0, 1, -1, 0, 0, 0])}, "it holds the label -1;"),
-    "absurd label": ({"labels": np.full(6, 10**15)}, "it holds the label 1000000000000000;"),
     "label beyond int64": ({"labels": np.full(6, 2**64 - 1, np.uint64)}, "label 18446744073709"),
     "fewer clients": ({"client": np.zeros(7, int)}, "client is for 7 samples, but there are 6"),
     "clients as floats": ({"client": np.zeros(6)}, "client holds float64 in 1 dimensions"),
@@ -249,7 +242,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "labels of tokens of another length": (
         {"inputs": TOKENS, "labels": TOKENS[:, :3]}, r"\(6, 3\); .* one per token \[6, 4\]; save"
     ),
-    "labels without numbers": ({"labels": np.zeros((6, 0), int)}, r"shape \(6, 0\); labels are"),
     "tokens to train, floats to test": (
         {"inputs": np.zeros((6, 2), np.int16)}, "float32, those of .*train.npz: inputs .* int64"
     ),

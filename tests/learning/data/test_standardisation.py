@@ -47,23 +47,16 @@ def test_moments_of_bytes_are_those_of_their_numbers() -> None:
     assert np.array_equal(from_pixels(images[:7], mean=mean, std=std), expected)
 
 
-def test_vectors_are_standardised_feature_by_feature() -> None:
-    train = np.array([[1, 10], [3, 30]], np.float32)  # means 2 and 20, deviations 1 and 10
-    test = np.array([[4, 0]], np.float32)
+def test_vectors_are_standardised_by_feature_and_images_by_channel() -> None:
+    # Means 2 and 20, deviations 1 and 10.
+    vectors, others = np.array([[1, 10], [3, 30]], np.float32), np.array([[4, 0]], np.float32)
+    standardise(vectors, others)
+    # Mean 3, variance (9 + 1 + 1 + 9) / 4.
+    images = np.array([[[[0, 2]]], [[[4, 6]]]], np.float32)
+    standardise(images, np.zeros((0, 1, 1, 2), np.float32))
 
-    standardise(train, test)
-
-    assert train.tolist() == [[-1, -1], [1, 1]]
-    assert test.tolist() == [[2, -2]]
-
-
-def test_images_are_standardised_over_pixels_and_samples() -> None:
-    train = np.array([[[[0, 2]]], [[[4, 6]]]], np.float32)  # mean 3, variance (9 + 1 + 1 + 9) / 4
-    test = np.zeros((0, 1, 1, 2), np.float32)
-
-    standardise(train, test)
-
-    assert train.ravel() == pytest.approx(np.array([-3, -1, 1, 3]) / 5**0.5)
+    assert (vectors.tolist(), others.tolist()) == ([[-1, -1], [1, 1]], [[2, -2]])
+    assert images.ravel() == pytest.approx(np.array([-3, -1, 1, 3]) / 5**0.5)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6])

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
@@ -17,25 +14,22 @@ from fleetsim.learning.data.dataset import LabelledImages
 from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 
 Array = NDArray[Any]
-CODES = {
-    "uint8": 0x08,
-    "int8": 0x09,
-    "int16": 0x0B,
-    "int32": 0x0C,
-    "float32": 0x0D,
-    "float64": 0x0E,
+TYPES = {
+    "uint8": (0x08, "B"),
+    "int8": (0x09, "b"),
+    "int16": (0x0B, "h"),
+    "int32": (0x0C, "i"),
+    "float32": (0x0D, "f"),
+    "float64": (0x0E, "d"),
 }
+"""Code in the file and letter of `struct` of each type."""
 
 
 def idx_bytes(array: Array) -> bytes:
     """The format as its definition says it, element by element."""
-    code = CODES[array.dtype.name]
-    letter = {"uint8": "B", "int8": "b", "int16": "h", "int32": "i", "float32": "f", "float64": "d"}
+    code, letter = TYPES[array.dtype.name]
     header = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
-    elements = [
-        struct.pack(f">{letter[array.dtype.name]}", value) for value in array.ravel().tolist()
-    ]
-    return header + b"".join(elements)
+    return header + struct.pack(f">{array.size}{letter}", *array.ravel().tolist())
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -43,32 +37,18 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_gzipped_file_is_told_by_its_content_not_its_suffix(tmp_path: Path) -> None:
-    content = idx_bytes(np.arange(6, dtype=np.uint8).reshape(2, 3))
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
+@pytest.mark.parametrize("name", TYPES)
+def test_what_is_written_is_read_gzipped_or_not_whatever_its_suffix(tmp_path, name, shape):
+    array = np.arange(-5, np.prod(shape) - 5).astype(name).reshape(shape)
+    content = idx_bytes(array)
 
+    plain = read_idx(write(tmp_path / "raw.gz", content))
     packed = read_idx(write(tmp_path / "no-suffix", gzip.compress(content)))
 
-    assert packed.tolist() == read_idx(write(tmp_path / "raw.gz", content)).tolist()
-
-
-@pytest.mark.slow
-@given(
-    array=st.sampled_from(sorted(CODES)).flatmap(
-        lambda name: hnp.arrays(
-            name,
-            hnp.array_shapes(max_dims=3, min_side=0, max_side=4),
-            elements={"allow_nan": False} if name.startswith("float") else None,
-        )
-    )
-)
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, array: Array) -> None:
-    path = write(tmp_path_factory.mktemp("idx") / "a", idx_bytes(array))
-
-    found = read_idx(path)
-
-    assert found.dtype == array.dtype
-    assert found.shape == array.shape
-    assert np.array_equal(found, array)
+    for found in (plain, packed):
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tolist() == array.tolist()
 
 
 GOOD = idx_bytes(np.arange(200, dtype=np.uint8).reshape(2, 10, 10))

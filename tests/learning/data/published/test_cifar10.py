@@ -192,8 +192,6 @@ def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, says):
     [
         ("data/cifar10", None, False),
         ("cifar10", "cifar10", True),
-        ("cifar10", "cifar10/cifar-10-batches-bin", True),
-        ("data/cifar10", "cifar10", True),
         ("data/cifar10", "cifar10/cifar-10-batches-bin", True),
         ("cifar10", "data/cifar10", False),
     ],

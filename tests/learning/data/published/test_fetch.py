@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,21 +25,13 @@ PACKED = gzip.compress(CONTENT, mtime=0)
 NAME = "things-idx1-ubyte.gz"
 
 
-@dataclass
-class Site:
-    """A web site of a few files, and who asked for what."""
-
-    url: str
-    files: dict[str, bytes] = field(default_factory=dict)
-    cut: set[str] = field(default_factory=set)
-    """Files whose answer announces more bytes than come."""
-    drips: set[str] = field(default_factory=set)
-    """Files that come in single bytes, ten a second."""
-    asked: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """A web site of a few files, and who asked for what.
+
+    Of files in `cut` more bytes are announced than come; those in `drips` come in single bytes, ten
+    a second.
+    """
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +58,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             """Tests are quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    answers = Site(f"http://127.0.0.1:{server.server_port}/")
+    url = f"http://127.0.0.1:{server.server_port}/"
+    answers = SimpleNamespace(url=url, files={}, cut=set(), drips=set(), asked=[])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield answers
@@ -109,18 +103,24 @@ def place(folder: Path, content: bytes = PACKED, name: str = NAME) -> Path:
     return folder
 
 
-def test_a_good_file_lands_in_the_cache_and_is_found_there(site: Site, cache: Path) -> None:
+def test_a_good_file_lands_in_the_cache_with_a_bar_on_stderr_if_wanted(site, cache, capsys):
     site.files[NAME] = PACKED
 
-    folder = fetched(tiny(site.url))
-
-    assert folder == cache
-    assert [path.name for path in cache.iterdir()] == [NAME]
-    assert (cache / NAME).read_bytes() == PACKED
+    assert fetched(tiny(site.url)) == cache
+    quiet = capsys.readouterr()
+    assert {path: path.read_bytes() for path in cache.iterdir()} == {cache / NAME: PACKED}
     assert find_files(tiny(site.url)) == {NAME: cache / NAME}
+    (cache / NAME).unlink()
+    fetched(tiny(site.url), progress=True)
+    loud = capsys.readouterr()
+
+    size = f"{len(PACKED) / 1000:.1f}"
+    assert (quiet.out, quiet.err, loud.out) == ("", "", "")
+    assert NAME in loud.err
+    assert f"{size}/{size} kB" in loud.err
 
 
-def test_where_only_an_md5_is_published_it_is_what_is_compared(site: Site, cache: Path) -> None:
+def test_where_only_an_md5_is_published_it_is_what_is_compared(site, cache) -> None:
     known = tiny(site.url)
     md5 = hashlib.md5(PACKED, usedforsecurity=False).hexdigest()
     files = tuple(replace(file, sha256="", md5=md5) for file in known.files)
@@ -134,7 +134,7 @@ def test_where_only_an_md5_is_published_it_is_what_is_compared(site: Site, cache
         find_files(only_md5)
 
 
-def test_only_what_the_cache_lacks_is_fetched_with_extra_files(site: Site, cache: Path) -> None:
+def test_only_what_the_cache_lacks_is_fetched_with_extra_files(site, cache) -> None:
     site.files |= {NAME: PACKED, "extra.gz": PACKED}
     place(cache, b"damaged")
 
@@ -182,7 +182,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(site, cache, monkeypat
     assert list(cache.iterdir()) == []
 
 
-def test_the_next_address_is_tried_when_one_fails(site: Site, cache: Path) -> None:
+def test_the_next_address_is_tried_when_one_fails(site, cache) -> None:
     site.files |= {f"bad/{NAME}": b"not it", f"good/{NAME}": PACKED}
     homes = [site.url + home for home in ("gone/", "bad/", "good/")]
 
@@ -190,22 +190,6 @@ def test_the_next_address_is_tried_when_one_fails(site: Site, cache: Path) -> No
 
     assert site.asked == [f"gone/{NAME}", f"bad/{NAME}", f"good/{NAME}"]
     assert (cache / NAME).read_bytes() == PACKED
-
-
-def test_progress_is_drawn_on_stderr_only_when_wanted(site, cache, capsys):
-    site.files[NAME] = PACKED
-
-    fetched(tiny(site.url))
-    quiet = capsys.readouterr()
-    (cache / NAME).unlink()
-    fetched(tiny(site.url), progress=True)
-    loud = capsys.readouterr()
-
-    size = f"{len(PACKED) / 1000:.1f}"
-    assert (quiet.out, quiet.err) == ("", "")
-    assert loud.out == ""
-    assert NAME in loud.err
-    assert f"{size}/{size} kB" in loud.err
 
 
 def test_a_folder_of_ones_own_is_taken_before_anything_is_downloaded(
@@ -236,14 +220,9 @@ def test_a_folder_named_by_the_scenario_comes_before_fleetsim_data_and_the_cache
     assert find_files(tiny())[NAME].parent == cache
 
 
-def test_a_named_folder_that_lacks_the_set_is_not_replaced_by_another(cache, tmp_path):
-    place(cache)
-
-    with pytest.raises(DataError, match=rf"{tmp_path}/named is no folder; put .* leave `folder`"):
-        find_files(tiny(), tmp_path / "named")
-
-
-def test_a_folder_that_lacks_a_file_is_passed_over(cache, tmp_path, monkeypatch):
+def test_a_folder_that_lacks_a_file_is_passed_over_but_not_a_named_one(
+    cache, tmp_path, monkeypatch
+):
     place(tmp_path / "own" / "tiny")
     place(cache)
     place(cache, name="extra.gz")
@@ -253,6 +232,8 @@ def test_a_folder_that_lacks_a_file_is_passed_over(cache, tmp_path, monkeypatch)
     plain = find_files(known)
     whole = find_files(known, extras=["extra.gz"])
 
+    with pytest.raises(DataError, match=rf"{tmp_path}/named is no folder; put .* leave `folder`"):
+        find_files(known, tmp_path / "named")
     assert plain == {NAME: tmp_path / "own" / "tiny" / NAME}
     assert whole == {NAME: cache / NAME, "extra.gz": cache / "extra.gz"}
 
