@@ -126,7 +126,7 @@ def test_sentiment140_is_read_as_published(tmp_path: Path) -> None:
 HEAD = "user,label,text,part\n"
 ROW = "ann,0,x,train\n"
 NUMBERED = {"user": 9, "text": 1, "label": 2, "test": {"kind": "drawn"}}
-REFUSED = [
+REFUSED: list[Any] = [
     ("name,label,text,part\n" + ROW, {}, r"csv:1: 0 columns are called 'user'; .*'name', 'label'"),
     ("user,user,label,text,part\n", {}, r"csv:1: 2 columns are called 'user'"),
     (HEAD + ROW + "ann,0,x\n", {}, r"csv:3: 3 columns, but the first line has 4"),

@@ -219,6 +219,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"train\.npz: inputs: sample 4 holds a number that is NaN",
     ),
     "too large for float32": ({"inputs": np.full((6, 1), 1e39)}, "sample 0 holds .* not finite as"),
+    "text": ({"inputs": np.array([["a"]] * 6)}, "inputs holds <U1; images and vectors are uint8"),
     "no sample": ({"inputs": np.zeros((0, 2))}, r"inputs has shape \(0, 2\), .* none of them 0"),
     "channels last": ({"inputs": None, "images": WIDE}, r"save array\.transpose\(0, 3, 1, 2\)"),
     "negative tokens": ({"inputs": np.full((6, 2), -1)}, "tokens are numbered from 0; it holds -1"),
@@ -258,7 +259,7 @@ def test_an_array_that_cannot_be_learned_from_is_told(tmp_path, changes, says):
 
 
 WHOLE = {"inputs": np.zeros((6, 2), np.int64)}
-REFUSED_WHOLE = [
+REFUSED_WHOLE: list[Any] = [
     (TEST | {"inputs": TOKENS[:2], "labels": np.array([0, 1])},
      {"inputs": TOKENS, "labels": TOKENS}, {},
      r"test\.npz: labels: labels of shape \(2,\), .*\(6, 4\)"),

@@ -2,6 +2,7 @@
 
 import random  # noqa: TID251 - its state is looked at
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_every_sample_of_many_clients_is_assigned(library):
     assert np.concatenate(found).size == np.unique(np.concatenate(found)).size == 6000
 
 
-FAULTS = [
+FAULTS: list[Any] = [
     ("DirichletPartitioner", {"alpha": 1.0, "seed": 2}, "arguments.seed: leave it out, it follo"),
     ("IidPartitioner", {"num_partitions": 5}, "arguments.num_partitions: leave it out, fleet.s"),
     ("IidPartitioner", {"alpha": 1.0}, "arguments.alpha: IidPartitioner has no such argument; "),

@@ -1,6 +1,7 @@
 """Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> Non
     assert max(sizes) - min(sizes) <= 1
 
 
-ALIKE = [
+ALIKE: list[Any] = [
     # One of three clients has the sample.
     (IidSettings(), balanced(2, 6), 3, slice(1), 1 / 3),
     (ShardsSettings(shards_per_client=2), balanced(3, 4), 3, slice(1), 1 / 3),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_only_what_the_cache_lacks_is_fetched_with_extra_files(site, cache) -> N
 
 
 SHA256 = hashlib.sha256(PACKED).hexdigest()
-FAILURES = [
+FAILURES: list[Any] = [
     ({}, f"{NAME} failed: HTTPError: 404.*; try again, or download it by hand into .*/cache/tiny$"),
     ({NAME: b"other"}, f"gave 5 bytes with SHA-256 .*, expected {len(PACKED)} bytes with {SHA256}"),
     ({NAME: PACKED, "cut": b""}, f"{NAME} failed: .*{len(PACKED)} bytes read, 100 more"),
