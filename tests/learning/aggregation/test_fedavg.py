@@ -3,8 +3,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.contracts import Outcome, Parameters, Report
@@ -83,24 +81,6 @@ def test_models_without_weight_or_of_another_size_are_refused() -> None:
         aggregate(SAMPLES, [report(0, [1, 1], 0)])
     with pytest.raises(ValueError, match=r"client 4 sent \(3,\) weights for a model of \(2,\)"):
         aggregate(SAMPLES, [report(4, [1, 1, 1])])
-
-
-finite = st.floats(-1e6, 1e6, width=32)
-Updates = list[tuple[list[float], int]]
-updates = st.lists(
-    st.tuples(st.lists(finite, min_size=2, max_size=2), st.integers(1, 10**6)),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(updates)
-def test_the_mean_lies_between_the_models(values: Updates) -> None:
-    vectors = np.array([vector for vector, _ in values], dtype=np.float32)
-    mean = aggregate(SAMPLES, [report(client, v, n) for client, (v, n) in enumerate(values)])
-
-    assert (mean >= vectors.min(axis=0)).all()
-    assert (mean <= vectors.max(axis=0)).all()
 
 
 def test_small_terms_survive_beside_large_ones() -> None:

@@ -1,5 +1,4 @@
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -98,29 +97,6 @@ def test_fedavgm_without_momentum_is_fedavg(base: float, models: list[float]) ->
     moved = FedAvgMSettings(momentum=0.0).build().aggregate(vector(base), reports)
 
     assert abs(moved - plain)[0] <= np.spacing(np.maximum(abs(plain), np.abs(vector(base))))[0]
-
-
-NextV = Callable[[float, float], float]
-SLOW: dict[type, NextV] = {
-    FedAdagradSettings: lambda v, d: v + d * d,
-    FedAdamSettings: lambda v, d: 0.99 * v + 0.01 * d * d,
-    FedYogiSettings: lambda v, d: v - 0.01 * d * d * math.copysign(1.0, v - d * d),
-}
-
-
-@pytest.mark.parametrize("settings_class", SLOW)
-@given(changes=st.lists(st.floats(-2.0, 2.0, width=16), min_size=1, max_size=6))
-def test_adaptive_optimizers_follow_algorithm_2_written_out(settings_class, changes):
-    settings = settings_class(learning_rate=0.1, beta1=0.9)
-    w, m, v = 0.0, 0.0, 1e-6
-    expected = []
-    for change in changes:
-        m = 0.9 * m + 0.1 * change
-        v = SLOW[settings_class](v, change)
-        w += 0.1 * m / (math.sqrt(v) + 1e-3)
-        expected.append(w)
-
-    assert walk(settings, *changes) == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
 ALL: list[AggregatorSettings] = [

@@ -19,10 +19,6 @@ from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, parts
 
 
-def mixes_of(seed: int, concentration: float, wanted: FloatArray, num_clients: int) -> FloatArray:
-    return stream(seed, "test/mixes").dirichlet(concentration * wanted, size=num_clients).T
-
-
 def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
     """Without x >= 0 the least |x| for mixes (1, 0), (0, 1) and (0.9, 0.1) to make (0.1, 0.9) has
     x3 = t with (0.1 - 0.9 t) 0.9 + (0.9 - 0.1 t) 0.1 = t, so t = 0.18/1.82 and x1 = 0.01 > 0; to
@@ -48,10 +44,12 @@ def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
 def test_sizes_satisfy_the_conditions_of_the_optimum_or_there_are_none(
     seed, concentration, num_clients, weights
 ):
-    """x is best iff x = max(0, Q^T l) for some l. Whether any x >= 0 has Q x = d, a linear
-    programme says, unless it is close: the mass that it misses at best is small but not none."""
+    """x is best iff x . y >= x . x for every y >= 0 with Q y = d. Whether there is any such y, a
+    linear programme says, unless it is close: the mass that it misses at best is small but not
+    none."""
     wanted = np.array(weights) / sum(weights)
-    mixes = mixes_of(seed, concentration, wanted, num_clients)
+    draws = stream(seed, "test/mixes")
+    mixes = draws.dirichlet(concentration * wanted, size=num_clients).T
 
     found = least_sizes(mixes, wanted)
 
@@ -62,8 +60,9 @@ def test_sizes_satisfy_the_conditions_of_the_optimum_or_there_are_none(
     assert missed < 1e-7
     assert np.abs(mixes @ found - wanted).max() < 1e-10
     assert found.min() >= 0
-    prices = least_norm_prices(mixes, found)
-    assert np.abs(np.maximum(mixes.T @ prices, 0.0) - found).max() < 1e-7
+    lowest = linprog(found, A_eq=mixes, b_eq=mixes @ found)
+    assert lowest.status == 0
+    assert lowest.fun > found @ found - 1e-7
 
 
 def missed_mass(mixes: FloatArray, wanted: FloatArray) -> float:
@@ -76,58 +75,11 @@ def missed_mass(mixes: FloatArray, wanted: FloatArray) -> float:
     return float(solved.fun)
 
 
-def least_norm_prices(mixes: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Some l with Q_k . l = x_k where x_k > 0 and <= 0 elsewhere, by a linear programme."""
-    has = sizes > 1e-9
-    num_labels = len(mixes)
-    # Slack s >= 0 of every condition, least in sum; the prices themselves are free.
-    equal, below = mixes.T[has], mixes.T[~has]
-    num_equal, num_below = len(equal), len(below)
-    cost = np.concatenate([np.zeros(num_labels), np.ones(2 * num_equal + num_below)])
-    a_eq = np.hstack(
-        [equal, np.eye(num_equal), -np.eye(num_equal), np.zeros((num_equal, num_below))]
-    )
-    a_ub = np.hstack([below, np.zeros((num_below, 2 * num_equal)), -np.eye(num_below)])
-    bounds = [(None, None)] * num_labels + [(0, None)] * (2 * num_equal + num_below)
-    solved = linprog(
-        cost,
-        A_eq=a_eq,
-        b_eq=sizes[has],
-        A_ub=a_ub if num_below else None,
-        b_ub=np.zeros(num_below) if num_below else None,
-        bounds=bounds,
-    )
-    assert solved.status == 0
-    prices: FloatArray = solved.x[:num_labels]
-    return prices
-
-
 def test_the_nearest_sizes_by_hand() -> None:
     """Both clients have label 0 alone, of which there is half: x1 + x2 = 0.5, shared equally."""
     mixes = np.array([[1.0, 1.0], [0.0, 0.0]])
 
     assert nearest_sizes(mixes, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.25], rel=1e-5)
-
-
-def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:
-    """Every client has floor(Q_lk x_k) samples of label l, and at most what was left besides."""
-    labels = np.repeat(np.arange(4), [500, 300, 150, 50])
-    num_clients, seed = 30, 3
-    wanted = np.array([0.5, 0.3, 0.15, 0.05])
-    draws = stream(seed, "partition/client-dirichlet", 0)
-    mixes = draws.dirichlet(2.0 * wanted, size=num_clients).T
-    sizes = least_sizes(mixes, wanted)
-    assert sizes is not None
-
-    settings = ClientDirichletSettings(concentration=2.0)
-    found = histograms(parts(settings, labels, num_clients, seed=seed), labels)
-
-    whole = np.floor(mixes * sizes * 1000 + 1e-6).T
-    extra = found - whole
-    assert extra.min() >= 0
-    assert extra.sum(axis=0).tolist() == ([500, 300, 150, 50] - whole.sum(axis=0)).tolist()
-    # Of each label and client the rounding leaves under one sample.
-    assert extra.sum() < 4 * num_clients
 
 
 def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> None:
