@@ -47,8 +47,7 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp
     assert small.vocabulary_size == 4
     assert np.asarray(small.train_inputs)[0].tolist() == [2, 3, 2, 1]
     # Users and classes are numbered by alphabet.
-    assert data.owner is not None
-    assert data.owner.tolist() == [1, 0, 0]
+    assert np.asarray(data.owner).tolist() == [1, 0, 0]
     assert data.train_labels.tolist() == [1, 1, 0]
     assert data.test_labels.tolist() == [0, 0]
     assert data.num_classes == 2
@@ -76,8 +75,7 @@ def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) ->
 def test_a_share_of_each_users_texts_is_for_testing_rounded_down(tmp_path, fraction, expected):
     data = drawn(tmp_path, fraction)
 
-    assert data.owner is not None
-    assert tuple(np.bincount(data.owner)) == expected
+    assert tuple(np.bincount(np.asarray(data.owner))) == expected
     assert len(data.test_labels) == 18 - sum(expected)
 
 

@@ -161,8 +161,7 @@ def test_idx_files_do_as_well(tmp_path: Path, test: str, is_packed: bool) -> Non
 
     assert np.asarray(data.train_inputs)[:, 0] * 255 == pytest.approx(pixels)
     assert data.test_labels.tolist() == [1]
-    assert data.owner is not None
-    assert data.owner.tolist() == [1, 0, 0, 1]
+    assert np.asarray(data.owner).tolist() == [1, 0, 0, 1]
 
 
 # --- a test part that is drawn ------------------------------------------------------------------
@@ -187,8 +186,7 @@ def test_every_client_gives_its_share_to_test_and_keeps_the_rest(tmp_path_factor
     assert np.bincount(data.test_labels, minlength=len(sizes)).tolist() == shares
     together = [*np.asarray(data.train_inputs)[:, 0].tolist(), *data.test_inputs[:, 0].tolist()]
     assert sorted(together) == list(range(total))
-    assert data.owner is not None
-    assert data.owner.tolist() == data.train_labels.tolist()
+    assert np.asarray(data.owner).tolist() == data.train_labels.tolist()
 
 
 def test_the_drawn_test_part_is_the_same_for_every_seed_and_any_ten_of_forty(tmp_path):

@@ -78,8 +78,7 @@ def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(pub
     data = load(*published)
 
     # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
-    assert data.owner is not None
-    assert data.owner.tolist() == [0] * 4 + [1] * 10 + [2] * 18
+    assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 10 + [2] * 18
     assert pixels(data) == numbers_of(5)[:4] + numbers_of(17)[:10] + numbers_of(900)[:18]
     held_out = numbers_of(5)[4:] + numbers_of(17)[10:] + numbers_of(900)[18:]
     assert data.test_labels.tolist() == [int(number % 3 == 0) for number in held_out]

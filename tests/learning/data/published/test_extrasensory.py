@@ -115,10 +115,6 @@ def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
         (csv(row(0, "SITTING", raw_acc__3d__mean_x="x")), "below the header: .*'x'"),
         (csv(row(0)) + b"1,2\n", "below the header: .*row 2"),
         (gzip.compress(week(9), mtime=0)[:-30], r"damaged gzip file \(.+\); get it anew"),
-        (
-            gzip.compress(week(9), mtime=0)[:20] + b"\0" * 50,
-            r"damaged gzip file \(.+\); get it anew",
-        ),
     ],
 )
 def test_a_file_that_is_not_what_it_seems_is_told(content: bytes, says: str) -> None:
@@ -143,8 +139,7 @@ def test_the_last_fifth_of_every_person_in_time_is_for_testing(tmp_path: Path) -
     assert minutes(np.asarray(data.train_inputs)) == [0, 1, 2, 3, *range(100, 109)]
     assert minutes(data.test_inputs) == [4, 109, 110]
     assert data.test_labels.tolist() == [1, 3, 1]
-    assert data.owner is not None
-    assert data.owner.tolist() == [0] * 4 + [1] * 9
+    assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 9
     assert (data.num_classes, data.sample_shape) == (6, (52,))
 
 
@@ -161,31 +156,26 @@ def test_packed_and_unpacked_files_are_the_same_set(tmp_path: Path, form: str) -
 
     found = load(tmp_path)
 
-    assert found.owner is not None
-    assert np.bincount(found.owner).tolist() == [8, 16]
+    assert np.bincount(np.asarray(found.owner)).tolist() == [8, 16]
     values = np.array([*range(8), *range(5, 21)], dtype=np.float64)
     expected = (values - values.mean()) / values.std()
     assert np.asarray(found.train_inputs)[:, 51] == pytest.approx(expected, abs=1e-5)
 
 
-def test_too_few_minutes_are_told(tmp_path: Path) -> None:
-    (tmp_path / "A.features_labels.csv").write_bytes(week(4))
-
-    with pytest.raises(DataError, match="4 usable samples of 1 people are too few; each needs 5"):
-        load(tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("name", "content", "says"),
     [
-        (b"PK no archive", f"{ARCHIVE}: damaged archive"),
-        (None, f"{ARCHIVE}: holds no file that ends in .features_labels"),
+        (
+            "A.features_labels.csv",
+            week(4),
+            "4 usable samples of 1 people are too few; each needs 5",
+        ),
+        (ARCHIVE, b"PK no archive", f"{ARCHIVE}: damaged archive"),
+        (ARCHIVE, b"PK\5\6" + bytes(18), f"{ARCHIVE}: holds no file that ends in .features_labels"),
     ],
 )
-def test_an_archive_without_people_is_told(tmp_path, content, says):
-    path = zipped(tmp_path / ARCHIVE, {"README.txt": b"hello"})
-    if content is not None:
-        path.write_bytes(content)
+def test_a_folder_without_enough_samples_is_told(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
 
     with pytest.raises(DataError, match=says):
         load(tmp_path)
@@ -206,19 +196,15 @@ def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:
 
     data = load(tmp_path)
 
-    assert data.owner is not None
-    assert data.owner.tolist() == [0] * 4 + [1] * 4
+    assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 4
     assert data.train_labels.tolist() == [5, 0, 1, 2, 0, 1, 2, 3]  # user 1 before user 3
     assert data.test_labels.tolist() == [3, 4]
-
-
-NOTHING = np.zeros(0)
 
 
 @pytest.mark.parametrize(
     ("name", "array", "says"),
     [
-        ("user", NOTHING, "lacks the arrays user; write it anew"),
+        ("user", np.zeros(0), "lacks the arrays user; write it anew"),
         ("feature_names", np.array(FEATURES[::-1]), "feature_names are not ExtraSensory's"),
         ("class_names", np.array(CLASSES[:5]), "class_names are not ExtraSensory's"),
         ("x", np.zeros((10, 51)), r"x is float64 \(10, 51\), expected floats \[n, 52\]"),
