@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.contracts import Report
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.privacy import CentralPrivacySettings, PrivateAggregator
@@ -117,14 +116,8 @@ def test_stale_models_weights_and_buffers() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("reports", "says"),
-    [
-        ([], "none of 0 reports"),
-        ([report(0, None)], "none of 1 reports"),
-        ([report(0, [np.nan])], "client 0 sent 1 weights of 1 that are not finite"),
-    ],
-)
-def test_without_a_finite_update_there_is_no_model(reports: list[Report], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        private(settings()).aggregate(vector(0.0), reports)
+def test_without_a_finite_update_there_is_no_model() -> None:
+    with pytest.raises(ValueError, match="none of 0 reports"):
+        private(settings()).aggregate(vector(0.0), [])
+    with pytest.raises(ValueError, match="client 0 sent 1 weights of 1 that are not finite"):
+        private(settings()).aggregate(vector(0.0), [report(0, [np.nan])])

@@ -55,9 +55,6 @@ def changed(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-# --- loaded data set ----------------------------------------------------------------------------
-
-
 def test_floats_are_used_as_they_are(tmp_path: Path) -> None:
     data = load(changed(tmp_path))
 
@@ -164,9 +161,6 @@ def test_idx_files_do_as_well(tmp_path: Path, test: str, is_packed: bool) -> Non
     assert np.asarray(data.owner).tolist() == [1, 0, 0, 1]
 
 
-# --- a test part that is drawn ------------------------------------------------------------------
-
-
 @settings(max_examples=40)
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), fraction=st.floats(0.05, 0.95))
 def test_every_client_gives_its_share_to_test_and_keeps_the_rest(tmp_path_factory, sizes, fraction):
@@ -198,8 +192,6 @@ def test_the_drawn_test_part_is_the_same_for_every_seed_and_any_ten_of_forty(tmp
     assert len(one.test_labels) == 10
     assert np.any(np.diff(one.test_labels) > 1)
 
-
-# --- what is refused ----------------------------------------------------------------------------
 
 OBJECTS = np.array([None] * 6, dtype=object)
 WIDE = np.zeros((6, 2, 5, 3), np.uint8)
@@ -304,9 +296,6 @@ def test_files_that_leave_it_open_what_is_meant_are_told(tmp_path, names, says):
         load(tmp_path / "idx")
 
 
-# --- .npz files ---------------------------------------------------------------------------------
-
-
 def header(shape: str, descr: str = "'<f8'", version: int = 1) -> bytes:
     """A .npy file that announces a shape and holds sixteen bytes."""
     text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
@@ -403,9 +392,6 @@ def test_no_single_byte_of_a_file_can_do_more_than_be_refused(tmp_path_factory, 
     with warnings.catch_warnings(), contextlib.suppress(DataError, ScenarioError):
         warnings.simplefilter("ignore")
         load(path.parent, test_fraction=0.5)
-
-
-# --- from a scenario ----------------------------------------------------------------------------
 
 
 def test_a_run_trains_on_a_folder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Vocabularies, windows, and files out of zip archives."""
+"""Windows and rows out of tokens, and the memory that they take."""
 
 import numpy as np
 import pytest

@@ -147,9 +147,6 @@ def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
     assert np.any(np.diff(part) > 1)
 
 
-# --- shards -------------------------------------------------------------------------------------
-
-
 def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
     labels = [2, *balanced(3, 4)]
 
@@ -211,9 +208,6 @@ def test_balanced_labels_have_the_same_shards_either_way() -> None:
 
         assert all(np.array_equal(a, b) for a, b in zip(plain, single, strict=True))
         assert max(len(set(labels[part])) for part in plain) == per_client
-
-
-# --- Dirichlet ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -296,9 +290,6 @@ def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(drawn, topped, strict=True))
 
 
-# --- natural ------------------------------------------------------------------------------------
-
-
 def test_natural_clients_hold_what_they_own() -> None:
     owner = [7, 0, 3, 0, 7, 7]
     found = parts(NaturalSettings(), [0] * 6, 3, owner=owner)
@@ -320,9 +311,6 @@ def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, se
     assert numbers == sorted(set(numbers))
 
 
-# --- sequences ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("settings", [IidSettings(), NaturalSettings()])
 def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) -> None:
     owner = [0, 1] * 3
@@ -332,8 +320,6 @@ def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) 
 
     assert [part.tolist() for part in found] == [part.tolist() for part in flat]
 
-
-# --- faults -------------------------------------------------------------------------------------
 
 REFUSED = [
     (IidSettings(), [5], 6, "fleet.size: 6 clients .* 5 training samples"),
