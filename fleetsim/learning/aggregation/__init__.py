@@ -2,7 +2,6 @@
 
 - `weighted_mean`: Weighted mean of delivered models, or of their changes.
 - `aggregator_kind`: Base of the settings of aggregators.
-- `stateless`: Base of aggregators that keep nothing between rounds.
 - `fedavg`: Federated averaging (McMahan et al. 2017).
 - `server_optimizers`: Server optimizers.
 - `asynchronous`: Asynchronous aggregation: FedAsync and FedBuff, with weights for stale updates.

@@ -21,7 +21,6 @@ from fleetsim.contracts import State
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
 
-INSTALL = "pip install 'fleetsim[privacy]'"
 ORDERS = (*range(2, 65), 80, 96, 128, 192, 256)
 """Orders of the divergences. Whole ones are sums of a few terms; those between take a series that
 does not always converge, and would make epsilon smaller by a few percent where it is large."""
@@ -31,13 +30,16 @@ class RdpAccountant:
     """Privacy that a run has spent, by Renyi divergences."""
 
     def __init__(self, settings: CentralPrivacySettings) -> None:
-        """Start with nothing spent.
-
-        Raises:
-            ScenarioError: dp-accounting is not installed.
-        """
+        """Start with nothing spent."""
         self._settings = settings
-        self._events, rdp = _dp_accounting()
+        try:
+            self._events: Any = importlib.import_module("dp_accounting")
+            rdp: Any = importlib.import_module("dp_accounting.rdp")
+        except ModuleNotFoundError as missing:
+            raise ScenarioError(
+                f"server.privacy needs {missing.name}, which counts epsilon;"
+                " pip install 'fleetsim[privacy]'"
+            ) from missing
         self._spent = rdp.RdpAccountant(orders=ORDERS)
         self._chances: list[float] = []
         """Chance of a client to take part in each aggregation so far."""
@@ -71,19 +73,3 @@ class RdpAccountant:
         """Restore what `state` returned, into an accountant that has counted nothing."""
         for chance in state["chances"].tolist():
             self._count(chance)
-
-
-def _dp_accounting() -> tuple[Any, Any]:
-    """Return the modules of events and of the accountant.
-
-    Raises:
-        ScenarioError: they are not installed.
-    """
-    try:
-        return importlib.import_module("dp_accounting"), importlib.import_module(
-            "dp_accounting.rdp"
-        )
-    except ModuleNotFoundError as missing:
-        raise ScenarioError(
-            f"server.privacy needs {missing.name}, which counts epsilon; {INSTALL}"
-        ) from missing

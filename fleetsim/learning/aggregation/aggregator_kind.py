@@ -1,7 +1,8 @@
-"""Base of the settings of aggregators: what a kind needs of the updates of a round."""
+"""Base of the settings of aggregators, and of the aggregators that keep nothing between rounds."""
 
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
+from fleetsim.contracts import BoolArray, State
 from fleetsim.settings import Settings
 
 
@@ -22,3 +23,22 @@ class AggregatorKind(Settings):
     def least_updates(self) -> int:
         """Least number of updates of which it makes a model."""
         return 1
+
+
+_Kind = TypeVar("_Kind", bound=AggregatorKind)
+
+
+class Stateless(Generic[_Kind]):
+    """Aggregator without state; a kind that keeps anything must not inherit it."""
+
+    def __init__(self, settings: _Kind, *, buffers: BoolArray | None = None) -> None:
+        """Build it; `buffers` [P] are true where the model has no parameter."""
+        self._settings = settings
+        self._buffers = buffers
+
+    def state(self) -> State:
+        """Return the empty state."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Restore the empty state."""

@@ -29,6 +29,7 @@ Three cases change these weights:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -36,13 +37,13 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
-from fleetsim.learning.aggregation.stateless import Stateless
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.weighted_mean import (
     LEAST_SUM,
     are_shares,
     check_finite,
     check_weights,
+    delivered,
 )
 from fleetsim.schema.key_conditions import BUFFERED, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction
@@ -105,9 +106,7 @@ StalenessSettings = Annotated[
 class FedAsyncSettings(AggregatorKind):
     """Mixture of the model with each update on its arrival (Xie et al. 2019)."""
 
-    acts_if = by_key(
-        staleness=BUFFERED,
-    )
+    acts_if = by_key(staleness=BUFFERED)
 
     kind: Literal["fedasync"] = "fedasync"
     sees_single_updates: ClassVar[bool] = True
@@ -124,9 +123,7 @@ class FedAsyncSettings(AggregatorKind):
 class FedBuffSettings(AggregatorKind):
     """Step along the mean change of a buffer of updates, weighted by staleness (Nguyen 2022)."""
 
-    acts_if = by_key(
-        staleness=BUFFERED,
-    )
+    acts_if = by_key(staleness=BUFFERED)
 
     kind: Literal["fedbuff"] = "fedbuff"
     server_learning_rate: Gain = 1.0
@@ -139,19 +136,11 @@ class FedBuffSettings(AggregatorKind):
         return FedBuff(self, buffers=buffers)
 
 
-class FedAsync(Stateless):
-    """Aggregator that mixes each update into the model; without state."""
-
-    def __init__(self, settings: FedAsyncSettings) -> None:
-        self._settings = settings
+class FedAsync(Stateless[FedAsyncSettings]):
+    """Aggregator that mixes each update into the model."""
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the model [P] after these updates, in the order of arrival.
-
-        Raises:
-            ValueError: there is no update, or an update is not finite.
-            ScenarioError: the selector gave a weight to an update.
-        """
+        """Return the model [P] after these updates, in the order of arrival."""
         model = base.astype(np.float64)
         for report, vector, _ in _updates(reports):
             if report.weight is not None:
@@ -165,32 +154,19 @@ class FedAsync(Stateless):
         return model.astype(np.float32)
 
 
-class FedBuff(Stateless):
-    """Aggregator that steps along the mean change of a buffer of updates; without state."""
-
-    def __init__(self, settings: FedBuffSettings, *, buffers: BoolArray | None = None) -> None:
-        """Build it; `buffers` [P] are true where the model has no parameter."""
-        self._settings = settings
-        self._buffers = buffers
+class FedBuff(Stateless[FedBuffSettings]):
+    """Aggregator that steps along the mean change of a buffer of updates."""
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the model [P] after one step along the mean change of the updates.
-
-        Raises:
-            ValueError: there is no update, an update is not finite or has no base, or some weights
-                are shares and others are not.
-            ScenarioError: the selector's weights are too large or too small to be summed.
-        """
+        """Return the model [P] after one step along the mean change of the updates."""
         updates = _updates(reports)
         own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
-        weights = [
-            v * _weight(self._settings.staleness, report)
-            for v, (report, _, _) in zip(own, updates, strict=True)
-        ]
         check_weights(own, reports)
+        weights: list[float] = []
         change = np.zeros(base.shape, dtype=np.float64)
-        for weight, (_, vector, started_from) in zip(weights, updates, strict=True):
-            change += weight * (vector - started_from)
+        for given, (report, vector, started_from) in zip(own, updates, strict=True):
+            weights.append(given * _weight(self._settings.staleness, report))
+            change += weights[-1] * (vector - started_from)
         divisor = 1.0 if are_shares(reports) else sum(own)
         step = self._settings.server_learning_rate / divisor
         with np.errstate(over="ignore"):  # the server refuses what is not finite
@@ -209,17 +185,10 @@ def _weight(settings: StalenessSettings, report: Report) -> float:
 
 def _updates(reports: Sequence[Report]) -> list[tuple[Report, FloatArray, FloatArray]]:
     """Return and check (report, new parameters, base) of delivered updates in arrival order."""
-    arrived = sorted(
-        (report for report in reports if report.is_delivered and report.vector is not None),
-        key=lambda report: (report.finished_at_s, report.client),
-    )
-    if not arrived:
-        raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
     updates = []
-    for report in arrived:
-        assert report.vector is not None
+    for report, vector in delivered(reports, attrgetter("finished_at_s", "client")):
         if report.base is None:
             raise ValueError(f"client {report.client} does not say which model it started from")
-        check_finite(report.client, report.vector)
-        updates.append((report, report.vector.astype(np.float64), report.base.astype(np.float64)))
+        check_finite(report.client, vector)
+        updates.append((report, vector.astype(np.float64), report.base.astype(np.float64)))
     return updates

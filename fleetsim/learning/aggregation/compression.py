@@ -37,7 +37,7 @@ from fleetsim.settings import Settings
 
 VALUE_BYTE = 4
 """One float32 on the wire."""
-INDEX_BYTE = 4
+_INDEX_BYTE = 4
 _LEVELS = 255
 """Steps between the smallest and the largest value of one byte."""
 
@@ -87,9 +87,7 @@ class UncompressedSettings(CompressionKind):
 class TopKSettings(CompressionKind):
     """Largest entries of an update, with their indices (Aji, Heafield 2017)."""
 
-    acts_if = by_key(
-        error_feedback=TRAINING,
-    )
+    acts_if = by_key(error_feedback=TRAINING)
 
     kind: Literal["top-k"] = "top-k"
     fraction: Annotated[float, Ge(1e-9), Le(0.5), Field(examples=[0.1])]
@@ -104,7 +102,7 @@ class TopKSettings(CompressionKind):
         >>> TopKSettings(fraction=0.01).num_byte(1000)
         80
         """
-        return (VALUE_BYTE + INDEX_BYTE) * self._num_kept(num_values)
+        return (VALUE_BYTE + _INDEX_BYTE) * self._num_kept(num_values)
 
     def decoded(
         self, delta: Parameters, generator: np.random.Generator, fraction: float
@@ -125,9 +123,7 @@ class TopKSettings(CompressionKind):
 class Quantise8BitSettings(CompressionKind):
     """Entries of an update rounded to one byte each (Alistarh et al. 2017)."""
 
-    acts_if = by_key(
-        rounding=TRAINING,
-    )
+    acts_if = by_key(rounding=TRAINING)
 
     kind: Literal["quantise-8bit"] = "quantise-8bit"
     rounding: Literal["stochastic", "nearest"] = "stochastic"
@@ -161,8 +157,7 @@ class Quantise8BitSettings(CompressionKind):
 
 
 CompressionSettings = Annotated[
-    UncompressedSettings | TopKSettings | Quantise8BitSettings,
-    Field(discriminator="kind"),
+    UncompressedSettings | TopKSettings | Quantise8BitSettings, Field(discriminator="kind")
 ]
 """Settings of any compression, told apart by `kind`."""
 
@@ -191,10 +186,10 @@ class Uplink:
         unchanged: the server refuses it later.
 
         Args:
-            client: sender.
+            client: sender; draws come from (seed, "compress", client, address).
             base: model that was sent to the client [P].
             vector: model that the client trained [P].
-            address: address of the task; draws come from (seed, "compress", client, address).
+            address: address of the task.
             fraction: share of the update that is sent, in (0, 1].
         """
         if isinstance(self._settings, UncompressedSettings) and fraction == 1.0:

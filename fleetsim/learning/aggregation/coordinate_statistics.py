@@ -16,6 +16,7 @@ of the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -24,11 +25,8 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.counts import floor_product
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
-from fleetsim.learning.aggregation.stateless import Stateless
-
-TrimmedFraction = Annotated[float, Ge(0), Lt(0.5), Field(examples=[0.1])]
 
 
 class MedianSettings(AggregatorKind):
@@ -40,7 +38,7 @@ class MedianSettings(AggregatorKind):
 
     def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
         """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return CoordinateStatistic(self.kind, median, buffers=buffers)
+        return CoordinateStatistic(self, median, buffers=buffers)
 
 
 class TrimmedMeanSettings(AggregatorKind):
@@ -49,42 +47,33 @@ class TrimmedMeanSettings(AggregatorKind):
     kind: Literal["trimmed-mean"] = "trimmed-mean"
     sees_single_updates: ClassVar[bool] = True
     weights_parts: ClassVar[bool] = False
-    trimmed_fraction: TrimmedFraction
+    trimmed_fraction: Annotated[float, Ge(0), Lt(0.5), Field(examples=[0.1])]
     """Share beta of the updates that each coordinate leaves out at either end."""
 
     def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
         """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return CoordinateStatistic(
-            self.kind,
-            lambda ordered: trimmed_mean(ordered, self.trimmed_fraction),
-            buffers=buffers,
-        )
+        statistic = partial(trimmed_mean, fraction=self.trimmed_fraction)
+        return CoordinateStatistic(self, statistic, buffers=buffers)
 
 
-class CoordinateStatistic(Stateless):
-    """Aggregator that takes a statistic of each coordinate; without state."""
+class CoordinateStatistic(Stateless[AggregatorKind]):
+    """Aggregator that takes a statistic of each coordinate."""
 
     def __init__(
         self,
-        kind: str,
+        settings: AggregatorKind,
         statistic: Callable[[FloatArray], FloatArray],
         *,
-        buffers: BoolArray | None = None,
+        buffers: BoolArray | None,
     ) -> None:
         """Build it; `statistic` maps values in ascending order [K, p] to one of each column."""
-        self._kind = kind
+        super().__init__(settings, buffers=buffers)
         self._statistic = statistic
-        self._buffers = buffers
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P].
-
-        Raises:
-            ValueError: there is no update, or one has another shape or is not finite.
-            ScenarioError: an update has a weight of its own.
-        """
+        """Return the next model [P]."""
         updates = Updates.of(base, reports, self._buffers)
-        refuse_weights(self._kind, updates.reports)
+        refuse_weights(self._settings.kind, updates.reports)
         step = np.empty(base.shape, dtype=np.float64)
         for part, values in updates.blocks():
             values.sort(axis=0)
@@ -98,9 +87,7 @@ def median(ordered: FloatArray) -> FloatArray:
     >>> median(np.array([[1.0, 0.0], [2.0, 4.0], [9.0, 5.0], [9.0, 6.0]])).tolist()
     [5.5, 4.5]
     """
-    upper = len(ordered) // 2
-    lower = (len(ordered) - 1) // 2
-    middle: FloatArray = (ordered[lower] + ordered[upper]) / 2.0
+    middle: FloatArray = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
     return middle
 
 

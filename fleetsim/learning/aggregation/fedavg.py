@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, Parameters, Report
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
-from fleetsim.learning.aggregation.stateless import Stateless
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, weighted_mean
 
 
@@ -25,19 +24,9 @@ class FedAvgSettings(AggregatorKind):
         return FedAvg(self)
 
 
-class FedAvg(Stateless):
+class FedAvg(Stateless[FedAvgSettings]):
     """Aggregator whose next model is the weighted mean of the delivered models."""
 
-    def __init__(self, settings: FedAvgSettings) -> None:
-        self._weights = settings.weights
-
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the mean of the delivered models [P], a new array without a share of `base`.
-
-        Reports that were not delivered or carry no vector are ignored.
-
-        Raises:
-            ValueError: nothing was delivered, no client has a sample, or a vector has another shape
-                than the global model or is not finite.
-        """
-        return weighted_mean(base, reports, self._weights).astype(np.float32)
+        """Return the mean of the delivered models [P], a new array without a share of `base`."""
+        return weighted_mean(base, reports, self._settings.weights).astype(np.float32)

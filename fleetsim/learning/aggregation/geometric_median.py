@@ -30,9 +30,8 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.robust_updates import Updates
-from fleetsim.learning.aggregation.stateless import Stateless
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, check_weights, weight_of
 from fleetsim.schema.ranges import Gain
 
@@ -54,24 +53,11 @@ class GeometricMedianSettings(AggregatorKind):
         return GeometricMedian(self, buffers=buffers)
 
 
-class GeometricMedian(Stateless):
-    """Aggregator that steps along the geometric median of the changes; without state."""
-
-    def __init__(
-        self, settings: GeometricMedianSettings, *, buffers: BoolArray | None = None
-    ) -> None:
-        """Build it; `buffers` [P] are true where the model has no parameter."""
-        self._settings = settings
-        self._buffers = buffers
+class GeometricMedian(Stateless[GeometricMedianSettings]):
+    """Aggregator that steps along the geometric median of the changes."""
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P].
-
-        Raises:
-            ValueError: there is no update or none has a weight, or one has another shape or is not
-                finite.
-            ScenarioError: the selector gave shares, or weights that cannot be summed.
-        """
+        """Return the next model [P]."""
         updates = Updates.of(base, reports, self._buffers)
         for report in updates.reports:
             if report.is_share:
@@ -80,11 +66,9 @@ class GeometricMedian(Stateless):
                     f" cannot use the shares that the selector gives (client {report.client}:"
                     f" {report.weight:g}); use fedavg, or a selector without shares"
                 )
-        weights = np.array(
-            [weight_of(report, self._settings.weights) for report in updates.reports],
-            dtype=np.float64,
-        )
-        check_weights(weights.tolist(), reports)
+        given = [weight_of(report, self._settings.weights) for report in updates.reports]
+        check_weights(given, reports)
+        weights = np.array(given, dtype=np.float64)
         weights /= weights.sum()
         middle = _mean(updates, weights)
         for _ in range(self._settings.iterations):

@@ -24,12 +24,8 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters, Report
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
-from fleetsim.learning.aggregation.stateless import Stateless
-
-ByzantineClients = Annotated[int, Field(ge=0, le=100_000, examples=[0])]
-ChosenUpdates = Annotated[int, Field(ge=1, le=1_000_000, examples=[2])]
 
 
 class KrumSettings(AggregatorKind):
@@ -38,9 +34,9 @@ class KrumSettings(AggregatorKind):
     kind: Literal["krum"] = "krum"
     sees_single_updates: ClassVar[bool] = True
     weights_parts: ClassVar[bool] = False
-    num_byzantine: ByzantineClients
+    num_byzantine: Annotated[int, Field(ge=0, le=100_000, examples=[0])]
     """Number f of updates of a round that may be arbitrary; a round needs 2 f + 3 updates."""
-    num_chosen: ChosenUpdates = 1
+    num_chosen: Annotated[int, Field(ge=1, le=1_000_000, examples=[2])] = 1
     """Number m of updates whose mean is taken; 1: Krum, more: multi-Krum."""
 
     @property
@@ -53,21 +49,11 @@ class KrumSettings(AggregatorKind):
         return Krum(self, buffers=buffers)
 
 
-class Krum(Stateless):
-    """Aggregator that takes the mean of the updates of the smallest scores; without state."""
-
-    def __init__(self, settings: KrumSettings, *, buffers: BoolArray | None = None) -> None:
-        """Build it; `buffers` [P] are true where the model has no parameter."""
-        self._settings = settings
-        self._buffers = buffers
+class Krum(Stateless[KrumSettings]):
+    """Aggregator that takes the mean of the updates of the smallest scores."""
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P].
-
-        Raises:
-            ValueError: there are too few updates, or one has another shape or is not finite.
-            ScenarioError: an update has a weight of its own.
-        """
+        """Return the next model [P]."""
         updates = Updates.of(base, reports, self._buffers, least=self._settings.least_updates)
         refuse_weights(self._settings.kind, updates.reports)
         found = scores(squared_distances(updates), self._settings.num_byzantine)

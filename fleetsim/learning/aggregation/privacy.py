@@ -17,7 +17,6 @@ is drawn at the address (seed, "privacy noise", number of the aggregation).
 """
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Annotated, Literal
 
 import numpy as np
@@ -36,7 +35,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.update_screening import update_norm
-from fleetsim.learning.aggregation.weighted_mean import check_finite
+from fleetsim.learning.aggregation.weighted_mean import check_finite, delivered
 from fleetsim.schema.ranges import FailureChance
 from fleetsim.settings import Settings
 
@@ -71,11 +70,7 @@ class PrivateAggregator:
         cohort: int,
         buffers: BoolArray | None = None,
     ) -> None:
-        """Build it; `buffers` [P] are true where the model has no parameter.
-
-        Raises:
-            ScenarioError: the model has buffers.
-        """
+        """Build it; `buffers` [P] are true where the model has no parameter."""
         if buffers is not None and buffers.any():
             raise ScenarioError(
                 "server.privacy: the model keeps running statistics of its clients' samples"
@@ -89,21 +84,10 @@ class PrivateAggregator:
         self._num_aggregations = 0
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P].
-
-        Raises:
-            ValueError: there is no update, or one is not finite.
-            ScenarioError: the selector gave an update a weight.
-        """
-        arrived = sorted(
-            (report for report in reports if report.is_delivered and report.vector is not None),
-            key=attrgetter("client", "dispatched_at_s"),
-        )
-        if not arrived:
-            raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
+        """Return the next model [P]."""
         total = np.zeros(base.shape, dtype=np.float64)
-        for report in arrived:
-            total += self._clipped(base, report)
+        for report, vector in delivered(reports):
+            total += self._clipped(base, report, vector)
         scale = self._settings.noise_multiplier * self._settings.clip_norm
         draws = rng.stream(self._seed, "privacy noise", self._num_aggregations)
         total += scale * draws.standard_normal(base.size)
@@ -121,7 +105,7 @@ class PrivateAggregator:
         self._num_aggregations += 1
         return model
 
-    def _clipped(self, base: Parameters, report: Report) -> FloatArray:
+    def _clipped(self, base: Parameters, report: Report, vector: Parameters) -> FloatArray:
         """Return the clipped change of an update [P]."""
         if report.weight is not None:
             raise ScenarioError(
@@ -129,14 +113,13 @@ class PrivateAggregator:
                 f" selector gives (client {report.client}: {report.weight:g}); choose a selector"
                 " without weights"
             )
-        assert report.vector is not None
-        check_finite(report.client, report.vector)
+        check_finite(report.client, vector)
         start = base if report.base is None else report.base
-        norm = update_norm(start, report.vector)
+        norm = update_norm(start, vector)
         factor = report.weight_fraction
         if norm > self._settings.clip_norm:
             factor *= self._settings.clip_norm / norm
-        change: FloatArray = np.subtract(report.vector, start, dtype=np.float64)
+        change: FloatArray = np.subtract(vector, start, dtype=np.float64)
         change *= factor
         return change
 
@@ -148,10 +131,5 @@ class PrivateAggregator:
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         self._num_aggregations = int(state["num_aggregations"])
-        self._inner.restore(
-            {
-                key.removeprefix(_INNER): value
-                for key, value in state.items()
-                if key.startswith(_INNER)
-            }
-        )
+        inner = {key: value for key, value in state.items() if key.startswith(_INNER)}
+        self._inner.restore({key.removeprefix(_INNER): value for key, value in inner.items()})

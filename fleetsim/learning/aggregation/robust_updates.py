@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import DivergenceError, ScenarioError
-from fleetsim.learning.aggregation.weighted_mean import check_finite
+from fleetsim.learning.aggregation.weighted_mean import check_finite, check_shape, delivered
 from fleetsim.quoting import quoted
 
 _BLOCK_NUMBERS = 262_144
@@ -36,7 +35,9 @@ class Updates:
     base: Parameters
     """Current global model [P]."""
     reports: tuple[Report, ...]
-    """[K], each with a finite vector."""
+    """[K]"""
+    vectors: tuple[Parameters, ...]
+    """Their finite models [P] each."""
     buffers: BoolArray
     """True where the model has no parameter [P]."""
 
@@ -49,30 +50,16 @@ class Updates:
         *,
         least: int = 1,
     ) -> Updates:
-        """Return the delivered updates among reports, checked.
-
-        Raises:
-            ValueError: there are fewer than `least`, or one has another shape than the global model
-                or is not finite.
-        """
-        arrived = sorted(
-            (report for report in reports if report.is_delivered and report.vector is not None),
-            key=attrgetter("client", "dispatched_at_s"),
-        )
-        if not arrived:
-            raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
-        for report in arrived:
-            assert report.vector is not None
-            if report.vector.shape != base.shape:
-                raise ValueError(
-                    f"client {report.client} sent {report.vector.shape} weights for a model of"
-                    f" {base.shape}"
-                )
-            check_finite(report.client, report.vector)
+        """Return the delivered updates among reports, at least `least` of them, checked."""
+        arrived = delivered(reports)
+        for report, vector in arrived:
+            check_shape(report.client, vector, base)
+            check_finite(report.client, vector)
         if len(arrived) < least:
             raise ValueError(f"{len(arrived)} updates to aggregate, at least {least} are needed")
         own = np.zeros(base.shape, dtype=np.bool_) if buffers is None else buffers
-        return cls(base, tuple(arrived), own)
+        vectors = tuple(vector for _, vector in arrived)
+        return cls(base, tuple(report for report, _ in arrived), vectors, own)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the model and the values of all clients there, each [K, p]."""
@@ -82,11 +69,7 @@ class Updates:
             yield part, self._values(part)
 
     def model(self, step: FloatArray) -> Parameters:
-        """Return the model [P] of a rule's result [P]: w plus the result, in buffers the result.
-
-        Raises:
-            DivergenceError: a weight leaves the range of float32.
-        """
+        """Return the model [P] of a rule's result [P]: w plus the result, in buffers the result."""
         with np.errstate(over="ignore"):  # refused below
             made: Parameters = np.where(self.buffers, step, self.base + step).astype(np.float32)
         if not np.isfinite(made).all():
@@ -94,7 +77,7 @@ class Updates:
         return made
 
     def _values(self, part: slice) -> FloatArray:
-        values = np.stack([_vector(report)[part] for report in self.reports]).astype(np.float64)
+        values = np.stack([vector[part] for vector in self.vectors]).astype(np.float64)
         trained = ~self.buffers[part]
         for row, report in zip(values, self.reports, strict=True):
             start = self.base if report.base is None else report.base
@@ -103,11 +86,7 @@ class Updates:
 
 
 def refuse_weights(kind: str, reports: Sequence[Report]) -> None:
-    """Refuse updates that do not all count the same.
-
-    Raises:
-        ScenarioError: a selector gave a weight or share, or a part counts for less.
-    """
+    """Refuse updates with weights or shares of their own, and parts that count for less."""
     place = f"server.aggregator.kind = {quoted(kind)}"
     for report in reports:
         if report.weight is not None:
@@ -122,8 +101,3 @@ def refuse_weights(kind: str, reports: Sequence[Report]) -> None:
                 f" counts for {report.weight_fraction:g} of a whole one; set"
                 " server.interruption.weight: samples, or use fedavg or geometric-median"
             )
-
-
-def _vector(report: Report) -> Parameters:
-    assert report.vector is not None
-    return report.vector

@@ -36,10 +36,6 @@ from fleetsim.schema.ranges import PartFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
-DOWNLOAD_ROUND_TRIPS = 2
-"""Exchanges before the training: keys, and shares."""
-UPLOAD_ROUND_TRIPS = 1
-"""Exchange after the upload of the vector: unmasking."""
 Length = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -81,13 +77,16 @@ SecureAggregationSettings = Annotated[
 class SecureAggregation:
     """Bytes and failures of the protocol for one model."""
 
+    download_round_trips = 2
+    """Exchanges before the training: keys, and shares."""
+    upload_round_trips = 1
+    """Exchange after the upload of the vector: unmasking."""
+
     def __init__(self, settings: SecAggSettings, *, num_values: int, seed: int) -> None:
         """Build it for a model of so many values."""
         self._settings = settings
         self._num_values = num_values
         self._seed = seed
-        self.download_round_trips = DOWNLOAD_ROUND_TRIPS
-        self.upload_round_trips = UPLOAD_ROUND_TRIPS
 
     def value_bit(self, cohort: int) -> int:
         """Return the bits B of an entry of a masked vector.
@@ -116,10 +115,7 @@ class SecureAggregation:
     def is_unmasked(self, clients: Sequence[int], delivered: Sequence[int], round_: int) -> bool:
         """Return whether the server can remove the masks of a round.
 
-        Args:
-            clients: the cohort, in the order of the selection.
-            delivered: clients of it whose vectors arrived.
-            round_: number of the round, which determines the graph.
+        The cohort `clients` is in the order of the selection; the round determines the graph.
         """
         size = len(clients)
         arrived = np.isin(np.asarray(clients), np.asarray(delivered, dtype=np.int64))

@@ -166,13 +166,7 @@ class ServerOptimizer:
         self._state: Moments = {}
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P], a new array.
-
-        Raises:
-            ValueError: as of `mean_change`.
-            DivergenceError: the step leaves the range of float32; the optimizer state is then
-                unchanged.
-        """
+        """Return the next model [P], a new array."""
         weights = self._settings.weights
         step, state = self._settings.step(mean_change(base, reports, weights), self._state)
         with np.errstate(over="ignore"):  # refused below

@@ -5,10 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fleetsim.learning.aggregation.asynchronous import FedAsyncSettings, FedBuffSettings
-from fleetsim.learning.aggregation.coordinate_statistics import (
-    MedianSettings,
-    TrimmedMeanSettings,
-)
+from fleetsim.learning.aggregation.coordinate_statistics import MedianSettings, TrimmedMeanSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
 from fleetsim.learning.aggregation.krum import KrumSettings

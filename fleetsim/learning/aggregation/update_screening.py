@@ -26,13 +26,7 @@ def refusal_reasons(
 ) -> list[str | None]:
     """Return for each delivered model the reason to refuse it; None if it may be aggregated.
 
-    Args:
-        bases: models that were sent to the clients [P].
-        vectors: models that the clients sent back [P].
-        max_update_norm: largest accepted Euclidean norm of an update; None: no bound.
-
-    Raises:
-        ValueError: the two differ in number, or a model in shape.
+    `bases` [P] were sent to the clients and `vectors` [P] came back; a bound of None is none.
 
     >>> base = np.zeros(2, dtype=np.float32)
     >>> refusal_reasons([base], [np.array([3, 4], dtype=np.float32)], max_update_norm=4.5)

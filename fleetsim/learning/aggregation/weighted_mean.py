@@ -16,7 +16,7 @@ Sums are float64 and in a fixed order (client, then dispatch). So they do not de
 arrival, not even in the last bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -37,6 +37,10 @@ _SUM_OF_SHARES = (1e-6, 1e6)
 """Range of the sum of shares, which scale the model itself."""
 
 
+Order = Callable[[Report], tuple[float, ...]]
+_BY_CLIENT: Order = attrgetter("client", "dispatched_at_s")
+
+
 class _Term(NamedTuple):
     """Addend of one client."""
 
@@ -47,6 +51,26 @@ class _Term(NamedTuple):
     """Model that was sent to the client [P]."""
 
 
+def delivered(
+    reports: Sequence[Report], order: Order = _BY_CLIENT
+) -> list[tuple[Report, Parameters]]:
+    """Return the reports that bring a model, and the models [P], in a fixed order; at least one."""
+    found = [
+        (report, report.vector)
+        for report in reports
+        if report.is_delivered and report.vector is not None
+    ]
+    if not found:
+        raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
+    return sorted(found, key=lambda pair: order(pair[0]))
+
+
+def check_shape(client: int, vector: Parameters, base: Parameters) -> None:
+    """Check that a client's model is of the size of the global one."""
+    if vector.shape != base.shape:
+        raise ValueError(f"client {client} sent {vector.shape} weights for a model of {base.shape}")
+
+
 def weighted_mean(
     base: Parameters,
     reports: Sequence[Report],
@@ -54,37 +78,19 @@ def weighted_mean(
     *,
     takes_shares: bool = True,
 ) -> FloatArray:
-    """Return the mean of the delivered models [P], in float64.
+    """Return the mean of the delivered models [P], in float64; of `base` only the shape matters.
 
-    Reports that were not delivered or carry no vector are ignored.
-
-    Args:
-        base: current global model [P]; only its shape matters.
-        reports: reports of the tasks, in any order.
-        weights: weight of a client without one from the selector.
-        takes_shares: if true, shares are not divided by their sum; if false, the result is always
-            a mean.
-
-    Raises:
-        ValueError: nothing was delivered, no client has a sample, some weights are shares and
-            others are not, or a vector has another shape than the global model or is not finite.
-        ScenarioError: the selector's weights are too large or too small to be summed.
+    `weights` are those of clients without one from the selector. Shares are not divided by their
+    sum if `takes_shares`; else the result is always a mean.
     """
     terms = _terms(base, reports, weights)
-    shares = are_shares(reports)
-    return _mean(base, terms, of_changes=False, is_sum=shares and takes_shares)
+    return _mean(base, terms, of_changes=False, is_sum=are_shares(reports) and takes_shares)
 
 
 def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
     """Return the mean of the clients' changes [P], in float64.
 
-    Args:
-        base: current global model [P]; replaces a base that a report does not name.
-        reports: as for `weighted_mean`.
-        weights: as for `weighted_mean`.
-
-    Raises:
-        ValueError: as of `weighted_mean`.
+    `base` [P] replaces a base that a report does not name.
     """
     terms = _terms(base, reports, weights)
     return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
@@ -92,18 +98,12 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
 
 def weight_of(report: Report, weights: ClientWeights) -> float:
     """Return the weight a_k of an update."""
-    weight = report.weight
-    if weight is None:
-        weight = report.num_samples if weights == "samples" else 1
-    return report.weight_fraction * weight
+    plain = report.num_samples if weights == "samples" else 1
+    return report.weight_fraction * (plain if report.weight is None else report.weight)
 
 
 def are_shares(reports: Sequence[Report]) -> bool:
-    """Return true if the delivered reports have shares, false if relative weights or none.
-
-    Raises:
-        ValueError: some reports have shares and others do not.
-    """
+    """Return true if the delivered reports have shares, false if relative weights or none."""
     delivered = [report for report in reports if report.is_delivered]
     shares = [report.client for report in delivered if report.is_share]
     if shares and len(shares) < len(delivered):
@@ -116,14 +116,8 @@ def are_shares(reports: Sequence[Report]) -> bool:
 
 def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> list[_Term]:
     terms = []
-    for report in sorted(reports, key=attrgetter("client", "dispatched_at_s")):
-        vector = report.vector
-        if vector is None or not report.is_delivered:
-            continue
-        if vector.shape != base.shape:
-            raise ValueError(
-                f"client {report.client} sent {vector.shape} weights for a model of {base.shape}"
-            )
+    for report, vector in delivered(reports):
+        check_shape(report.client, vector, base)
         start = base if report.base is None else report.base
         terms.append(_Term(report.client, weight_of(report, weights), vector, start))
     check_weights([term.weight for term in terms], reports)
@@ -155,12 +149,7 @@ def _mean(
 
 
 def check_weights(weights: Sequence[float], reports: Sequence[Report]) -> None:
-    """Check that weights of updates can be multiplied and summed without leaving float64.
-
-    Raises:
-        ValueError: no update has a weight.
-        ScenarioError: the weights of a selector leave the range of float64 in such a product.
-    """
+    """Check that weights of updates can be multiplied and summed without leaving float64."""
     with np.errstate(over="ignore"):  # refused below
         total = float(np.sum(np.array(weights, dtype=np.float64)))
     if total == 0.0:
@@ -178,11 +167,7 @@ def check_weights(weights: Sequence[float], reports: Sequence[Report]) -> None:
 
 
 def check_finite(client: int, vector: Parameters) -> None:
-    """Check that a client's model is finite.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Check that a client's model is finite."""
     num_broken = int((~np.isfinite(vector)).sum())
     if num_broken:
         raise ValueError(

@@ -13,18 +13,14 @@ from fleetsim.contracts import IntArray
 
 
 class AccessedInputs(ABC):
-    """Samples [n, ...] that the user's own transform makes at each access.
-
-    Attributes:
-        items: item of the source of each sample [n].
-        largest: largest number of all samples as they were read first.
-        sha256: digest of all samples of the source, each as one access with a fixed address made
-            it.
-    """
+    """Samples [n, ...] that the user's own transform makes at each access."""
 
     items: IntArray
+    """Item of the source of each sample [n]."""
     largest: float
+    """Largest number of all samples as they were read first."""
     sha256: str
+    """Digest of all samples of the source, each as one access with a fixed address made it."""
 
     @property
     @abstractmethod
@@ -55,18 +51,11 @@ class AccessedInputs(ABC):
             visits: number of earlier accesses to each, in this task [m].
             seed: root seed of the run.
             address: client, and address of its task.
-
-        Raises:
-            DataError: a sample has another form or label than it had first.
         """
 
     @abstractmethod
     def fixed(self, *, hint: str) -> NDArray[Any]:
         """Return all samples as an array [n, ...], read once.
 
-        Args:
-            hint: what to do about samples that are drawn.
-
-        Raises:
-            DataError: a sample is none, is drawn, or differs in shape from others.
+        The hint says what to do about samples that are drawn, which are refused.
         """

@@ -45,16 +45,7 @@ def assembled(
 ) -> Dataset:
     """Return the data set of checked parts.
 
-    Args:
-        name: name of the data set.
-        train: training part.
-        test: test part; None: it is drawn from the training part.
-        rules: what the user asks for.
-        words: words of errors.
-
-    Raises:
-        DataError: the parts do not belong together, or a label is outside the classes.
-        ScenarioError: a rule does not suit the samples.
+    Without a test part one is drawn from the training part, as the rules say.
     """
     if test is None:
         train, test = _draw_test_part(train, rules, words)

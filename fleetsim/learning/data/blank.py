@@ -25,15 +25,14 @@ def _in_memory(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
+_Shape = Annotated[tuple[Samples, ...], Field(min_length=1), AfterValidator(_in_memory)]
+
+
 class BlankSettings(Settings):
     """No data, only shapes and sizes; for runs without training."""
 
     kind: Literal["blank"] = "blank"
-    input_shape: Annotated[tuple[Samples, ...], Field(min_length=1), AfterValidator(_in_memory)] = (
-        1,
-        28,
-        28,
-    )
+    input_shape: _Shape = (1, 28, 28)
     """Shape of one sample, as the model sees it."""
     num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
     median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200

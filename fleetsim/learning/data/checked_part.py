@@ -5,7 +5,7 @@ Errors name the place, the array and the first bad sample.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -41,9 +41,7 @@ class CheckedPart:
     def rows(self, kept: NDArray[np.bool_]) -> CheckedPart:
         """Return the part with some of its samples."""
         client = None if self.client is None else self.client[kept]
-        return CheckedPart(
-            self.inputs[kept], self.labels[kept], client, self.inputs_at, self.labels_at
-        )
+        return replace(self, inputs=self.inputs[kept], labels=self.labels[kept], client=client)
 
 
 def checked_part(
@@ -58,17 +56,8 @@ def checked_part(
 ) -> CheckedPart:
     """Return one part with checked inputs, once its labels and clients are checked, too.
 
-    Args:
-        inputs: as `finite`, `tokens` and the like return them.
-        labels: labels as they were found.
-        client: clients as they were found; None if there are none.
-        inputs_at: name of the inputs in errors.
-        labels_at: name of the labels in errors.
-        client_at: name of the clients in errors.
-        verb: what the user does to hand over an array, in advice.
-
-    Raises:
-        DataError: labels or clients have another form, or another number than the inputs.
+    Inputs are as `finite`, `tokens` and the like return them. `inputs_at`, `labels_at` and
+    `client_at` name the arrays in errors, and `verb` is what the user does to hand them over.
     """
     checked = _labels(labels, labels_at, inputs, verb)
     if client is not None:
@@ -77,11 +66,7 @@ def checked_part(
 
 
 def finite(array: NDArray[Any], place: str) -> NDArray[np.float32]:
-    """Return floats as float32.
-
-    Raises:
-        DataError: one is NaN or too large.
-    """
+    """Return floats as float32."""
     # A float64 too large for a float32 becomes infinite, and is refused below.
     with np.errstate(over="ignore"):
         inputs = array.astype(np.float32)
@@ -95,11 +80,7 @@ def finite(array: NDArray[Any], place: str) -> NDArray[np.float32]:
 
 
 def tokens(array: NDArray[Any], place: str) -> IntArray:
-    """Return tokens [n, t] as int64.
-
-    Raises:
-        DataError: one is negative or too large.
-    """
+    """Return tokens [n, t] as int64."""
     for token in (array.min(), array.max()):
         if not 0 <= token < _MAX_TOKENS:
             raise DataError(

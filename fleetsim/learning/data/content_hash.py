@@ -4,7 +4,6 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
@@ -26,11 +25,7 @@ def content_sha256(dataset: Dataset) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
-            digest.update(_bytes(part))
+            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
         else:
             digest.update(f"{part!r};".encode())
     return digest.hexdigest()
-
-
-def _bytes(array: NDArray[Any]) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import IntArray
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.standardisation import from_pixels
+from fleetsim.learning.data.standardisation import Moments, from_pixels
 
 Inputs = NDArray[np.float32] | IntArray
 """Images [n, C, H, W] and feature vectors [n, D] are float32, tokens of a text int64 [n, t]."""
@@ -71,12 +71,12 @@ def image_dataset(
     train: LabelledImages,
     test: LabelledImages,
     *,
-    mean: tuple[float, ...],
-    std: tuple[float, ...],
+    moments: Moments,
     num_classes: int,
     owner: IntArray | None = None,
 ) -> Dataset:
     """Return a data set of images, of which those to train on stay bytes; see `from_pixels`."""
+    mean, std = moments
     return Dataset(
         name=name,
         train_inputs=ByteImages(train.images, mean, std),

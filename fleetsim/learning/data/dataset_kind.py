@@ -5,7 +5,6 @@ A new data set is a subclass of `DatasetKind` in a module of its own, and its na
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,13 +39,12 @@ class DatasetKind(Settings):
     """Number of labels; None: `num_labels` or the files tell."""
 
     @abstractmethod
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set; reads local files only.
 
         Args:
             seed: the scenario's seed; only a synthetic set depends on it.
             num_clients: number of clients; only a synthetic set depends on it.
-            registry: published sets by name.
 
         Raises:
             DataError: files are missing, broken, or not the published ones.

@@ -1,7 +1,6 @@
 """Handwritten digits that come with scikit-learn."""
 
 import functools
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _NUM_CLASSES = 10
@@ -28,7 +26,7 @@ class DigitsSettings(DatasetKind):
 
     kind: Literal["digits"] = "digits"
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return four fifths of each class to train on, the others to test: 1,438 + 359 images.
 
         The split has an address without the scenario's seed, so that all runs on digits test on

@@ -11,7 +11,7 @@ texts.
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -27,7 +27,6 @@ from fleetsim.host import paths
 from fleetsim.host.csv_rows import SEPARATORS, CsvRows
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream
@@ -107,12 +106,8 @@ class LabelledTextSettings(DatasetKind):
             )
         return self
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return the task in the file.
-
-        Raises:
-            ScenarioError: the settings leave nothing to train or to test on.
-        """
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
+        """Return the task in the file."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
         path = folder / self.file
         rows = list(_rows(self, path))
@@ -161,11 +156,7 @@ class _Row:
 
 
 def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
-    """Yield the rows of the file, first to last; empty lines are skipped.
-
-    Raises:
-        DataError: the file cannot be read or is no CSV, or a row lacks a cell.
-    """
+    """Yield the rows of the file, first to last; empty lines are skipped."""
     wanted = [settings.user, settings.text, settings.label]
     if isinstance(settings.test, ColumnTestSettings):
         wanted.append(settings.test.column)
@@ -175,26 +166,25 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
     try:
         with paths.opened(path) as content:
             reader = CsvRows(io.TextIOWrapper(content, encoding=encoding, newline=""))
-            try:
-                for cells in reader:
-                    where = f"{path}:{reader.line_num}"
-                    if not cells:
+            for cells in reader:
+                where = f"{path}:{reader.line_num}"
+                if not cells:
+                    continue
+                if not places:
+                    _require_commas(where, cells)
+                    num_columns, places = len(cells), _places(where, cells, wanted)
+                    if isinstance(settings.user, str):
                         continue
-                    if not places:
-                        _require_commas(where, cells)
-                        num_columns, places = len(cells), _places(where, cells, wanted)
-                        if isinstance(settings.user, str):
-                            continue
-                    if len(cells) != num_columns:
-                        raise DataError(
-                            f"{where}: {len(cells)} columns, but the first line has {num_columns};"
-                            " complete or remove the row"
-                        )
-                    yield _row(where, [cells[place] for place in places])
-            except csv.Error as error:
-                raise DataError(
-                    f"{path}:{reader.line_num}: no CSV ({error}); correct or remove the row"
-                ) from error
+                if len(cells) != num_columns:
+                    raise DataError(
+                        f"{where}: {len(cells)} columns, but the first line has {num_columns};"
+                        " complete or remove the row"
+                    )
+                yield _row(where, [cells[place] for place in places])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{reader.line_num}: no CSV ({error}); correct or remove the row"
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}: no {settings.encoding} ({error.reason}); set task.dataset.encoding"

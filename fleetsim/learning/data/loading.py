@@ -1,7 +1,7 @@
 """Data sets that a scenario can name, and the call that loads one."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Annotated, get_args
 
 from pydantic import Field
@@ -40,32 +40,13 @@ DatasetSettings = Annotated[
     Field(discriminator="kind"),
 ]
 
-REGISTRY: Mapping[str, RemoteSet] = MappingProxyType(
-    {
-        known.name: known
-        for known in sorted(
-            (known for kind in get_args(get_args(DatasetSettings)[0]) for known in kind.published),
-            key=lambda known: known.name,
-        )
-    }
-)
+_PUBLISHED = (known for kind in get_args(get_args(DatasetSettings)[0]) for known in kind.published)
+REGISTRY: Mapping[str, RemoteSet] = {
+    known.name: known for known in sorted(_PUBLISHED, key=attrgetter("name"))
+}
 """Every set that can be fetched, by name."""
 
 
-def load_dataset(
-    settings: DatasetSettings,
-    *,
-    seed: int,
-    num_clients: int,
-    registry: Mapping[str, RemoteSet] = REGISTRY,
-) -> Dataset:
-    """Return the data set that a scenario names; reads local files only.
-
-    Arguments and errors are those of `DatasetKind.load`.
-
-    Raises:
-        ValueError: `num_clients` is under 1.
-    """
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be at least 1, got {num_clients}")
-    return settings.load(seed=seed, num_clients=num_clients, registry=registry)
+def load_dataset(settings: DatasetSettings, *, seed: int, num_clients: int) -> Dataset:
+    """Return the data set that a scenario names; see `DatasetKind.load`."""
+    return settings.load(seed=seed, num_clients=num_clients)

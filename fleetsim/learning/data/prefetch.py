@@ -26,12 +26,7 @@ class Prefetch:
             ).start()
 
     def take(self) -> Dataset:
-        """Return the data set once it is loaded. It is not kept, and another call loads it again.
-
-        Raises:
-            DataError: as `load_dataset`.
-            ScenarioError: as `load_dataset`.
-        """
+        """Return the data set once it is loaded; it is not kept, another call loads it again."""
         future, self._future = self._future, None
         if future is None:
             future = Future()

@@ -3,7 +3,10 @@
 Each set is described next to its reader, in the module of its settings.
 """
 
+import re
 from dataclasses import dataclass
+
+_ROW = re.compile(r"(\S+) ([0-9_]+)\s+([0-9a-f]{64})(?:\s+([0-9a-f]{64}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +18,9 @@ class RemoteFile:
     num_byte: int
     sha256: str
     """Checksum of the file as published; empty: only its `md5` is known."""
-    unpacked_sha256: str | None
+    unpacked_sha256: str | None = None
     """Checksum of the file once gunzipped; None for an archive."""
-    urls: tuple[str, ...]
+    urls: tuple[str, ...] = ()
     """Official address, then mirrors."""
     is_extra: bool = False
     """True: only an option of the set needs it."""
@@ -52,22 +55,20 @@ class RemoteSet:
 
 
 def remote_files(
-    addresses: tuple[str, ...],
-    *rows: tuple[str, int, str] | tuple[str, int, str, str],
-    is_extra: bool = False,
+    addresses: tuple[str, ...], table: str, *, is_extra: bool = False
 ) -> tuple[RemoteFile, ...]:
     """Return files that are all found at each of some addresses, official first.
 
-    A row has name, bytes, SHA-256, and for a gzipped file the SHA-256 unpacked.
+    The table has for each file its name, bytes, SHA-256, and if it is gzipped the SHA-256 unpacked.
     """
     return tuple(
         RemoteFile(
             name=name,
-            num_byte=num_byte,
+            num_byte=int(num_byte),
             sha256=sha256,
-            unpacked_sha256=unpacked[0] if unpacked else sha256,
+            unpacked_sha256=unpacked or sha256,
             urls=tuple(home + name for home in addresses),
             is_extra=is_extra,
         )
-        for name, num_byte, sha256, *unpacked in rows
+        for name, num_byte, sha256, unpacked in _ROW.findall(table)
     )

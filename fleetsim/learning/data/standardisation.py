@@ -12,6 +12,9 @@ Pixels = Literal["standardised", "symmetric", "unit", "raw"]
 """Form of the numbers of images: mean 0 and standard deviation 1 by the set's published figures;
 -1 .. 1; 0 .. 1; the bytes themselves, 0 .. 255."""
 
+Moments = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and standard deviation of each channel, in pixels of 0..1."""
+
 PIXEL_MAX = np.float32(255.0)
 _CHUNK = 4096
 """Samples at a time: temporary arrays of a whole set would take its memory again."""
@@ -26,23 +29,14 @@ def scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return inputs
 
 
-def moments_of(
-    pixels: Pixels, *, mean: tuple[float, ...], std: tuple[float, ...]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the mean and the deviation of each channel for `from_pixels`.
-
-    Arguments are those of the set's training pixels in 0..1.
-    """
-    match pixels:
-        case "standardised":
-            return mean, std
-        case "symmetric":
-            each = 0.5, 0.5
-        case "unit":
-            each = 0.0, 1.0
-        case "raw":
-            each = 0.0, 1.0 / float(PIXEL_MAX)
-    return (each[0],) * len(mean), (each[1],) * len(mean)
+def moments_of(pixels: Pixels, published: Moments) -> Moments:
+    """Return the moments for `from_pixels`, from those published of the set's training pixels."""
+    if pixels == "standardised":
+        return published
+    alike = {"symmetric": (0.5, 0.5), "unit": (0.0, 1.0), "raw": (0.0, 1.0 / float(PIXEL_MAX))}
+    shift, scale = alike[pixels]
+    num_channels = len(published[0])
+    return (shift,) * num_channels, (scale,) * num_channels
 
 
 def from_pixels(
@@ -63,13 +57,10 @@ def from_pixels(
     return inputs
 
 
-def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel's pixels in 0..1, for `from_pixels`.
+def moments_in(images: NDArray[np.uint8]) -> Moments:
+    """Return the moments of images [n, C, H, W], n >= 1, for `from_pixels`.
 
     A channel that never varies has the deviation 1.
-
-    Args:
-        images: [n, C, H, W], n >= 1.
 
     >>> moments_in(np.array([0, 255, 255, 0], np.uint8).reshape(2, 1, 1, 2))
     ((0.5,), (0.5,))
@@ -91,11 +82,8 @@ def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[floa
 def standardise(train: NDArray[Any], test: NDArray[Any]) -> None:
     """Standardise both parts in place with mean and standard deviation of the training part.
 
-    A channel that never varies in the training part is only centred.
-
-    Args:
-        train: float32 [n, C, ...], n >= 1.
-        test: float32 [m, C, ...] with the same channels.
+    They are float32, [n, C, ...] with n >= 1 and [m, C, ...]. A channel that never varies in the
+    training part is only centred.
     """
     other_axes = (0, *range(2, train.ndim))
     mean = train.mean(axis=other_axes, dtype=np.float64, keepdims=True)

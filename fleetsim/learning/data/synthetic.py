@@ -6,7 +6,7 @@ beta as standard deviations, and LEAF's process (`process: leaf`). The covarianc
 holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -18,7 +18,6 @@ from pydantic import model_validator
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
@@ -64,7 +63,7 @@ class SyntheticSettings(DatasetKind):
             )
         return self
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the first nine tenths of every user to train on, the others to test on.
 
         The source shuffles a user's samples first. They are drawn independently, so the order does
@@ -116,10 +115,8 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
         bias = draws.normal(model_mean, 1.0, settings.num_classes)
         mean = draws.normal(draws.normal(0.0, settings.beta), 1.0, settings.dimension)
     inputs = _inputs(draws, mean, num_samples)
-    labels = np.concatenate(
-        [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
-    ).astype(np.int64)
-    return SyntheticUser(inputs, labels, weights, bias)
+    labels = [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
+    return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
 
 
 def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
@@ -134,13 +131,11 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
     own = draws.normal(multiple_mean, _LEAF_STD) * model
     weights, bias = own[1:], own[0]
     inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
-    labels = np.concatenate(
-        [
-            np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
-            for logits in _logits(inputs, weights, bias)
-        ]
-    ).astype(np.int64)
-    return SyntheticUser(inputs, labels, weights, bias)
+    labels = [
+        np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
+        for logits in _logits(inputs, weights, bias)
+    ]
+    return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
 
 
 def _logits(

@@ -46,11 +46,7 @@ def spread(num: int, wanted: int | None) -> IntArray:
 
 
 def check_memory(key: str, num_windows: int, tokens_per_window: int) -> None:
-    """Refuse windows of more than 4 GB.
-
-    Raises:
-        ScenarioError: they take more; the message names `key` as the way out.
-    """
+    """Refuse windows of more than 4 GB."""
     num_byte = num_windows * tokens_per_window * _TOKEN_BYTE
     if num_byte > _MAX_BYTE:
         raise ScenarioError(

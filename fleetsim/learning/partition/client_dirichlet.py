@@ -55,11 +55,7 @@ class ClientDirichletSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; together they are all samples.
-
-        Raises:
-            ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
-        """
+        """Return the samples of every client; together they are all samples."""
         label_sizes = np.unique(labels, return_counts=True)[1]
 
         def drawn(attempt: int) -> tuple[IntArray, list[IntArray]]:
@@ -109,9 +105,8 @@ def _draw_counts(
 def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
     """Return the x of least |x| with mixes @ x = wanted and x >= 0; None if there is none.
 
-    Args:
-        mixes: shares of the labels at each client [labels, N]; columns add up to 1.
-        wanted: shares of the labels in the whole set [labels], adding up to 1.
+    Mixes are shares of the labels at each client [labels, N], wanted those in the whole set
+    [labels]; columns add up to 1.
 
     >>> least_sizes(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]), np.array([0.5, 0.5])).round(3)
     array([0.333, 0.333, 0.333])
@@ -119,9 +114,9 @@ def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
     True
     """
     num_clients = mixes.shape[1]
-    above, below = np.vstack([mixes.T, wanted]), -np.vstack([mixes.T, wanted])
+    above = np.vstack([mixes.T, wanted])
     not_negative = np.vstack([np.eye(num_clients), np.zeros(num_clients)])
-    matrix = np.hstack([above, below, not_negative])
+    matrix = np.hstack([above, -above, not_negative])
     target = np.zeros(num_clients + 1)
     target[-1] = 1.0
     multipliers = _non_negative(matrix, target)
@@ -133,10 +128,7 @@ def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
 
 
 def nearest_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return the x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2.
-
-    Arguments are those of `least_sizes`.
-    """
+    """Return the x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2; see `least_sizes`."""
     num_clients = mixes.shape[1]
     matrix = np.vstack([mixes, np.sqrt(_RIDGE) * np.eye(num_clients)])
     target = np.concatenate([wanted, np.zeros(num_clients)])

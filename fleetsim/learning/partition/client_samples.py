@@ -49,19 +49,9 @@ def split_samples(
 ) -> ClientSamples:
     """Return the samples of the server and of every client.
 
-    Args:
-        dataset: data set to split.
-        partition: its split between the clients.
-        num_clients: number of clients N.
-        validation_fraction: share of the samples that the server keeps.
-        holdout_fraction: share of its own samples that each client does not train with.
-        holdout_from: source of the held-out samples that a client evaluates models on.
-        seed: the scenario's seed.
-        paired: names of the natural clients that have a usage record, of which alone clients are
-            made; None: of all.
-
-    Raises:
-        ScenarioError: the split is impossible; the message names the key and the way out.
+    The server keeps a share `validation_fraction` of all samples, and each client does not train
+    with a share `holdout_fraction` of its own. `paired` names the natural clients that have a usage
+    record, of which alone clients are made; None: of all.
     """
     owner = dataset.owner
     validation, assigned = split_validation(
@@ -80,7 +70,10 @@ def split_samples(
         seed=seed,
     )
     training = tuple(assigned[part] for part in parts)
-    owners = _names_of_clients(dataset, training) if partition.uses_owners else None
+    owners = None
+    if partition.uses_owners and owner is not None:
+        names = _names(dataset)
+        owners = tuple(names[int(owner[rows[0]])] for rows in training)
     evaluation = training
     if holdout_fraction > 0.0:
         training, evaluation = hold_out(training, holdout_fraction, seed=seed)
@@ -97,20 +90,8 @@ def _names(dataset: Dataset) -> list[str]:
     return [str(number) for number in range(int(dataset.owner.max(initial=-1)) + 1)]
 
 
-def _names_of_clients(dataset: Dataset, training: tuple[IntArray, ...]) -> tuple[str, ...] | None:
-    """Return the name of the natural client whose samples each client has [N]."""
-    if dataset.owner is None:
-        return None
-    names = _names(dataset)
-    return tuple(names[int(dataset.owner[rows[0]])] for rows in training)
-
-
 def _with_record(dataset: Dataset, paired: Collection[str], *, num_clients: int) -> BoolArray:
-    """Return True for samples whose natural client has a usage record [n].
-
-    Raises:
-        ScenarioError: the set has no natural clients, or fewer than N of them have a record.
-    """
+    """Return True for samples whose natural client has a usage record [n]."""
     if dataset.owner is None:
         raise ScenarioError(
             f"fleet.usage.pair = 'owner': the data set {dataset.name} has no people of its own;"

@@ -69,9 +69,8 @@ class DirichletSettings(PartitionKind):
 def _top_up(client_of: IntArray, num_clients: int, min_samples: int, seed: int) -> None:
     """Move samples to each client that has too few, in ascending order of clients, in place.
 
-    Each gift comes from the client that has most at that time, which keeps `min_samples` itself.
-    There are enough samples for all, so the largest client has more than that while another has
-    fewer.
+    Each gift comes from the client that has most at that time, which keeps `min_samples` itself:
+    there are enough samples for all.
     """
     sizes = np.bincount(client_of, minlength=num_clients)
     for short in np.flatnonzero(sizes < min_samples).tolist():

@@ -7,7 +7,7 @@ the numbers in its partitions are read back. docs/data.md has an example.
 import importlib
 import inspect
 from types import ModuleType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -34,14 +34,6 @@ Number = (
     | Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
 )
 Argument = bool | Number | str | tuple[Number, ...] | tuple[tuple[Number, ...], ...]
-
-
-class _Library(NamedTuple):
-    """The parts of the library that are used."""
-
-    partitioners: ModuleType
-    table: Any
-    """Class `datasets.Dataset`."""
 
 
 class FlwrDatasetsSettings(PartitionKind):
@@ -71,14 +63,16 @@ class FlwrDatasetsSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of the first N partitions.
-
-        Raises:
-            ScenarioError: the library is not installed, the partitioner refuses its arguments or
-                the samples, or a client gets none.
-        """
-        library = _library()
-        partitioner = self._made(library, num_clients, seed)
+        """Return the samples of the first N partitions."""
+        try:
+            partitioners = importlib.import_module("flwr_datasets.partitioner")
+            table: Any = importlib.import_module("datasets").Dataset
+        except ModuleNotFoundError:
+            raise ScenarioError(
+                "task.partition.kind: flwr-datasets needs the library of this name; pip install"
+                " 'fleetsim[flwr-datasets]'"
+            ) from None
+        partitioner = self._made(partitioners, num_clients, seed)
         columns: dict[str, Any] = {"row": np.arange(len(labels)), "label": labels}
         if owner is not None:
             columns["client"] = owner
@@ -91,7 +85,7 @@ class FlwrDatasetsSettings(PartitionKind):
         with global_generators.restored():
             global_generators.seed(seed, _PURPOSE)
             with own_code(f"task.partition.partitioner: {self.partitioner}", ScenarioError):
-                partitioner.dataset = library.table.from_dict(columns)
+                partitioner.dataset = table.from_dict(columns)
                 num = partitioner.num_partitions
                 for client in range(min(num, num_clients)):
                     rows = partitioner.load_partition(client)[:]["row"]
@@ -109,25 +103,24 @@ class FlwrDatasetsSettings(PartitionKind):
             )
         return tuple(parts)
 
-    def _made(self, library: _Library, num_clients: int, seed: int) -> Any:
+    def _made(self, partitioners: ModuleType, num_clients: int, seed: int) -> Any:
         """Return the partitioner."""
-        found = getattr(library.partitioners, self.partitioner, None)
+        found = getattr(partitioners, self.partitioner, None)
         if found is None:
             raise ScenarioError(
                 f"task.partition.partitioner: this version of flwr-datasets has no"
                 f" {self.partitioner}; install a later one"
             )
         takes = inspect.signature(found).parameters
+        own = [name for name in takes if name not in _FILLED]
         for name in self.arguments:
-            if name in _FILLED and name in takes:
-                message = f"leave it out, {_FILLED[name]}"
-            elif name not in takes:
-                own = [each for each in takes if each not in _FILLED]
-                message = (
-                    f"{self.partitioner} has no such argument; it has {', '.join(own) or 'none'}"
-                )
-            else:
+            if name in own:
                 continue
+            if name in takes:
+                message = f"leave it out, {_FILLED[name]}"
+            else:
+                has = ", ".join(own) or "none"
+                message = f"{self.partitioner} has no such argument; it has {has}"
             raise ScenarioError(f"task.partition.arguments.{name}: {message}")
         filled: dict[str, Any] = {
             "num_partitions": num_clients,
@@ -138,23 +131,6 @@ class FlwrDatasetsSettings(PartitionKind):
         arguments |= {name: _plain(value) for name, value in self.arguments.items()}
         with own_code(f"task.partition.arguments: {self.partitioner}", ScenarioError):
             return found(**arguments)
-
-
-def _library() -> _Library:
-    """Import the library.
-
-    Raises:
-        ScenarioError: it is not installed.
-    """
-    try:
-        partitioners = importlib.import_module("flwr_datasets.partitioner")
-        table = importlib.import_module("datasets").Dataset
-    except ModuleNotFoundError:
-        raise ScenarioError(
-            "task.partition.kind: flwr-datasets needs the library of this name; pip install"
-            " 'fleetsim[flwr-datasets]'"
-        ) from None
-    return _Library(partitioners, table)
 
 
 def _plain(value: Argument) -> Any:

@@ -33,14 +33,8 @@ def split_validation(
 ) -> tuple[IntArray, IntArray]:
     """Return the rows that the server keeps and those of the clients; both ascending.
 
-    Args:
-        num_samples: training samples n.
-        fraction: share v of them that is kept.
-        owner: natural client of each sample [n]; None: samples belong to no client yet.
-        seed: the scenario's seed.
-
-    Raises:
-        ScenarioError: the server would take all samples of a natural client.
+    A share v = `fraction` is kept. `owner` is the natural client of each sample [n]; None: samples
+    belong to no client yet.
     """
     order = rng.stream(seed, "validation").permutation(num_samples)
     num_kept = floor_product(fraction, num_samples)
@@ -64,14 +58,7 @@ def split_validation(
 
 
 def num_held(num_samples: IntArray, fraction: float) -> IntArray:
-    """Return the numbers of samples that clients hold out [N]; 0 if the fraction is 0.
-
-    Args:
-        num_samples: samples of each client [N].
-        fraction: share h of them that is held out.
-
-    Raises:
-        ScenarioError: a client has too few samples to train with any.
+    """Return how many of its samples [N] each client holds out [N], a share h; 0 if that is 0.
 
     >>> num_held(np.array([2, 9, 10]), 0.2).tolist()
     [1, 1, 2]
@@ -94,11 +81,7 @@ def num_held(num_samples: IntArray, fraction: float) -> IntArray:
 def hold_out(
     shares: Sequence[IntArray], fraction: float, *, seed: int
 ) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
-    """Return the rows that each client trains with and evaluates models on; both ascending.
-
-    Raises:
-        ScenarioError: as `num_held`.
-    """
+    """Return the rows that each client trains with and evaluates models on; both ascending."""
     sizes = num_held(np.array([share.size for share in shares], dtype=np.int64), fraction)
     training, evaluation = [], []
     for client, (share, size) in enumerate(zip(shares, sizes.tolist(), strict=True)):

@@ -29,11 +29,6 @@ def members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
 def label_coverage(parts: Sequence[IntArray], labels: IntArray, num_classes: int) -> FloatArray:
     """Return the share of all labels that occur among each client's samples [N].
 
-    Args:
-        parts: sample indices of each client.
-        labels: label of every sample [n].
-        num_classes: number of labels of the data set.
-
     >>> parts = [np.array([0, 1]), np.array([2, 3]), np.array([4])]
     >>> label_coverage(parts, np.array([1, 1, 0, 3, 2]), 4).tolist()
     [0.25, 0.5, 0.25]
@@ -49,11 +44,8 @@ def shuffled_by_label(
 ) -> IntArray:
     """Return the client of every sample [n]; which samples of a label a client gets is random.
 
-    Args:
-        labels: label of every sample [n].
-        clients: for each label, in ascending order, a client for each of its samples.
-        seed: the scenario's seed.
-        purpose: address of the orders, together with the label.
+    `clients` has for each label, in ascending order, a client for each of its samples. The orders
+    are drawn at the address (seed, purpose, label).
     """
     client_of = np.empty(len(labels), dtype=np.int64)
     for label, own in zip(np.unique(labels), clients, strict=True):
@@ -67,13 +59,7 @@ def first_with_enough(
 ) -> _Drawn:
     """Return what the first attempt draws that gives every client enough samples.
 
-    Args:
-        draw: attempt of a number; returns the sizes of all clients [N], and what it drew.
-        min_samples: smallest number of samples of a client.
-        way_out: end of the error message.
-
-    Raises:
-        ScenarioError: no attempt does.
+    `draw` returns the sizes of all clients [N], and what it drew, from the number of an attempt.
     """
     most = 0
     for attempt in range(_MAX_ATTEMPTS):

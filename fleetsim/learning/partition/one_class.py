@@ -29,9 +29,6 @@ class OneClassSettings(PartitionKind):
         """Return the samples of every client; together they are all samples.
 
         The seed draws which client has which slice, and the samples in it.
-
-        Raises:
-            ScenarioError: too many clients for a label's samples.
         """
         values, label_sizes = np.unique(labels, return_counts=True)
         fewest, num_more = divmod(num_clients, len(values))
@@ -48,10 +45,8 @@ class OneClassSettings(PartitionKind):
                 )
             clients.append(owners[first + np.arange(size) // slice_size])
             first += num_slices
-        client_of = shuffled_by_label(
-            labels, clients, seed=seed, purpose="partition/one-class-order"
-        )
-        return members(client_of, num_clients)
+        purpose = "partition/one-class-order"
+        return members(shuffled_by_label(labels, clients, seed=seed, purpose=purpose), num_clients)
 
     def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
         """Return the fault of a fleet with fewer clients than the data set has labels."""

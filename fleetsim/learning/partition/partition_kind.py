@@ -45,6 +45,12 @@ class PartitionKind(Settings):
 
         Only numbers are used, so that a scenario is checked before its data are read.
         """
+        if num_clients > num_samples:
+            message = (
+                f"{num_clients} clients are more than the {num_samples} training samples; at most"
+                f" {num_samples} clients can have one each; lower it, or choose a larger data set"
+            )
+            return ("fleet", "size"), message
         if self.needs_each is None:
             return None
         key, need = self.needs_each

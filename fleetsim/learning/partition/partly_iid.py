@@ -33,11 +33,7 @@ class PartlyIidSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; together they are all samples.
-
-        Raises:
-            ScenarioError: a client would have too few samples.
-        """
+        """Return the samples of every client; together they are all samples."""
         sizes = _sizes(self.size_sigma, len(labels), num_clients, seed)
         runs_of = np.where(np.arange(num_clients) < self.num_iid, 1, self.runs_per_client)
         short = np.flatnonzero(sizes < runs_of)
@@ -77,8 +73,6 @@ def _runs(
     settings: PartlyIidSettings, by_label: IntArray, sizes: IntArray, seed: int
 ) -> list[IntArray]:
     """Return the samples of the other clients, which take their runs in random order."""
-    if sizes.size == 0:
-        return []
     num_runs = settings.runs_per_client
     # A client's runs differ by one sample at most.
     lengths = (sizes[:, None] + np.arange(num_runs)) // num_runs

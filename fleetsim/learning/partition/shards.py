@@ -51,10 +51,7 @@ class ShardsSettings(PartitionKind):
 def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArray:
     """Return at least `num_shards` shards of one size, the largest possible, each of one label.
 
-    Args:
-        labels: ascending [n].
-        samples: in the same order [n].
-        num_shards: at most n.
+    Labels [n] are ascending, and samples [n] in the same order; there are at most n shards.
     """
     starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
     label_sizes = np.diff(starts, append=len(labels))
@@ -62,8 +59,6 @@ def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArr
     # It ends: n shards of one sample are enough.
     while (label_sizes // size).sum() < num_shards:
         size -= 1
-    cut = [
-        samples[start : start + num * size].reshape(num, size)
-        for start, num in zip(starts, label_sizes // size, strict=True)
-    ]
-    return np.concatenate(cut)
+    sizes = label_sizes // size * size
+    used = [samples[start : start + num] for start, num in zip(starts, sizes, strict=True)]
+    return np.concatenate(used).reshape(-1, size)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleetsim.counts import floor_product
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.partition.split import PartitionSettings, shortage
+from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.schema.faults import Fault
 
 
@@ -26,9 +26,6 @@ def shortages(
 
     The fractions are those of `split_samples`. Files of the user's own data set are not read if
     `own_folder` is None.
-
-    Raises:
-        DataError: a file of the folder is damaged, or larger than is read.
     """
     # The server may keep all samples of a label; then only the split finds the fault.
     num_labels = dataset.num_labels() if validation_fraction == 0.0 else None
@@ -38,7 +35,7 @@ def shortages(
     num_samples = dataset.num_training(own_folder)
     if num_samples is not None:
         num_samples -= floor_product(validation_fraction, num_samples)
-        short = shortage(partition, num_samples=num_samples, num_clients=num_clients)
+        short = partition.shortage(num_samples=num_samples, num_clients=num_clients)
         if short is not None:
             yield short
             return

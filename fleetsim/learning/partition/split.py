@@ -18,7 +18,6 @@ from fleetsim.learning.partition.natural import NaturalSettings
 from fleetsim.learning.partition.one_class import OneClassSettings
 from fleetsim.learning.partition.partly_iid import PartlyIidSettings
 from fleetsim.learning.partition.shards import ShardsSettings
-from fleetsim.schema.faults import Fault
 from fleetsim.schema.strict_yaml import spelled
 
 PartitionSettings = Annotated[
@@ -46,13 +45,8 @@ def split(
 
     Arguments and errors are those of `PartitionKind.split`. Together the clients have all samples,
     except where a kind says otherwise.
-
-    Raises:
-        ValueError: `num_clients` is under 1.
     """
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be at least 1, got {num_clients}")
-    fault = shortage(settings, num_samples=len(labels), num_clients=num_clients)
+    fault = settings.shortage(num_samples=len(labels), num_clients=num_clients)
     if labels.ndim == 1 and fault is None:
         num_labels = len(np.unique(labels))
         fault = settings.wrong_fleet_size(num_clients=num_clients, num_labels=num_labels)
@@ -64,17 +58,3 @@ def split(
             f"set is a sequence with {labels.shape[1]} of them; choose iid or natural"
         )
     return settings.split(labels=labels, owner=owner, num_clients=num_clients, seed=seed)
-
-
-def shortage(settings: PartitionSettings, *, num_samples: int, num_clients: int) -> Fault | None:
-    """Return the key that needs too many samples, and the way out; None if none does.
-
-    Only numbers are used, so that a scenario is checked before its data are read.
-    """
-    if num_clients > num_samples:
-        message = (
-            f"{num_clients} clients are more than the {num_samples} training samples; at most"
-            f" {num_samples} clients can have one each; lower it, or choose a larger data set"
-        )
-        return ("fleet", "size"), message
-    return settings.shortage(num_samples=num_samples, num_clients=num_clients)

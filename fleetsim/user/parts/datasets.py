@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.user import identity
@@ -51,7 +50,7 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
 
     kind: str
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set.
 
         Raises:

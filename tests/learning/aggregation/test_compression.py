@@ -1,13 +1,10 @@
-import io
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters
@@ -22,20 +19,10 @@ from tests.learning.aggregation.reports import vector
 
 STOCHASTIC = Quantise8BitSettings()
 NEAREST = Quantise8BitSettings(rounding="nearest")
-EVERY: list[CompressionSettings] = [
-    UncompressedSettings(),
-    TopKSettings(fraction=0.25),
-    STOCHASTIC,
-    NEAREST,
-]
-every_kind = pytest.mark.parametrize("settings", EVERY, ids=lambda s: f"{s.kind}")
 
 
 def decoded(values: Sequence[float], settings: CompressionSettings, draw: int = 0) -> Parameters:
     return settings.decoded(vector(*values), rng.stream(1, "test", draw), 1.0)
-
-
-# --- bytes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -56,34 +43,32 @@ def test_bytes_of_an_update_of_the_2nn(settings: CompressionSettings, num_byte: 
     assert settings.num_byte(199_210) == num_byte
 
 
-# --- top-k ----------------------------------------------------------------------------------------
+BY_HAND = [
+    # A quarter of eight: -7 and 5.
+    (TopKSettings(fraction=0.25), [1, -7, 3, 0, 5, -2, 4, 0.5], [0, -7, 0, 0, 5, 0, 0, 0]),
+    # Half of six: 9, and of four twos (whatever their sign) the first two.
+    (TopKSettings(fraction=0.5), [2, -2, 9, 2, -2, 1], [2, -2, 9, 0, 0, 0]),
+    # From 0 to 255 the steps are whole numbers; halves go up.
+    (NEAREST, [0, 255, 0.4, 0.5, 99.6, 254.7], [0, 255, 0, 1, 100, 255]),
+    # Steps of 1 in the first bucket, of 10 in the second; the third holds one entry.
+    (
+        Quantise8BitSettings(rounding="nearest", bucket_size=3),
+        [0, 1.3, 255, 0, 14, 2550, -0.123],
+        [0, 1, 255, 0, 10, 2550, -0.123],
+    ),
+]
 
 
-def test_top_k_keeps_the_largest_by_magnitude_where_they_are() -> None:
-    """A quarter of eight: -7 and 5."""
-    kept = decoded([1, -7, 3, 0, 5, -2, 4, 0.5], TopKSettings(fraction=0.25))
-
-    assert kept.tolist() == [0, -7, 0, 0, 5, 0, 0, 0]
-
-
-def test_of_equal_entries_the_first_are_kept() -> None:
-    """Half of six: 9, and of four twos (whatever their sign) the first two."""
-    kept = decoded([2, -2, 9, 2, -2, 1], TopKSettings(fraction=0.5))
-
-    assert kept.tolist() == [2, -2, 9, 0, 0, 0]
-
-
-def test_at_least_one_entry_is_sent() -> None:
-    assert decoded([1, -3, 2], TopKSettings(fraction=0.01)).tolist() == [0, -3, 0]
+@pytest.mark.parametrize(("settings", "sent", "arrived"), BY_HAND)
+def test_what_the_server_decodes_by_hand(settings, sent, arrived):
+    assert decoded(sent, settings).tolist() == pytest.approx(arrived)
 
 
 values = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60)
 
 
 @given(values, st.floats(0.01, 0.5))
-def test_top_k_loses_at_most_its_share_of_the_square_norm(
-    entries: list[float], fraction: float
-) -> None:
+def test_top_k_loses_at_most_its_share_of_the_square_norm(entries, fraction):
     """|x - top_k(x)|^2 <= (1 - k/P) |x|^2 (Stich et al. 2018, lemma A.1)."""
     settings = TopKSettings(fraction=fraction)
     delta = np.array(entries, dtype=np.float64)
@@ -93,39 +78,14 @@ def test_top_k_loses_at_most_its_share_of_the_square_norm(
     assert np.square(lost).sum() <= share * np.square(delta).sum() * (1 + 1e-12)
 
 
-# --- 8 bit ----------------------------------------------------------------------------------------
-
-
-def test_nearest_rounds_to_steps_between_the_ends_by_hand() -> None:
-    """From 0 to 255 the steps are whole numbers; halves go up."""
-    entries = [0, 255, 0.4, 0.5, 99.6, 254.7]
-
-    assert decoded(entries, NEAREST).tolist() == [0, 255, 0, 1, 100, 255]
-
-
-def test_every_bucket_has_a_range_of_its_own() -> None:
-    """Steps of 1 in the first, of 10 in the second; the third holds one entry."""
-    settings = Quantise8BitSettings(rounding="nearest", bucket_size=3)
-    entries = [0, 1.3, 255, 0, 14, 2550, -0.123]
-
-    assert decoded(entries, settings).tolist() == pytest.approx([0, 1, 255, 0, 10, 2550, -0.123])
-
-
-@pytest.mark.parametrize("settings", [STOCHASTIC, NEAREST])
-def test_equal_entries_arrive_exactly(settings: Quantise8BitSettings) -> None:
-    assert decoded([0.1] * 700, settings).tolist() == vector(*[0.1] * 700).tolist()
-
-
 @given(values, st.integers(2, 20), st.integers(0, 9))
 def test_8_bit_errs_by_less_than_a_step_and_by_half_a_step_to_the_nearest(
-    entries: list[float], bucket_size: int, draw: int
-) -> None:
+    entries, bucket_size, draw
+):
     """And never leaves the range of its bucket; all to the rounding of float32."""
     delta = np.array(entries, dtype=np.float32)
     for rounding, steps in (("stochastic", 1.0), ("nearest", 0.5)):
-        settings = Quantise8BitSettings.model_validate(
-            {"rounding": rounding, "bucket_size": bucket_size}
-        )
+        settings = NEAREST.model_copy(update={"rounding": rounding, "bucket_size": bucket_size})
         arrived = decoded(entries, settings, draw)
         for start in range(0, delta.size, bucket_size):
             bucket = delta[start : start + bucket_size].astype(np.float64)
@@ -151,45 +111,6 @@ def test_stochastic_rounding_is_right_on_average() -> None:
     assert set(drawn[:, 2].tolist()) == {7.0, 8.0}
 
 
-def test_rounding_to_the_nearest_draws_nothing() -> None:
-    generator = rng.stream(1, "test")
-    NEAREST.decoded(vector(0, 1, 2), generator, 1.0)
-
-    assert generator.random() == rng.stream(1, "test").random()
-
-
-# --- whatever the kind ----------------------------------------------------------------------------
-
-
-@every_kind
-def test_the_update_stays_as_it_is_and_what_is_decoded_is_new(
-    settings: CompressionSettings,
-) -> None:
-    delta = vector(*np.linspace(-1, 1, 1000))
-    arrived = settings.decoded(delta, rng.stream(1, "test"), 1.0)
-
-    assert (arrived.shape, arrived.dtype) == (delta.shape, delta.dtype)
-    assert not np.shares_memory(arrived, delta)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"kind": "top-k", "fraction": 0.0},
-        {"kind": "top-k", "fraction": 0.51},
-        {"kind": "quantise-8bit", "bucket_size": 1},
-        {"kind": "gzip"},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    adapter: TypeAdapter[CompressionSettings] = TypeAdapter(CompressionSettings)
-
-    with pytest.raises(ValidationError):
-        adapter.validate_python(wrong)
-
-
-# --- the uplink -----------------------------------------------------------------------------------
-
 BASE = vector(1, 1, 1, 1)
 HALF = TopKSettings(fraction=0.5)
 FEEDBACK = TopKSettings(fraction=0.5, error_feedback=True)
@@ -207,10 +128,6 @@ def test_uncompressed_models_arrive_to_the_bit() -> None:
     arrived = Uplink(UncompressedSettings(), seed=1).receive(0, base, model, (0, 1))
 
     assert arrived.tobytes() == model.tobytes()
-
-
-def test_the_server_adds_what_it_decodes_to_the_model_that_was_sent() -> None:
-    assert received(Uplink(HALF, seed=1), 0, 1, [1, -8, 4, 2]) == [0, -8, 4, 0]
 
 
 def test_what_was_not_sent_is_lost_without_error_feedback() -> None:
@@ -247,9 +164,7 @@ def test_with_error_feedback_nothing_is_lost_for_good(changes: list[list[float]]
 
 
 @pytest.mark.parametrize("settings", [TopKSettings(fraction=0.5), FEEDBACK, STOCHASTIC])
-def test_a_diverged_model_arrives_as_it_is_and_leaves_nothing_behind(
-    settings: CompressionSettings,
-) -> None:
+def test_a_diverged_model_arrives_as_it_is_and_leaves_nothing_behind(settings):
     uplink = Uplink(settings, seed=1)
     model = vector(1, math.nan, math.inf, 0)
 
@@ -277,12 +192,8 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
     uplink = Uplink(FEEDBACK, seed=1)
     for round_, change in enumerate(changes[:4]):
         received(uplink, round_ % 3, round_, change)
-    file = io.BytesIO()
-    np.savez(file, **uplink.state())  # type: ignore[arg-type]  # arrays by name
-    file.seek(0)
     resumed = Uplink(FEEDBACK, seed=1)
-    with np.load(file, allow_pickle=False) as state:
-        resumed.restore(dict(state))
+    resumed.restore(uplink.state())
 
     for round_, change in enumerate(changes):
         assert received(resumed, round_ % 3, round_, change) == received(
@@ -290,20 +201,11 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
         )
 
 
-# --- a share of the update ------------------------------------------------------------------------
-
-
-def shared(settings: CompressionSettings, change: Sequence[float], share: float) -> list[float]:
-    model = Uplink(settings, seed=1).receive(0, BASE, BASE + vector(*change), (0, 1), share)
-    return [float(entry) for entry in model - BASE]
-
-
 @pytest.mark.parametrize(("share", "num_sent"), [(0.1, 1), (0.25, 1), (0.5, 2), (0.75, 3)])
-def test_a_share_of_an_uncompressed_update_is_so_many_entries_as_they_are(
-    share: float, num_sent: int
-) -> None:
+def test_a_share_of_an_uncompressed_update_is_so_many_entries_as_they_are(share, num_sent):
     change = [3.0, -8.0, 4.0, 2.0]
-    arrived = shared(UncompressedSettings(), change, share)
+    uplink = Uplink(UncompressedSettings(), seed=1)
+    arrived = (uplink.receive(0, BASE, BASE + vector(*change), (0, 1), share) - BASE).tolist()
 
     assert sum(entry != 0.0 for entry in arrived) == num_sent
     assert all(entry in (0.0, sent) for entry, sent in zip(arrived, change, strict=True))
@@ -320,21 +222,8 @@ def test_which_entries_are_sent_is_drawn_anew_for_each_task_and_evenly() -> None
     assert np.ptp(times) > 0
 
 
-def test_of_the_largest_entries_a_share_is_the_largest_of_them() -> None:
-    assert shared(TopKSettings(fraction=0.5), [3, -8, 4, 2], 0.5) == [0, -8, 0, 0]
-
-
 def test_what_a_share_leaves_out_is_held_back_with_error_feedback() -> None:
     uplink = Uplink(FEEDBACK, seed=1)
     uplink.receive(0, BASE, BASE + vector(3, -8, 4, 2), (0, 1), 0.5)
 
     assert uplink.state()["unsent"].tolist() == [[3, 0, 4, 2]]
-
-
-def test_a_share_of_a_rounded_update_is_rounded_among_what_is_sent() -> None:
-    """Two of the entries are sent; as the ends of their range they arrive as they are."""
-    settings = Quantise8BitSettings(rounding="nearest")
-    arrived = shared(settings, [3, -8, 4, 2], 0.5)
-
-    assert sum(entry != 0.0 for entry in arrived) == 2
-    assert set(arrived) - {0.0} <= {3.0, -8.0, 4.0, 2.0}

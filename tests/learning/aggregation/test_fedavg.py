@@ -1,15 +1,16 @@
 from collections.abc import Sequence
-from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fleetsim import rng, scenario
+from fleetsim import rng
 from fleetsim.contracts import Outcome, Parameters, Report
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.asynchronous import FedBuffSettings, PolynomialStaleness
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
+from fleetsim.learning.aggregation.server_optimizers import FedAvgMSettings
 from tests.learning.aggregation.reports import report
 
 SAMPLES = FedAvgSettings(weights="samples")
@@ -21,16 +22,12 @@ def aggregate(settings: FedAvgSettings, reports: Sequence[Report]) -> Parameters
     return settings.build().aggregate(BASE, reports)
 
 
-def test_clients_count_by_their_samples() -> None:
-    """(1*3 + 3*7) / 4 = 6 and (1*8 + 3*0) / 4 = 2."""
-    mean = aggregate(SAMPLES, [report(0, [3, 8], 1), report(1, [7, 0], 3)])
+def test_clients_count_by_their_samples_or_the_same() -> None:
+    """(1*3 + 3*7) / 4 = 6 and (1*8 + 3*0) / 4 = 2; else (3 + 7) / 2 and (8 + 0) / 2."""
+    reports = [report(0, [3, 8], 1), report(1, [7, 0], 3)]
 
-    assert mean.tolist() == [6, 2]
-    assert mean.dtype == np.float32
-
-
-def test_clients_count_the_same_when_asked_to() -> None:
-    assert aggregate(UNIFORM, [report(0, [3, 8], 1), report(1, [7, 0], 3)]).tolist() == [5, 4]
+    assert aggregate(SAMPLES, reports).tolist() == [6, 2]
+    assert aggregate(UNIFORM, reports).tolist() == [5, 4]
 
 
 def test_a_part_may_count_for_less_than_a_whole() -> None:
@@ -79,61 +76,11 @@ def test_shares_are_given_to_all_or_to_none() -> None:
     assert aggregate(SAMPLES, [one, late]).tolist() == [4, 2]
 
 
-def test_only_delivered_models_count() -> None:
-    reports = [
-        report(0, [3, 8], 1),
-        report(1, None, 100, outcome=Outcome.LATE),
-        report(2, [9, 9], 100, outcome=Outcome.OFFLINE),
-        report(3, None, 100),
-    ]
-
-    assert aggregate(SAMPLES, reports).tolist() == [3, 8]
-
-
-def test_clients_without_samples_have_no_weight_together() -> None:
+def test_models_without_weight_or_of_another_size_are_refused() -> None:
     with pytest.raises(ValueError, match="none of 1 reports"):
         aggregate(SAMPLES, [report(0, [1, 1], 0)])
-
-
-def test_a_model_of_another_size_is_refused_by_client() -> None:
     with pytest.raises(ValueError, match=r"client 4 sent \(3,\) weights for a model of \(2,\)"):
         aggregate(SAMPLES, [report(4, [1, 1, 1])])
-
-
-finite = st.floats(-1e6, 1e6, width=32)
-Updates = list[tuple[list[float], int]]
-updates = st.lists(
-    st.tuples(st.lists(finite, min_size=2, max_size=2), st.integers(1, 10**6)),
-    min_size=1,
-    max_size=12,
-)
-
-
-def test_the_order_of_arrival_does_not_show_in_a_single_bit() -> None:
-    """Added as they come, 1e30 + 1 - 1e30 is 0 and 1e30 - 1e30 + 1 is 1."""
-    reports = [report(0, [1e30, 1.0]), report(1, [1.0, -1e30]), report(2, [-1e30, 1e30])]
-
-    means = {aggregate(UNIFORM, arrived).tobytes() for arrived in permutations(reports)}
-
-    assert len(means) == 1
-
-
-@pytest.mark.slow
-@given(updates, st.integers(2, 1000))
-def test_only_proportions_of_samples_matter(values: Updates, factor: int) -> None:
-    few = [report(client, vector, n) for client, (vector, n) in enumerate(values)]
-    many = [report(client, vector, n * factor) for client, (vector, n) in enumerate(values)]
-
-    np.testing.assert_allclose(aggregate(SAMPLES, many), aggregate(SAMPLES, few), rtol=1e-6)
-
-
-@given(updates)
-def test_the_mean_lies_between_the_models(values: Updates) -> None:
-    vectors = np.array([vector for vector, _ in values], dtype=np.float32)
-    mean = aggregate(SAMPLES, [report(client, v, n) for client, (v, n) in enumerate(values)])
-
-    assert (mean >= vectors.min(axis=0)).all()
-    assert (mean <= vectors.max(axis=0)).all()
 
 
 def test_small_terms_survive_beside_large_ones() -> None:
@@ -143,35 +90,61 @@ def test_small_terms_survive_beside_large_ones() -> None:
     assert aggregate(UNIFORM, reports)[0] == np.float32(1 / 3)
 
 
-def test_a_model_of_many_blocks_is_summed_like_one_of_few() -> None:
-    """The mean is taken block by block; every weight must be in exactly one."""
+def test_every_weight_of_a_model_of_many_blocks_is_summed_and_checked() -> None:
     vectors = rng.stream(3, "vectors").standard_normal((3, 100_001)).astype(np.float32)
     reports = [report(client, vector, client + 1) for client, vector in enumerate(vectors)]
     plain = np.array([1.0, 2.0, 3.0]) @ vectors.astype(np.float64) / 6.0
 
-    mean = SAMPLES.build().aggregate(np.zeros(100_001, dtype=np.float32), reports)
+    base = np.zeros(100_001, dtype=np.float32)
+    mean = SAMPLES.build().aggregate(base, reports)
 
     np.testing.assert_allclose(mean, plain, rtol=1e-6)
+    vectors[2, -1] = np.nan
+    with pytest.raises(ValueError, match="client 2 sent 1 weights of 100001"):
+        SAMPLES.build().aggregate(base, [report(2, vectors[2])])
 
 
-def test_the_last_weight_of_many_blocks_is_checked_too() -> None:
-    vector = np.zeros(100_001, dtype=np.float32)
-    vector[-1] = np.nan
-
-    with pytest.raises(ValueError, match="client 7 sent 1 weights of 100001"):
-        SAMPLES.build().aggregate(np.zeros_like(vector), [report(7, vector)])
+SUMMING = [FedAvgSettings(), FedAvgMSettings(), GeometricMedianSettings(), FedBuffSettings()]
+"""Every aggregator that sums the weights of a selector."""
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ("{kind: fedadm, learning_rate: 0.1}", "did you mean 'fedadam'"),
-        ("{kind: fedadam}", r"aggregator\.learning_rate: missing"),
-        ("{kind: fedavg, momentum: 0.9}", r"aggregator\.momentum = 0\.9: unknown key"),
-        ("{kind: fedavgm, momentum: 1}", "must be a number >= 0 and < 1"),
-        ("{weights: uniform}", r"aggregator\.kind: missing"),
-    ],
-)
-def test_a_wrong_aggregator_is_said_with_the_way_out(change: str, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says):
-        scenario.load("quickstart", [f"server.aggregator={change}"])
+def heavy(*weights: float, **others: Any) -> list[Report]:
+    models = ([1.0, 2.0], [3.0, 6.0])
+    return [
+        report(client, model, weight=weight, base=BASE, **others)
+        for client, (model, weight) in enumerate(zip(models, weights, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("settings", SUMMING, ids=lambda one: one.kind)
+@pytest.mark.parametrize("weights", [(1e308, 1e308), (1e308, 1.0), (1e-320, 1e-320)])
+def test_weights_that_cannot_be_summed_are_refused(settings, weights):
+    with pytest.raises(ScenarioError, match=r"server\.selector: the weights of 2 updates .* sum"):
+        settings.build().aggregate(BASE, heavy(*weights))
+
+
+@pytest.mark.parametrize("settings", SUMMING, ids=lambda one: one.kind)
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_the_scale_of_weights_does_not_matter(settings, scale):
+    """(1 * 1 + 3 * 3) / 4 and (1 * 2 + 3 * 6) / 4; the geometric median is at the heavier one."""
+    model = settings.build().aggregate(BASE, heavy(scale, 3.0 * scale))
+
+    expected = [3.0, 6.0] if settings.kind == "geometric-median" else [2.5, 5.0]
+    tolerance = 0.2 if settings.kind == "geometric-median" else 1e-6
+    assert model.tolist() == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("shares", [(1e-9, 1e-9), (1e9, 1e9)])
+def test_shares_that_make_a_zero_or_an_endless_model_are_refused(shares):
+    with pytest.raises(ScenarioError, match="the shares of 2 updates"):
+        FedAvgSettings().build().aggregate(BASE, heavy(*shares, is_share=True))
+
+
+def test_updates_too_stale_to_have_a_weight_move_nothing():
+    """(1e6 + 1)^-60 = 1e-360 is 0 in float64: neither parameters nor buffers move."""
+    stale = heavy(1.0, 1.0, staleness=1_000_000)
+    buffered = FedBuffSettings(staleness=PolynomialStaleness(a=60.0))
+
+    model = buffered.build(buffers=np.array([False, True])).aggregate(BASE + 0.5, stale)
+
+    assert model.tolist() == [0.5, 0.5]

@@ -36,9 +36,6 @@ def aggregated(settings: AggregatorSettings, *models: tuple[float, ...]) -> list
     return made
 
 
-# --- by hand --------------------------------------------------------------------------------------
-
-
 def test_the_median_of_each_coordinate_by_hand() -> None:
     """Of 1, 2, 9: 2; of 5, -1, 4: 4. With a fourth client, (2 + 3) / 2 and (4 + 5) / 2."""
     three = ((1.0, 5.0), (9.0, -1.0), (2.0, 4.0))
@@ -104,13 +101,8 @@ def test_smoothing_bounds_the_weight_of_an_update_that_the_median_meets() -> Non
     assert aggregated(settings, (0.0,), (0.0,), (6.0,)) == [2.0]
 
 
-# --- what robust means ----------------------------------------------------------------------------
-
-
 @every_rule
-def test_one_wild_client_moves_the_model_no_further_than_the_others_reach(
-    settings: AggregatorSettings,
-) -> None:
+def test_one_wild_client_moves_the_model_no_further_than_the_others_reach(settings):
     if isinstance(settings, KrumSettings):
         settings = KrumSettings(num_byzantine=1)
     honest = [tuple(rng.stream(3, "honest", k).normal(1.0, 0.1, 6).tolist()) for k in range(6)]
@@ -118,11 +110,6 @@ def test_one_wild_client_moves_the_model_no_further_than_the_others_reach(
 
     assert (made >= np.min(honest, axis=0) - 1e-3).all()
     assert (made <= np.max(honest, axis=0) + 1e-3).all()
-
-
-@every_rule
-def test_equal_models_are_the_model(settings: AggregatorSettings) -> None:
-    assert aggregated(settings, *[(0.25, -7.0)] * 4) == [0.25, -7.0]
 
 
 def test_blocks_give_what_the_whole_gives() -> None:
@@ -143,28 +130,17 @@ def test_blocks_give_what_the_whole_gives() -> None:
     assert np.allclose(trimmed, np.sort(wide, axis=0)[1:4].mean(axis=0), rtol=1e-6)
 
 
-# --- stale updates, buffers, weights --------------------------------------------------------------
-
-
 @every_rule
-def test_a_stale_update_counts_by_its_change(settings: AggregatorSettings) -> None:
-    """All three moved the model they were sent by 2: so does the server."""
+def test_a_stale_update_counts_by_its_change_but_in_buffers(settings: AggregatorSettings) -> None:
+    """All three moved the model they were sent by 2: so does the server. A variance fell from 9 to
+    1 at all clients; the server's is 4, and 4 - 8 would be no variance."""
     reports = [
-        report(client, [start + 2.0], base=vector(start), staleness=client)
+        report(client, [start + 2.0, 1.0], base=vector(start, 9.0), staleness=client)
         for client, start in enumerate((0.0, 10.0, -5.0))
     ]
-
-    assert settings.build().aggregate(vector(100.0), reports).tolist() == [102.0]
-
-
-@every_rule
-def test_buffers_take_values_not_changes(settings: AggregatorSettings) -> None:
-    """A variance fell from 9 to 1 at all clients; the server's is 4, and 4 - 8 would be no
-    variance."""
-    reports = [report(client, [1.0, 1.0], base=vector(0.0, 9.0)) for client in range(3)]
     aggregator = settings.build(buffers=np.array([False, True]))
 
-    assert aggregator.aggregate(vector(0.0, 4.0), reports).tolist() == [1.0, 1.0]
+    assert aggregator.aggregate(vector(100.0, 4.0), reports).tolist() == [102.0, 1.0]
 
 
 def test_buffers_do_not_choose_in_krum_nor_pull_the_geometric_median() -> None:
@@ -184,9 +160,7 @@ def test_buffers_do_not_choose_in_krum_nor_pull_the_geometric_median() -> None:
 
 
 @pytest.mark.parametrize("settings", ROBUST[:3], ids=lambda settings: settings.kind)
-def test_rules_that_count_all_the_same_refuse_weights_and_parts(
-    settings: AggregatorSettings,
-) -> None:
+def test_rules_that_count_all_the_same_refuse_weights_and_parts(settings):
     weighed = [report(client, [1.0], weight=2.0) for client in range(3)]
     part = [report(client, [1.0], weight_fraction=0.5) for client in range(3)]
 
@@ -219,14 +193,6 @@ def test_krum_needs_enough_updates() -> None:
     assert KrumSettings(num_byzantine=1, num_chosen=9).least_updates == 9
     with pytest.raises(ValueError, match="4 updates to aggregate, at least 5"):
         settings.build().aggregate(vector(0.0), [report(client, [1.0]) for client in range(4)])
-
-
-@every_rule
-def test_a_model_of_another_shape_is_refused(settings: AggregatorSettings) -> None:
-    reports = [report(client, [1.0, 2.0]) for client in range(3)]
-
-    with pytest.raises(ValueError, match=r"client 0 sent \(2,\) weights for a model of \(1,\)"):
-        settings.build().aggregate(vector(0.0), reports)
 
 
 @every_rule

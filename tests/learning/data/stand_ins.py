@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 
 
@@ -32,6 +35,14 @@ def stand_in(
         for file, content in contents.items()
     )
     return {name: RemoteSet(name, "", files, "", "")}
+
+
+def load_stand_in(settings: DatasetSettings, registry: Mapping[str, RemoteSet]) -> Dataset:
+    """Load a data set whose published files are those of a registry."""
+    known = tuple(registry.get(one.name, one) for one in settings.published)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(settings), "published", known)
+        return load_dataset(settings, seed=1, num_clients=2)
 
 
 def placed(folder: Path, contents: Mapping[str, bytes]) -> Path:

@@ -30,12 +30,7 @@ def load(folder: Path, content: str | bytes = CSV, **settings: Any) -> Dataset:
     return load_dataset(chosen, seed=1, num_clients=2)
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
-def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(
-    tmp_path: Path,
-) -> None:
+def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp_path):
     data = load(tmp_path)
 
     # fine three times; ! , a day rain sun once; zoe's text is cut after fine , fine day
@@ -48,20 +43,11 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(
     assert data.test_inputs.tolist() == [[pad] * 4, [unknown, rain, fine, unknown]]
     assert data.vocabulary_size == 8
     assert np.asarray(data.train_inputs).dtype == np.int64
-
-
-def test_the_vocabulary_is_no_larger_than_wanted(tmp_path: Path) -> None:
-    data = load(tmp_path, vocabulary_size=4)
-
-    assert data.vocabulary_size == 4
-    assert np.asarray(data.train_inputs)[0].tolist() == [2, 3, 2, 1]
-
-
-def test_users_and_classes_are_numbered_by_alphabet(tmp_path: Path) -> None:
-    data = load(tmp_path)
-
-    assert data.owner is not None
-    assert data.owner.tolist() == [1, 0, 0]
+    small = load(tmp_path, vocabulary_size=4)
+    assert small.vocabulary_size == 4
+    assert np.asarray(small.train_inputs)[0].tolist() == [2, 3, 2, 1]
+    # Users and classes are numbered by alphabet.
+    assert np.asarray(data.owner).tolist() == [1, 0, 0]
     assert data.train_labels.tolist() == [1, 1, 0]
     assert data.test_labels.tolist() == [0, 0]
     assert data.num_classes == 2
@@ -75,9 +61,6 @@ def test_classes_that_are_numbers_are_ordered_by_size(tmp_path: Path) -> None:
     assert everything == {0: 1, 1: 1, 2: 2}
 
 
-# --- who trains and who tests -------------------------------------------------------------------
-
-
 def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) -> Dataset:
     rows = "".join(
         f"user{user},{number % 2},word{user}x{number}\n"
@@ -89,13 +72,10 @@ def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) ->
 
 
 @pytest.mark.parametrize(("fraction", "expected"), [(0.2, (8, 6, 1)), (0.5, (5, 4, 1))])
-def test_a_share_of_each_users_texts_is_for_testing_rounded_down(
-    tmp_path: Path, fraction: float, expected: tuple[int, ...]
-) -> None:
+def test_a_share_of_each_users_texts_is_for_testing_rounded_down(tmp_path, fraction, expected):
     data = drawn(tmp_path, fraction)
 
-    assert data.owner is not None
-    assert tuple(np.bincount(data.owner)) == expected
+    assert tuple(np.bincount(np.asarray(data.owner))) == expected
     assert len(data.test_labels) == 18 - sum(expected)
 
 
@@ -111,10 +91,7 @@ def test_the_drawn_texts_are_not_the_first_and_always_the_same(tmp_path: Path) -
 def test_users_with_few_texts_are_left_out(tmp_path: Path) -> None:
     rows = "ann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
     data = load(
-        tmp_path,
-        "user,label,text\n" + rows,
-        min_texts=3,
-        test={"kind": "drawn", "fraction": 0.4},
+        tmp_path, "user,label,text\n" + rows, min_texts=3, test={"kind": "drawn", "fraction": 0.4}
     )
 
     assert len(data.train_labels) + len(data.test_labels) == 3
@@ -144,76 +121,32 @@ def test_sentiment140_is_read_as_published(tmp_path: Path) -> None:
     assert data.num_classes == 2
 
 
-# --- faults -------------------------------------------------------------------------------------
-
 HEAD = "user,label,text,part\n"
 ROW = "ann,0,x,train\n"
+NUMBERED = {"user": 9, "text": 1, "label": 2, "test": {"kind": "drawn"}}
+REFUSED: list[Any] = [
+    ("name,label,text,part\n" + ROW, {}, r"csv:1: 0 columns are called 'user'; .*'name', 'label'"),
+    ("user,user,label,text,part\n", {}, r"csv:1: 2 columns are called 'user'"),
+    (HEAD + ROW + "ann,0,x\n", {}, r"csv:3: 3 columns, but the first line has 4"),
+    (HEAD + ROW + ",0,x,train\n", {}, r"csv:3: a row needs a user and a label, got '' and '0'"),
+    (HEAD + "ann,0,x,dev\n", {}, r"csv:2: 'dev' is neither 'train' nor 'test'"),
+    (HEAD + 'ann,0,"x,train\n', {}, r"csv:2: no CSV \(unexpected end of data\)"),
+    (HEAD + ROW, {}, r"labels has 1 different values, expected 2 to 1000; correct task"),
+    (HEAD.replace(",", ";"), {}, "csv:1: one column, with semicolons in it; save the file with"),
+    (HEAD.encode() + b"ann,0,caf\xe9,train\n", {}, r"csv: no utf-8 .*set task.dataset.encoding"),
+    (CSV, NUMBERED, r"csv:1: no column 9; there are 4, numbered from 0"),
+    (CSV, {"min_texts": 4}, r"min_texts: no user of .*csv has 4 texts"),
+    (HEAD, {}, r"min_texts: no user"),
+    (HEAD + ROW + "ann,1,x,train\n", {}, r"dataset.test: 0 of the 2 texts"),
+    (CSV, {"user": 4}, "all named, or all numbered"),
+    (CSV, {"user": "a", "text": "a"}, "columns differ"),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("name,label,text,part\n" + ROW, r"csv:1: 0 columns are called 'user'; .*'name', 'label'"),
-        ("user,user,label,text,part\n", r"csv:1: 2 columns are called 'user'"),
-        (HEAD + ROW + "ann,0,x\n", r"csv:3: 3 columns, but the first line has 4"),
-        (HEAD + ROW + ",0,x,train\n", r"csv:3: a row needs a user and a label, got '' and '0'"),
-        (HEAD + "ann,0,x,dev\n", r"csv:2: 'dev' is neither 'train' nor 'test'"),
-        (HEAD + 'ann,0,"x,train\n', r"csv:2: no CSV \(unexpected end of data\)"),
-        (
-            HEAD + ROW,
-            r"labels has 1 different values, expected 2 to 1000; correct task",
-        ),
-        (HEAD.replace(",", ";"), "csv:1: one column, with semicolons in it; save the file with"),
-        (HEAD.encode() + b"ann,0,caf\xe9,train\n", r"csv: no utf-8 .*set task.dataset.encoding"),
-    ],
-)
-def test_a_wrong_file_is_refused_with_its_line(
-    tmp_path: Path, content: str | bytes, message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        load(tmp_path, content)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    settings = LabelledTextSettings(folder=str(tmp_path), file="none.csv")
-
-    with pytest.raises(DataError, match=r"none\.csv: no such file; check"):
-        load_dataset(settings, seed=1, num_clients=2)
-
-
-def test_a_column_number_beyond_the_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"csv:1: no column 9; there are 4, numbered from 0"):
-        load(tmp_path, user=9, text=1, label=2, test={"kind": "drawn"})
-
-
-@pytest.mark.parametrize(
-    ("content", "settings", "message"),
-    [
-        (CSV, {"min_texts": 4}, r"min_texts: no user of .*csv has 4 texts"),
-        (HEAD + ROW + "ann,1,x,train\n", {}, r"dataset.test: 0 of the 2 texts"),
-        (HEAD, {}, r"min_texts: no user"),
-    ],
-)
-def test_settings_that_leave_nothing_are_the_scenarios_fault(
-    tmp_path: Path, content: str, settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ScenarioError, match=message):
+@pytest.mark.parametrize(("content", "settings", "message"), REFUSED)
+def test_a_wrong_file_or_key_is_refused_with_its_place(tmp_path, content, settings, message):
+    with pytest.raises((DataError, ScenarioError, ValidationError), match=message):
         load(tmp_path, content, **settings)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"user": 4}, "all named, or all numbered"),
-        ({"user": "a", "text": "a"}, "columns differ"),
-        ({"test": {"kind": "column", "column": "text"}}, "columns differ"),
-        ({"user": -1}, "greater than or equal to 0"),
-        ({"vocabulary_size": 2}, "greater than or equal to 3"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        LabelledTextSettings(folder="f", file="f.csv", **settings)
 
 
 def test_a_mark_in_front_of_the_file_and_empty_lines_do_not_matter(tmp_path: Path) -> None:

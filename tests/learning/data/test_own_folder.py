@@ -5,7 +5,7 @@ import gzip
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from fleetsim import bundled
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.host.unpacking import LEAST_LIMIT_BYTE
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.simulate import run
-from tests.bombs import peak_byte
 from tests.learning.data.stand_ins import idx
 
 Arrays = Mapping[str, Any]
@@ -60,9 +55,6 @@ def changed(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-# --- loaded data set ----------------------------------------------------------------------------
-
-
 def test_floats_are_used_as_they_are(tmp_path: Path) -> None:
     data = load(changed(tmp_path))
 
@@ -89,35 +81,30 @@ def test_bytes_are_images_in_fractions_of_one(tmp_path: Path, shape: tuple[int, 
         assert inputs == pytest.approx(0.2)
 
 
-def test_whole_numbers_are_tokens_and_a_label_may_be_a_sequence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("labels", "num_classes", "vocabulary_size"),
+    # Of one label each token, 1..12: labels are tokens too.
+    [(np.array([0, 1, 0]), 2, 12), (np.arange(1, 13).reshape(3, 4), 13, 13)],
+)
+def test_whole_numbers_are_tokens_and_a_label_may_be_a_sequence(
+    tmp_path, labels, num_classes, vocabulary_size
+):
     tokens = np.arange(12, dtype=np.int32).reshape(3, 4)
-    save(tmp_path / "train.npz", {"inputs": tokens, "labels": tokens + 1})
-    save(tmp_path / "test.npz", {"inputs": tokens[:1], "labels": tokens[:1] + 1})
+    save(tmp_path / "train.npz", {"inputs": tokens, "labels": labels})
+    save(tmp_path / "test.npz", {"inputs": tokens[:1], "labels": labels[:1]})
 
     data = load(tmp_path)
 
     assert np.asarray(data.train_inputs).dtype == np.int64
     assert np.asarray(data.train_inputs).tolist() == tokens.tolist()
-    assert data.train_labels.tolist() == (tokens + 1).tolist()
-    # Tokens are 0..11 and labels 1..12.
-    assert data.num_classes == data.vocabulary_size == 13
-
-
-def test_one_label_per_text_leaves_the_vocabulary_to_the_tokens(tmp_path: Path) -> None:
-    tokens = np.arange(12, dtype=np.int32).reshape(3, 4)
-    save(tmp_path / "train.npz", {"inputs": tokens, "labels": np.array([0, 1, 0])})
-    save(tmp_path / "test.npz", {"inputs": tokens[:1], "labels": np.array([1])})
-    data = load(tmp_path)
-
-    assert (data.num_classes, data.vocabulary_size) == (2, 12)
+    assert data.train_labels.tolist() == labels.tolist()
+    assert (data.num_classes, data.vocabulary_size) == (num_classes, vocabulary_size)
 
 
 @pytest.mark.parametrize(
     "client", [np.array([70, 5, 70, 9, 5, 70]), np.array(["d", "a", "d", "b", "a", "d"])]
 )
-def test_clients_are_numbered_in_the_order_of_their_names(
-    tmp_path: Path, client: NDArray[Any]
-) -> None:
+def test_clients_are_numbered_in_the_order_of_their_names(tmp_path, client):
     owner = load(changed(tmp_path, client=client)).owner
 
     assert owner is not None
@@ -125,23 +112,12 @@ def test_clients_are_numbered_in_the_order_of_their_names(
     assert owner.tolist() == [2, 0, 2, 1, 0, 2]
 
 
-def test_the_number_of_classes_can_be_larger_than_the_labels_tell(tmp_path: Path) -> None:
-    assert load(changed(tmp_path), num_classes=10).num_classes == 10
-
-
-def test_a_label_of_the_test_part_counts_as_a_class(tmp_path: Path) -> None:
+def test_classes_are_those_of_both_parts_or_as_many_as_the_user_says(tmp_path: Path) -> None:
     changed(tmp_path)
     save(tmp_path / "test.npz", TEST | {"labels": np.array([7])})
 
     assert load(tmp_path).num_classes == 8
-
-
-def test_both_parts_are_standardised_by_the_training_part(tmp_path: Path) -> None:
-    data = load(changed(tmp_path), standardise=True)
-
-    # The features are 0, 2, .., 10 and one more: means 5 and 6, variance (25 + 9 + 1) / 3.
-    assert np.asarray(data.train_inputs).mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
-    assert data.test_inputs[0] == pytest.approx(np.array([0, 1]) / (35 / 3) ** 0.5)
+    assert load(tmp_path, num_classes=10).num_classes == 10
 
 
 @pytest.mark.parametrize("are_both_bytes", [True, False])
@@ -182,28 +158,12 @@ def test_idx_files_do_as_well(tmp_path: Path, test: str, is_packed: bool) -> Non
 
     assert np.asarray(data.train_inputs)[:, 0] * 255 == pytest.approx(pixels)
     assert data.test_labels.tolist() == [1]
-    assert data.owner is not None
-    assert data.owner.tolist() == [1, 0, 0, 1]
-
-
-def test_the_files_of_mnist_are_a_folder_too(real_data: Callable[[str], Path]) -> None:
-    data = load(real_data("mnist"))
-
-    assert data.sample_shape == (1, 28, 28)
-    assert (len(data.train_labels), len(data.test_labels), data.num_classes) == (60_000, 10_000, 10)
-
-
-# --- a test part that is drawn ------------------------------------------------------------------
+    assert np.asarray(data.owner).tolist() == [1, 0, 0, 1]
 
 
 @settings(max_examples=40)
-@given(
-    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
-    fraction=st.floats(0.05, 0.95),
-)
-def test_every_client_gives_its_share_to_test_and_keeps_the_rest(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], fraction: float
-) -> None:
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), fraction=st.floats(0.05, 0.95))
+def test_every_client_gives_its_share_to_test_and_keeps_the_rest(tmp_path_factory, sizes, fraction):
     folder = tmp_path_factory.mktemp("own")
     total = sum(sizes)
     client = np.repeat(np.arange(len(sizes)), sizes)
@@ -220,13 +180,10 @@ def test_every_client_gives_its_share_to_test_and_keeps_the_rest(
     assert np.bincount(data.test_labels, minlength=len(sizes)).tolist() == shares
     together = [*np.asarray(data.train_inputs)[:, 0].tolist(), *data.test_inputs[:, 0].tolist()]
     assert sorted(together) == list(range(total))
-    assert data.owner is not None
-    assert data.owner.tolist() == data.train_labels.tolist()
+    assert np.asarray(data.owner).tolist() == data.train_labels.tolist()
 
 
-def test_the_drawn_test_part_is_the_same_for_every_seed_and_any_ten_of_forty(
-    tmp_path: Path,
-) -> None:
+def test_the_drawn_test_part_is_the_same_for_every_seed_and_any_ten_of_forty(tmp_path):
     save(tmp_path / "train.npz", {"inputs": np.zeros((40, 1)), "labels": np.arange(40)})
 
     one, other = (load(tmp_path, test_fraction=0.25, seed=seed) for seed in (1, 2))
@@ -235,20 +192,6 @@ def test_the_drawn_test_part_is_the_same_for_every_seed_and_any_ten_of_forty(
     assert len(one.test_labels) == 10
     assert np.any(np.diff(one.test_labels) > 1)
 
-
-def test_a_folder_without_a_test_part_needs_to_be_told_how_much(tmp_path: Path) -> None:
-    save(tmp_path / "train.npz", VECTORS)
-
-    with pytest.raises(DataError, match=r"no test part; add test\.npz .* task\.dataset\.test_frac"):
-        load(tmp_path)
-
-
-def test_a_test_part_of_its_own_is_not_drawn_from(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"^task\.dataset\.test_fraction: .* leave the key out"):
-        load(changed(tmp_path), test_fraction=0.2)
-
-
-# --- what is refused ----------------------------------------------------------------------------
 
 OBJECTS = np.array([None] * 6, dtype=object)
 WIDE = np.zeros((6, 2, 5, 3), np.uint8)
@@ -259,42 +202,30 @@ TOKENS = np.arange(24, dtype=np.int64).reshape(6, 4)
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no labels": ({"labels": None}, r"train\.npz: needs labels and either .* it has inputs$"),
     "no inputs": ({"inputs": None}, r"train\.npz: needs labels .* it has labels$"),
-    "nothing": ({"inputs": None, "labels": None}, "it has none of them"),
     "two inputs": ({"images": np.zeros((6, 2, 2))}, "it has images, inputs, labels"),
     "objects as labels": ({"labels": OBJECTS}, "labels holds Python objects, which are never unp"),
-    "objects as inputs": ({"inputs": OBJECTS}, "inputs holds Python objects"),
     "not a number": (
         {"inputs": np.array([[0.0]] * 4 + [[np.nan]] + [[0.0]])},
         r"train\.npz: inputs: sample 4 holds a number that is NaN",
     ),
     "too large for float32": ({"inputs": np.full((6, 1), 1e39)}, "sample 0 holds .* not finite as"),
     "text": ({"inputs": np.array([["a"]] * 6)}, "inputs holds <U1; images and vectors are uint8"),
-    "truths": ({"inputs": np.zeros((6, 2), bool)}, "inputs holds bool"),
-    "flat inputs": ({"inputs": np.zeros(6)}, r"inputs has shape \(6,\), expected \[n, features\]"),
     "no sample": ({"inputs": np.zeros((0, 2))}, r"inputs has shape \(0, 2\), .* none of them 0"),
-    "deep inputs": ({"inputs": np.zeros((6, 1, 1, 1, 1))}, r"inputs has shape \(6, 1, 1, 1, 1\)"),
-    "whole numbers as images": (
-        {"inputs": None, "images": np.zeros((6, 2, 2), np.int64)}, "images holds int64; images"
-    ),
     "channels last": ({"inputs": None, "images": WIDE}, r"save array\.transpose\(0, 3, 1, 2\)"),
     "negative tokens": ({"inputs": np.full((6, 2), -1)}, "tokens are numbered from 0; it holds -1"),
-    "absurd tokens": ({"inputs": np.full((6, 2), 10**7)}, "it holds 10000000; number them anew"),
     "tokens beyond int64": (
         {"inputs": np.full((6, 2), 2**64 - 1, np.uint64)}, "it holds 18446744073709551615; number"
     ),
     "fewer labels": ({"labels": np.zeros(5, int)}, "labels is for 5 samples, .* are 6 inputs"),
     "labels as floats": ({"labels": np.zeros(6)}, r"labels holds float64 of shape \(6,\); labels"),
     "negative label": ({"labels": np.array([0, 1, -1, 0, 0, 0])}, "it holds the label -1;"),
-    "absurd label": ({"labels": np.full(6, 10**15)}, "it holds the label 1000000000000000;"),
     "label beyond int64": ({"labels": np.full(6, 2**64 - 1, np.uint64)}, "label 18446744073709"),
     "fewer clients": ({"client": np.zeros(7, int)}, "client is for 7 samples, but there are 6"),
     "clients as floats": ({"client": np.zeros(6)}, "client holds float64 in 1 dimensions"),
-    "clients as objects": ({"client": OBJECTS}, "client holds Python objects"),
     "another shape to test": (
         {"inputs": np.zeros((6, 3))}, r"test\.npz: inputs: samples of shape \(2,\).*\(3,\)"
     ),
     "one-hot labels": ({"labels": ONE_HOT.astype(int)}, "one-hot, save labels.argmax.axis=1."),
-    "one-hot labels as floats": ({"labels": ONE_HOT}, "one-hot, save labels.argmax.axis=1."),
     "labels in a column": (
         {"labels": VECTORS["labels"][:, None]}, r"shape \(6, 1\); .*save labels\[:, 0\]"
     ),
@@ -302,7 +233,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "labels of tokens of another length": (
         {"inputs": TOKENS, "labels": TOKENS[:, :3]}, r"\(6, 3\); .* one per token \[6, 4\]; save"
     ),
-    "labels without numbers": ({"labels": np.zeros((6, 0), int)}, r"shape \(6, 0\); labels are"),
     "tokens to train, floats to test": (
         {"inputs": np.zeros((6, 2), np.int16)}, "float32, those of .*train.npz: inputs .* int64"
     ),
@@ -310,9 +240,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("changes", "says"), REFUSED.values(), ids=REFUSED)
-def test_an_array_that_cannot_be_learned_from_is_told(
-    tmp_path: Path, changes: dict[str, Any], says: str
-) -> None:
+def test_an_array_that_cannot_be_learned_from_is_told(tmp_path, changes, says):
     with pytest.raises(DataError, match=says) as caught:
         load(changed(tmp_path, **changes))
 
@@ -320,27 +248,28 @@ def test_an_array_that_cannot_be_learned_from_is_told(
     assert "\n" not in str(caught.value)
 
 
-def test_labels_per_token_in_one_part_alone_are_told(tmp_path: Path) -> None:
-    changed(tmp_path, inputs=TOKENS, labels=TOKENS)
-    save(tmp_path / "test.npz", {"inputs": TOKENS[:2], "labels": np.array([0, 1])})
+WHOLE = {"inputs": np.zeros((6, 2), np.int64)}
+REFUSED_WHOLE: list[Any] = [
+    (TEST | {"inputs": TOKENS[:2], "labels": np.array([0, 1])},
+     {"inputs": TOKENS, "labels": TOKENS}, {},
+     r"test\.npz: labels: labels of shape \(2,\), .*\(6, 4\)"),
+    (TEST, {}, {"num_classes": 2},
+     r"train\.npz: labels: label 2 of sample 2 is outside 0\.\.1; raise task\.dataset\.num_c"),
+    (TEST | {"inputs": np.zeros((1, 2), int)}, WHOLE, {"standardise": True},
+     r"^task\.dataset\.standardise: .* holds tokens"),
+    (TEST, {}, {"test_fraction": 0.2}, r"^task\.dataset\.test_fraction: .* leave the key out"),
+    (None, {}, {}, r"no test part; add test\.npz .* task\.dataset\.test_fraction"),
+]  # fmt: skip
 
-    with pytest.raises(DataError, match=r"test\.npz: labels: labels of shape \(2,\), .*\(6, 4\)"):
-        load(tmp_path)
 
+@pytest.mark.parametrize(("test", "changes", "keys", "says"), REFUSED_WHOLE)
+def test_parts_and_keys_that_do_not_belong_together_are_told(tmp_path, test, changes, keys, says):
+    save(tmp_path / "train.npz", VECTORS | changes)
+    if test is not None:
+        save(tmp_path / "test.npz", test)
 
-def test_a_label_beyond_the_given_number_is_told_with_its_sample(tmp_path: Path) -> None:
-    message = r"train\.npz: labels: label 2 of sample 2 is outside 0\.\.1; raise task\.dataset\.num"
-
-    with pytest.raises(DataError, match=message):
-        load(changed(tmp_path), num_classes=2)
-
-
-def test_tokens_cannot_be_standardised(tmp_path: Path) -> None:
-    changed(tmp_path, inputs=np.zeros((6, 2), np.int64))
-    save(tmp_path / "test.npz", TEST | {"inputs": np.zeros((1, 2), np.int64)})
-
-    with pytest.raises(ScenarioError, match=r"^task\.dataset\.standardise: .* holds tokens"):
-        load(tmp_path, standardise=True)
+    with pytest.raises((DataError, ScenarioError), match=says):
+        load(tmp_path, **keys)
 
 
 @pytest.mark.parametrize(
@@ -353,37 +282,18 @@ def test_tokens_cannot_be_standardised(tmp_path: Path) -> None:
         (["train.npz", "test.npz", "t10k-images-idx3"], "two test parts, test and t10k"),
     ],
 )
-def test_files_that_leave_it_open_what_is_meant_are_told(
-    tmp_path: Path, names: list[str], says: str
-) -> None:
+def test_files_that_leave_it_open_what_is_meant_are_told(tmp_path, names, says):
     for name in names:
         save(tmp_path / name, VECTORS)
 
     with pytest.raises(DataError, match=says):
         load(tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere is no folder with train\.npz"):
         load(tmp_path / "nowhere")
-
-
-def test_an_idx_file_that_is_none_is_told(tmp_path: Path) -> None:
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"\1\0\x08\1\0\0\0\0")
-    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.zeros(1)))
-
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte: not an IDX file"):
-        load(tmp_path)
-
-
-def test_an_idx_part_without_labels_is_told(tmp_path: Path) -> None:
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((1, 2, 2))))
-
+    (tmp_path / "idx").mkdir()
+    (tmp_path / "idx" / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((1, 2, 2))))
     with pytest.raises(DataError, match=r"/train-\*-idx\*: needs labels and .* it has images"):
-        load(tmp_path)
-
-
-# --- .npz files ---------------------------------------------------------------------------------
+        load(tmp_path / "idx")
 
 
 def header(shape: str, descr: str = "'<f8'", version: int = 1) -> bytes:
@@ -392,31 +302,28 @@ def header(shape: str, descr: str = "'<f8'", version: int = 1) -> bytes:
     return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2, "little") + text + b"\0" * 16
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (header("(2, 1000000000000)"), r"announces shape \(2, 1000000000000\) of float64, so 160+"),
-        (header("(1,)"), r"announces shape \(1,\) of float64, so \d+ bytes, found \d+; write"),
-        (header("(-2,)"), "write the file anew|is no array that numpy can read"),
-        (header("(2,)", "'|O'"), "holds Python objects, which are never unpickled"),
-        (header("(2,)", "'nonsense'"), "is no array that numpy can read"),
-        (header("(2,)", version=3), r"\.npy version \(3, 0\) is not read"),
-        (
-            header("(2,").replace(b"}", b" "),
-            "is no array that numpy can read .*not of the form that numpy",
-        ),
-        (header("(2,").replace(b"'descr'", b"02"), "is no array that numpy can read"),
-        (
-            header("(2,)" + " " * 20000),
-            r"is no array that numpy can read \(a header of 20058 bytes",
-        ),
-        (b"\x93NUMPY", "is no array that numpy can read"),
-        (b"", "is no array that numpy can read"),
-    ],
-)
-def test_a_member_that_is_no_array_is_told_before_memory_is_taken(
-    tmp_path: Path, content: bytes, says: str
-) -> None:
+UNREADABLE = [
+    (header("(2, 1000000000000)"), r"announces shape \(2, 1000000000000\) of float64, so 160+"),
+    (header("(1,)"), r"announces shape \(1,\) of float64, so \d+ bytes, found \d+; write"),
+    (header("(-2,)"), "is no array that numpy can read"),
+    (header("(2,)", "'|O'"), "holds Python objects, which are never unpickled"),
+    (header("(2,)", version=3), r"\.npy version \(3, 0\) is not read"),
+    (header("(2,").replace(b"}", b" "), "its header is not of the form that numpy"),
+    (header("(2,)" + " " * 20000), r"\(a header of 20058 bytes"),
+    (b"\x93NUMPY", "is no array that numpy can read"),
+    (b"", "is no array that numpy can read"),
+    (header("(2,)", "()"), "its header is not of the form"),
+    (header("(2,)", "[('a', '<f8')]"), "its header is not of the form"),
+    (header("(" + "1, " * 70 + ")"), "float64 in 70 dimensions"),
+    (header("(" + "(" * 5000 + "2,)"), "its header is not of the form"),
+    (header("(2,)", "'<U0'"), "<U0 in 1 dimensions, which is empty"),
+    (header("(2,)", "'<f3'"), "its header: "),
+    (header("(2,)", "'V8'"), "elements of type 'V8'"),
+]
+
+
+@pytest.mark.parametrize(("content", "says"), UNREADABLE)
+def test_a_header_is_matched_and_never_evaluated_before_memory_is_taken(tmp_path, content, says):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
         packed.writestr("x.npy", content)
 
@@ -425,53 +332,16 @@ def test_a_member_that_is_no_array_is_told_before_memory_is_taken(
 
 
 @pytest.mark.parametrize("keep", [0, 40, 2000])
-def test_a_damaged_npz_file_is_told(tmp_path: Path, keep: int) -> None:
+def test_a_damaged_npz_file_or_an_unusual_packing_is_told(tmp_path: Path, keep: int) -> None:
     path = save(tmp_path / "a.npz", {"x": np.arange(1000)})
     path.write_bytes(path.read_bytes()[:keep])
 
     with pytest.raises(DataError, match=r"a\.npz: damaged \.npz file \(.+\); write it anew"):
         read_npz(path, ["x"])
-
-
-def test_a_flipped_byte_is_told(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.npz", {"x": np.zeros(1000)})
-    content = bytearray(path.read_bytes())
-    content[5000] ^= 1
-    path.write_bytes(bytes(content))
-
-    with pytest.raises(DataError, match=r"a\.npz: damaged \.npz file \(.*CRC"):
-        read_npz(path, ["x"])
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (header("(2,)", "()"), "its header is not of the form"),
-        (header("(2,)", "[('a', '<f8')]"), "its header is not of the form"),
-        (header("(" + "1, " * 70 + ")"), "float64 in 70 dimensions"),
-        (header("(" + "(" * 5000 + "2,)"), "its header is not of the form"),
-        (header("(2,)", "'<U0'"), "<U0 in 1 dimensions, which is empty"),
-        (header("(2,)", "'<f3'"), "its header: "),
-        (header("(2,)", "'V8'"), "elements of type 'V8'"),
-    ],
-)
-def test_a_header_is_matched_and_never_evaluated(tmp_path: Path, content: bytes, says: str) -> None:
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
-        packed.writestr("x.npy", content)
-
-    with pytest.raises(DataError, match=rf"a\.npz: x is no array that numpy can read \({says}"):
-        read_npz(tmp_path / "a.npz", ["x"])
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_member_packed_by_another_method_is_told(tmp_path: Path, method: int) -> None:
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as packed:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
         packed.writestr("x.npy", b"")
-
-    with pytest.raises(
-        DataError, match=r"a\.npz: x is packed .*; save it with np\.savez_compressed"
-    ):
-        read_npz(tmp_path / "a.npz", ["x"])
+    with pytest.raises(DataError, match=r"x is packed .*; save it with np\.savez_compressed"):
+        read_npz(path, ["x"])
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -483,18 +353,6 @@ def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, dtype: str, order: 
 
     assert found.dtype == array.dtype
     assert found.tolist() == array.tolist()
-
-
-@pytest.mark.slow
-def test_an_array_that_unpacks_to_more_than_its_limit_is_told_before_memory_is_taken(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, x=np.zeros(LEAST_LIMIT_BYTE, np.uint8), allow_pickle=False)
-
-    with pytest.raises(DataError, match=r"a\.npz: x: \d+ compressed bytes unpack to more"):
-        read_npz(path, ["x"])
-    assert peak_byte(lambda: read_npz(path, ["x"])) < 1 << 20
 
 
 def test_a_member_shorter_than_the_archive_says_is_told(tmp_path: Path) -> None:
@@ -524,9 +382,7 @@ def test_only_the_arrays_that_are_wanted_are_read(tmp_path: Path) -> None:
 
 @settings(max_examples=60)
 @given(position=st.integers(0, 5000), byte=st.integers(0, 255))
-def test_no_single_byte_of_a_file_can_do_more_than_be_refused(
-    tmp_path_factory: pytest.TempPathFactory, position: int, byte: int
-) -> None:
+def test_no_single_byte_of_a_file_can_do_more_than_be_refused(tmp_path_factory, position, byte):
     path = save(tmp_path_factory.mktemp("own") / "train.npz", VECTORS)
     content = bytearray(path.read_bytes())
     content[position % len(content)] = byte
@@ -538,34 +394,15 @@ def test_no_single_byte_of_a_file_can_do_more_than_be_refused(
         load(path.parent, test_fraction=0.5)
 
 
-# --- from a scenario ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("raw", [{}, {"folder": "x", "test_fraction": 1}, {"folder": None}])
-def test_settings_out_of_range_are_refused(raw: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        FolderSettings.model_validate(raw)
-
-
-def test_a_scenario_trains_on_a_folder_beside_it(tmp_path: Path) -> None:
-    draw = np.random.default_rng(1)
+def test_a_run_trains_on_a_folder(tmp_path: Path) -> None:
     labels = np.arange(200) % 2
-    (tmp_path / "mine").mkdir()
-    arrays = {
-        "inputs": draw.normal(size=(200, 3)) + 3 * labels[:, None],
-        "labels": labels,
-        "client": np.arange(200) // 10,
-    }
-    np.savez(tmp_path / "mine" / "train.npz", allow_pickle=False, **arrays)
-    scenario = (bundled.folder("scenarios") / "quickstart.yaml").read_text("utf-8")
-    dataset = "{kind: folder, folder: mine, test_fraction: 0.2, standardise: true}"
-    scenario = scenario.replace("{kind: digits}", dataset)
-    scenario = scenario.replace(
-        "{kind: dirichlet, alpha: 0.5, min_samples: 5}", "{kind: natural}"
-    ).replace("size: 50", "size: 15")
-    (tmp_path / "own.yaml").write_text(scenario, encoding="utf-8")
+    inputs = np.random.default_rng(1).normal(size=(200, 3)) + 3 * labels[:, None]
+    arrays = {"inputs": inputs, "labels": labels, "client": np.arange(200) // 10}
+    save(tmp_path / "train.npz", arrays)
+    dataset = f"{{kind: folder, folder: {tmp_path}, test_fraction: 0.2, standardise: true}}"
+    changes = [f"task.dataset={dataset}", "task.partition={kind: natural}", "fleet.size=15"]
 
-    done = run(scenarios.load(tmp_path / "own.yaml", ["stop.rounds=5"]), out=tmp_path / "run")
+    done = run(scenarios.load("quickstart", [*changes, "stop.rounds=5"]), out=tmp_path / "run")
 
     assert done.rounds.accuracy.iloc[-1] > 0.9
     assert set(done.clients.num_samples) == {8}

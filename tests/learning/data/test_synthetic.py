@@ -1,6 +1,7 @@
 """Synthetic(alpha, beta) against its equations: labels by loops, moments within 5 sigma."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,26 +45,6 @@ def test_the_label_is_the_class_of_the_largest_probability() -> None:
         assert label == probabilities.index(max(probabilities))
 
 
-def test_shapes_follow_the_settings() -> None:
-    user = generate_user(SyntheticSettings(num_classes=5, dimension=7), seed=1, user=0)
-
-    assert user.inputs.shape == (len(user.labels), 7)
-    assert user.inputs.dtype == np.float32
-    assert user.weights.shape == (7, 5)
-    assert set(user.labels) <= set(range(5))
-
-
-def test_the_number_of_samples_is_fifty_more_than_a_lognormal(half: list[SyntheticUser]) -> None:
-    extra = np.array([len(user.labels) - 50 for user in half])
-    deviation = math.sqrt(0.25 / NUM_USERS)
-
-    # P(floor(LogNormal(4, 2)) >= m) = 1 - Phi((ln m - 4) / 2)
-    for threshold in (8, 55, 404):
-        tail = 0.5 * math.erfc((math.log(threshold) - 4) / 2 / math.sqrt(2))
-        assert within(float(np.mean(extra >= threshold)), tail, deviation)
-    assert extra.min() >= 0
-
-
 def test_alpha_is_the_standard_deviation_of_the_model_means(half: list[SyntheticUser]) -> None:
     means = np.array([user.weights.mean() for user in half])
     variance = 0.5**2 + 1 / (DIMENSION * NUM_CLASSES)
@@ -72,9 +53,7 @@ def test_alpha_is_the_standard_deviation_of_the_model_means(half: list[Synthetic
     assert within(means.mean(), 0.0, math.sqrt(variance / NUM_USERS))
 
 
-def test_weights_and_bias_share_their_mean_and_have_unit_variance(
-    half: list[SyntheticUser],
-) -> None:
+def test_weights_and_bias_share_their_mean_and_have_unit_variance(half):
     spread = np.array([user.weights.var(ddof=1) for user in half])
     shift = np.array([user.bias.mean() - user.weights.mean() for user in half])
     cells = DIMENSION * NUM_CLASSES
@@ -84,15 +63,6 @@ def test_weights_and_bias_share_their_mean_and_have_unit_variance(
     assert within(shift.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
 
 
-def test_beta_is_the_standard_deviation_of_the_input_means(half: list[SyntheticUser]) -> None:
-    means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in half])
-    decay = np.arange(1, DIMENSION + 1) ** -1.2
-    sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in half])
-    variance = 0.5**2 + 1 / DIMENSION + sampling
-
-    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
-
-
 def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUser]) -> None:
     degrees = sum(len(user.labels) - 1 for user in half)
     squares = sum(user.inputs.astype(np.float64).var(axis=0) * len(user.labels) for user in half)
@@ -100,6 +70,31 @@ def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUse
     for j in (1, 2, 7, DIMENSION):
         expected = j**-1.2
         assert within(squares[j - 1] / degrees, expected, expected * math.sqrt(2 / degrees))
+
+
+def test_users_hold_some_samples_more_than_a_lognormal_and_leafs_at_most_a_thousand(half, leaf):
+    for of, least, mean, thresholds in (
+        (half, 50, 4, (8, 55, 404)),
+        (leaf, 5, 3, (3, 20, 150, 995)),
+    ):
+        sizes = np.array([len(user.labels) for user in of])
+        for threshold in thresholds:
+            # P(floor(LogNormal(mean, 2)) >= m) = 1 - Phi((ln m - mean) / 2)
+            tail = 0.5 * math.erfc((math.log(threshold) - mean) / 2 / math.sqrt(2))
+            share = float(np.mean(sizes - least >= threshold))
+            assert within(share, tail, math.sqrt(0.25 / NUM_USERS))
+        assert sizes.min() >= least
+    assert sizes.max() == 1000
+
+
+def test_the_input_means_spread_by_beta_and_in_leafs_process_by_one(half, leaf) -> None:
+    for of, beta in ((half, 0.5), (leaf, 1.0)):
+        means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in of])
+        decay = np.arange(1, DIMENSION + 1) ** -1.2
+        sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in of])
+        variance = beta**2 + 1 / DIMENSION + sampling
+
+        assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
 
 
 def test_iid_users_share_one_model_and_one_distribution() -> None:
@@ -122,14 +117,6 @@ def test_users_and_seeds_have_streams_of_their_own() -> None:
     assert not np.array_equal(first.weights, generate_user(settings, seed=2, user=0).weights)
 
 
-def test_iid_beside_a_difference_is_refused() -> None:
-    with pytest.raises(ValidationError, match="write alpha: 0 and beta: 0"):
-        SyntheticSettings(iid=True)
-
-
-# --- LEAF's process -------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def leaf() -> list[SyntheticUser]:
     """Users of LEAF's process with two classes, of which noise decides by the gap alone."""
@@ -139,18 +126,6 @@ def leaf() -> list[SyntheticUser]:
 
 def leaf_model(user: SyntheticUser) -> FloatArray:
     return np.vstack([user.bias, user.weights])
-
-
-def test_leaf_users_hold_five_samples_and_a_lognormal_up_to_a_thousand(
-    leaf: list[SyntheticUser],
-) -> None:
-    sizes = np.array([len(user.labels) for user in leaf])
-
-    # P(floor(LogNormal(3, 2)) >= m) = 1 - Phi((ln m - 3) / 2); those of 995 and more have 1000.
-    for threshold in (3, 20, 150, 995):
-        tail = 0.5 * math.erfc((math.log(threshold) - 3) / 2 / math.sqrt(2))
-        assert within(float(np.mean(sizes - 5 >= threshold)), tail, math.sqrt(0.25 / NUM_USERS))
-    assert (sizes.min() >= 5, sizes.max()) == (True, 1000)
 
 
 @pytest.mark.slow
@@ -179,15 +154,6 @@ def test_leaf_multiples_have_a_mean_of_variance_two_from_seed_to_seed() -> None:
     assert within(float(np.mean(squares)), 2.01, 2.01 * math.sqrt((2 + 3 * 2 / 1025) / 300))
 
 
-def test_leaf_inputs_are_those_of_beta_one(leaf: list[SyntheticUser]) -> None:
-    means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in leaf])
-    decay = np.arange(1, DIMENSION + 1) ** -1.2
-    sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in leaf])
-    variance = 1.0 + 1 / DIMENSION + sampling
-
-    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
-
-
 def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(
     leaf: list[SyntheticUser],
 ) -> None:
@@ -203,16 +169,14 @@ def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(
     assert within(turned, float(chance.sum()), math.sqrt(float((chance * (1 - chance)).sum())))
 
 
-def test_leaf_users_have_streams_of_their_own_but_one_model() -> None:
-    settings = SyntheticSettings(process="leaf")
-    first, second = (generate_user(settings, seed=1, user=user) for user in (0, 1))
-
-    assert np.array_equal(first.inputs, generate_user(settings, seed=1, user=0).inputs)
-    assert not np.array_equal(first.inputs[:5], second.inputs[:5])
-    assert set(first.labels) <= set(range(10))
-
-
-@pytest.mark.parametrize("others", [{"alpha": 0.5}, {"beta": 0.0}])
-def test_leaf_has_neither_alpha_nor_beta(others: dict[str, float]) -> None:
-    with pytest.raises(ValidationError, match="process: leaf has no alpha"):
-        SyntheticSettings(process="leaf", **others)
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"iid": True}, "write alpha: 0 and beta: 0"),
+        ({"process": "leaf", "alpha": 0.5}, "process: leaf has no alpha"),
+        ({"process": "leaf", "beta": 0.0}, "process: leaf has no alpha"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings: Any, says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        SyntheticSettings(**settings)

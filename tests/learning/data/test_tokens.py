@@ -1,23 +1,16 @@
-"""Vocabularies, windows, and files out of zip archives."""
-
-import zipfile
-from pathlib import Path
+"""Windows and rows out of tokens, and the memory that they take."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.tokens import check_memory, spread, windows
-from tests.learning.data.stand_ins import zipped
 
 
 @given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 12))
-def test_windows_are_all_runs_of_the_tokens_that_begin_at_the_stride(
-    num: int, length: int, stride: int
-) -> None:
+def test_windows_are_all_runs_of_the_tokens_that_begin_at_the_stride(num, length, stride):
     tokens = np.arange(100, 100 + num)
 
     expected = [
@@ -44,52 +37,3 @@ def test_more_windows_than_a_machine_should_hold_are_refused() -> None:
     check_memory("key", 1_000_000, 500)
     with pytest.raises(ScenarioError, match=r"^key: 1000001 samples of 500 tokens take 4.0 GB"):
         check_memory("key", 1_000_001, 500)
-
-
-def test_only_the_wanted_files_are_read(tmp_path: Path) -> None:
-    archive = zipped(tmp_path / "a.zip", {"one": b"1", "two": b"2", "bomb": bytes(10**6)})
-
-    assert read_zip(archive, ["two", "one"], max_byte=1) == {"one": b"1", "two": b"2"}
-
-
-def test_a_file_larger_than_allowed_is_refused(tmp_path: Path) -> None:
-    archive = zipped(tmp_path / "a.zip", {"bomb": bytes(1001)})
-
-    with pytest.raises(DataError, match=r"a.zip: bomb is .* larger than 1000 bytes \(1001\)"):
-        read_zip(archive, ["bomb"], max_byte=1000)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a.zip: lacks two"):
-        read_zip(zipped(tmp_path / "a.zip", {"one": b"1"}), ["one", "two"], max_byte=9)
-
-
-def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    archive = zipped(tmp_path / "a.zip", {"one": b"1"})
-    with (
-        zipfile.ZipFile(archive, "a") as again,
-        pytest.warns(UserWarning, match="Duplicate name"),
-    ):
-        again.writestr("one", b"other")
-
-    with pytest.raises(DataError, match="one is there twice"):
-        read_zip(archive, ["one"], max_byte=9)
-
-
-@pytest.mark.parametrize("content", [b"", b"PK", b"no archive at all"])
-def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "a.zip"
-    path.write_bytes(content)
-
-    with pytest.raises(DataError, match=r"a.zip: damaged archive .*get it anew"):
-        read_zip(path, ["one"], max_byte=9)
-
-
-def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "a.zip", {"one": bytes(range(200))})
-    content = bytearray(path.read_bytes())
-    content[60] ^= 1
-    path.write_bytes(content)
-
-    with pytest.raises(DataError, match=r"a.zip: damaged archive"):
-        read_zip(path, ["one"], max_byte=900)

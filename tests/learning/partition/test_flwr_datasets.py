@@ -2,6 +2,7 @@
 
 import random  # noqa: TID251 - its state is looked at
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,9 +57,10 @@ def parts(name, arguments=None, *, size=5, labels=LABELS, owner=OWNER, seed=3):
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_clients_share_no_samples_and_each_has_some(name, library):
+def test_a_seed_draws_one_partition_of_disjoint_parts(name, library):
     size = 4 if name == "DistributionPartitioner" else 5
-    found = parts(name, size=size)
+    before = random.getstate()
+    found, again = parts(name, size=size), parts(name, size=size)
 
     rows = np.concatenate(found)
     assert len(found) == size
@@ -66,17 +68,7 @@ def test_clients_share_no_samples_and_each_has_some(name, library):
     assert len(np.unique(rows)) == len(rows)
     assert rows.min() >= 0
     assert rows.max() < len(LABELS)
-
-
-@pytest.mark.parametrize("name", MANY)
-def test_a_seed_draws_one_partition(name, library):
-    size = 4 if name == "DistributionPartitioner" else 5
-    before = random.getstate()
-
-    one, two = parts(name, size=size), parts(name, size=size)
-
-    for first, second in zip(one, two, strict=True):
-        np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(rows, np.concatenate(again))
     assert random.getstate() == before
 
 
@@ -112,43 +104,19 @@ def test_every_sample_of_many_clients_is_assigned(library):
     assert np.concatenate(found).size == np.unique(np.concatenate(found)).size == 6000
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        (
-            "DirichletPartitioner",
-            {"alpha": 1.0, "seed": 2},
-            "arguments.seed: leave it out, it follo",
-        ),
-        (
-            "IidPartitioner",
-            {"num_partitions": 5},
-            "arguments.num_partitions: leave it out, fleet.s",
-        ),
-        (
-            "IidPartitioner",
-            {"alpha": 1.0},
-            "arguments.alpha: IidPartitioner has no such argument; ",
-        ),
-        ("DirichletPartitioner", {}, "arguments: DirichletPartitioner fails: TypeError: .*'alpha'"),
-        (
-            "DirichletPartitioner",
-            {"alpha": -1.0},
-            "DirichletPartitioner fails: ValueError: Alpha values",
-        ),
-        (
-            "ShardPartitioner",
-            {"partition_by": "nothing", "shard_size": 9},
-            "ShardPartitioner fails: ",
-        ),
-        ("SizePartitioner", {"partition_sizes": (10, 10)}, "fleet.size: 5 clients, but .* makes 2"),
-        (
-            "SizePartitioner",
-            {"partition_sizes": (10, 0, 9, 9, 9)},
-            "client 1 gets no samples|fails",
-        ),
-    ],
-)
+FAULTS: list[Any] = [
+    ("DirichletPartitioner", {"alpha": 1.0, "seed": 2}, "arguments.seed: leave it out, it follo"),
+    ("IidPartitioner", {"num_partitions": 5}, "arguments.num_partitions: leave it out, fleet.s"),
+    ("IidPartitioner", {"alpha": 1.0}, "arguments.alpha: IidPartitioner has no such argument; "),
+    ("DirichletPartitioner", {}, "arguments: DirichletPartitioner fails: TypeError: .*'alpha'"),
+    ("DirichletPartitioner", {"alpha": -1.0}, "fails: ValueError: Alpha values"),
+    ("ShardPartitioner", {"partition_by": "nothing", "shard_size": 9}, "ShardPartitioner fails: "),
+    ("SizePartitioner", {"partition_sizes": (10, 10)}, "fleet.size: 5 clients, but .* makes 2"),
+    ("SizePartitioner", {"partition_sizes": (10, 0, 9, 9, 9)}, "client 1 gets no samples|fails"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), FAULTS)
 def test_a_fault_is_one_line(name, arguments, message, library):
     with pytest.raises(ScenarioError, match=message) as raised:
         parts(name, arguments)

@@ -22,7 +22,6 @@ from fleetsim.learning.partition.holdout import (
 from fleetsim.learning.partition.split import split
 from fleetsim.scenario import load
 from fleetsim.simulate import run
-from fleetsim.training.trainers import NullTrainer
 
 SMALL = ["fleet.size=20", "stop.rounds=2", "task.holdout_fraction=0.25", "task.local.epochs=1"]
 POW_D = "server.selector={kind: power-of-choice, variant: pow-d}"
@@ -122,26 +121,6 @@ def probing_run(tmp_path_factory):
     return run(load("quickstart", [*SMALL, POW_D]), out=tmp_path_factory.mktemp("own") / "run")
 
 
-@pytest.mark.slow
-def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(probing_run, tmp_path):
-    alike = run(
-        load("quickstart", [*SMALL, POW_D, "task.holdout_from=everybody"]), out=tmp_path / "alike"
-    )
-    columns = ["client", "purpose", "num_samples"]
-    first = [done.tasks[done.tasks["round"] == 1] for done in (probing_run, alike)]
-
-    asked = [tasks[tasks.purpose == "probe"][columns] for tasks in first]
-    assert asked[0].equals(asked[1])
-    assert probing_run.clients.num_samples.equals(alike.clients.num_samples)
-    # Other losses, other clients.
-    assert probing_run.manifest.digest != alike.manifest.digest
-
-
-def test_a_client_with_nothing_left_to_train_with_is_refused():
-    with pytest.raises(ScenarioError, match=r"holdout_fraction = 0.2: client 1 has 1 sample"):
-        num_held(np.array([5, 1]), 0.2)
-
-
 def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
     """Held-out samples have the label 1 and the others the label 0, and the model always says 1:
     a model that is evaluated on held-out samples is always right."""
@@ -171,14 +150,6 @@ def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
     assert trained.loss == pytest.approx(18.0, rel=0.2)  # log(1 + exp(18)) where it begins
 
 
-def test_without_training_the_numbers_are_the_same():
-    trainer = NullTrainer(np.array([8]), np.array([2]))
-    base = np.zeros(1, dtype=np.float32)
-    tickets = [trainer.submit(Job(0, work, base, (1,))) for work in (EVALUATE, TRAIN)]
-
-    assert [result.num_samples for result in trainer.results(tickets)] == [2, 8]
-
-
 @pytest.mark.parametrize("train", [True, False])
 def test_a_run_trains_with_what_its_clients_keep_and_probes_what_they_hold_out(
     probing_run, tmp_path, train
@@ -201,3 +172,5 @@ def test_a_run_trains_with_what_its_clients_keep_and_probes_what_they_hold_out(
 def test_shares_are_rounded_down_from_the_number_as_it_is_written():
     # 0.29 * 100 is 28.999999999999996 in binary.
     assert num_held(np.array([100, 99, 200, 100]), 0.29).tolist() == [29, 28, 58, 29]
+    with pytest.raises(ScenarioError, match=r"holdout_fraction = 0.2: client 1 has 1 sample"):
+        num_held(np.array([5, 1]), 0.2)

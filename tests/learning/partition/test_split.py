@@ -1,14 +1,13 @@
 """Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
-from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
 from fleetsim.learning.partition.dirichlet import DirichletSettings, _top_up
@@ -53,8 +52,8 @@ from tests.learning.partition.splitting import balanced, histograms, mixed, part
     seed=st.integers(0, 1000),
 )
 def test_parts_are_sorted_disjoint_and_complete(
-    settings: PartitionSettings, num_clients: int, num_labels: int, num_samples: int, seed: int
-) -> None:
+    settings, num_clients, num_labels, num_samples, seed
+):
     if isinstance(settings, OneClassSettings):
         num_labels = min(num_labels, num_clients)
     if isinstance(settings, PartlyIidSettings):
@@ -105,37 +104,47 @@ def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> Non
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_iid_assigns_every_sample_to_every_client_alike() -> None:
-    num_seeds = 600
-    firsts = [parts(IidSettings(), balanced(2, 6), 3, seed=seed)[0] for seed in range(num_seeds)]
-    counts = np.bincount(np.concatenate(firsts), minlength=12)
-
-    # A sample is client 0's with probability 1/3.
-    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
-
-
-# --- shards -------------------------------------------------------------------------------------
-
-BY_HAND = [{0, 3}, {6, 9}, {1, 4}, {7, 10}, {2, 5}, {8, 11}]
-"""Labels 0, 1, 2, 0, 1, 2, ..: sorted stably they are 0 3 6 9 | 1 4 7 10 | 2 5 8 11."""
+ALIKE: list[Any] = [
+    # One of three clients has the sample.
+    (IidSettings(), balanced(2, 6), 3, slice(1), 1 / 3),
+    (ShardsSettings(shards_per_client=2), balanced(3, 4), 3, slice(1), 1 / 3),
+    # Eight shards of one sample are made, and seven are used.
+    (ShardsSettings(shards_per_client=1, single_label=True), [0] * 5 + [1] * 3, 7, slice(7), 7 / 8),
+    # Two of six clients have a label, and each of them half of its samples.
+    (OneClassSettings(), np.tile(np.arange(3), 4), 6, slice(1), 1 / 6),
+    # Three of twelve owners are drawn.
+    (NaturalSettings(), [0] * 12, 3, slice(3), 1 / 4),
+]
 
 
-def test_twelve_samples_make_six_shards_of_two() -> None:
-    found = parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3)
+@pytest.mark.parametrize(("settings", "labels", "num_clients", "of", "chance"), ALIKE)
+def test_every_sample_goes_to_every_client_alike(settings, labels, num_clients, of, chance):
+    num_seeds, owner = 600, np.arange(len(labels))
+    drawn = [
+        np.concatenate(parts(settings, labels, num_clients, seed=seed, owner=owner)[of])
+        for seed in range(num_seeds)
+    ]
 
-    for part in found:
-        held = [shard for shard in BY_HAND if shard <= set(part.tolist())]
-        assert len(held) == 2
-        assert set.union(*held) == set(part.tolist())
+    counts = np.bincount(np.concatenate(drawn), minlength=len(labels))
+    bound = 5 * math.sqrt(num_seeds * chance * (1 - chance))
+    assert np.all(np.abs(counts - num_seeds * chance) < bound)
 
 
-def test_one_shard_per_client_is_one_label_per_client() -> None:
-    labels = balanced(3, 4)
+@pytest.mark.parametrize(
+    ("settings", "num_clients"),
+    [
+        (DirichletSettings(alpha=1e6), 2),
+        (OneClassSettings(), 2),
+        (PartlyIidSettings(num_iid=1), 3),
+    ],
+)
+def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
+    part = parts(settings, np.zeros(1000, dtype=np.int64), num_clients)[1]
 
-    found = parts(ShardsSettings(shards_per_client=1), labels, 3)
-
-    assert sorted(set(labels[part].tolist()).pop() for part in found) == [0, 1, 2]
-    assert all(len(set(labels[part])) == 1 for part in found)
+    # m of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
+    m = len(part)
+    assert abs(part.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
+    assert np.any(np.diff(part) > 1)
 
 
 def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
@@ -147,51 +156,14 @@ def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
     assert sorted(found.tolist()) == list(range(12))
 
 
-def test_a_shard_may_straddle_two_labels() -> None:
-    found = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
+    mixed_up = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+    # Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them.
+    single = ShardsSettings(shards_per_client=1, single_label=True)
+    pure = parts(single, [0] * 5 + [1] * 3, 3)
 
-    assert sorted(part.tolist() for part in found) == [[0, 1, 2, 4], [3, 5, 6, 7]]
-
-
-def test_every_shard_goes_to_every_client_alike() -> None:
-    num_seeds = 600
-    firsts = [
-        parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3, seed=seed)[0]
-        for seed in range(num_seeds)
-    ]
-    counts = np.array([sum(shard <= set(part.tolist()) for part in firsts) for shard in BY_HAND])
-
-    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
-
-
-def test_single_labels_cost_what_does_not_fill_a_shard() -> None:
-    """Labels of 7, 4 and 3 samples: six shards need size 2, of which there are 3 + 2 + 1."""
-    labels = np.array([0] * 7 + [1] * 4 + [2] * 3)
-
-    found = parts(ShardsSettings(shards_per_client=2, single_label=True), labels, 3)
-
-    pairs = [{0, 1}, {2, 3}, {4, 5}, {7, 8}, {9, 10}, {11, 12}]
-    held = [[pair for pair in pairs if pair <= set(part.tolist())] for part in found]
-    assert [len(some) for some in held] == [2, 2, 2]
-    assert [len(part) for part in found] == [4, 4, 4]
-
-
-def test_spare_shards_of_a_single_label_belong_to_nobody_alike() -> None:
-    """Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them; of size 1
-    for seven shards there are 8, and each is left out with probability 1/8."""
-    labels = np.array([0] * 5 + [1] * 3)
-    settings = ShardsSettings(shards_per_client=1, single_label=True)
-    num_seeds = 600
-
-    three = parts(settings, labels, 3)
-    out = [
-        ({*range(8)} - {int(part[0]) for part in parts(settings, labels, 7, seed=seed)}).pop()
-        for seed in range(num_seeds)
-    ]
-
-    assert sorted(part.tolist() for part in three) == [[0, 1], [2, 3], [5, 6]]
-    counts = np.bincount(out, minlength=8)
-    assert np.all(np.abs(counts - num_seeds / 8) < 5 * math.sqrt(num_seeds * 7 / 64))
+    assert sorted(part.tolist() for part in mixed_up) == [[0, 1, 2, 4], [3, 5, 6, 7]]
+    assert sorted(part.tolist() for part in pure) == [[0, 1], [2, 3], [5, 6]]
 
 
 @given(
@@ -201,8 +173,8 @@ def test_spare_shards_of_a_single_label_belong_to_nobody_alike() -> None:
     seed=st.integers(0, 100),
 )
 def test_shards_of_a_single_label_are_the_largest_that_suffice(
-    num_clients: int, shards_per_client: int, label_sizes: list[int], seed: int
-) -> None:
+    num_clients, shards_per_client, label_sizes, seed
+):
     num_shards = num_clients * shards_per_client
     labels = stream(seed, "test/labels").permutation(
         np.repeat(np.arange(len(label_sizes)), label_sizes)
@@ -228,76 +200,14 @@ def test_balanced_labels_have_the_same_shards_either_way() -> None:
     labels = balanced(10, 600)
 
     for per_client in (1, 2):
-        plain, single = (
-            parts(
-                ShardsSettings(shards_per_client=per_client, single_label=single_label), labels, 100
-            )
-            for single_label in (False, True)
+        whole, pure = (
+            ShardsSettings(shards_per_client=per_client),
+            ShardsSettings(shards_per_client=per_client, single_label=True),
         )
+        plain, single = parts(whole, labels, 100), parts(pure, labels, 100)
 
         assert all(np.array_equal(a, b) for a, b in zip(plain, single, strict=True))
-        assert {len(part) for part in plain} == {60}
         assert max(len(set(labels[part])) for part in plain) == per_client
-
-
-# --- Dirichlet ----------------------------------------------------------------------------------
-
-
-def shares(found: tuple[IntArray, ...], labels: IntArray) -> FloatArray:
-    """Share of each label's samples at each client [labels, N]."""
-    counts = histograms(found, labels).T
-    found_shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-    return found_shares
-
-
-def test_a_large_alpha_gives_every_client_all_labels_alike() -> None:
-    labels = balanced(10, 1000)
-    num_clients, alpha = 10, 1e6
-
-    found = shares(parts(DirichletSettings(alpha=alpha), labels, num_clients), labels)
-
-    # A share is Beta(alpha, (N - 1) alpha): mean 1/N; rounding moves it by less than one sample.
-    deviation = math.sqrt((1 / num_clients) * (1 - 1 / num_clients) / (num_clients * alpha + 1))
-    assert np.all(np.abs(found - 1 / num_clients) < 5 * deviation + 1 / 1000)
-
-
-def test_a_small_alpha_gives_a_label_to_one_client() -> None:
-    labels = balanced(10, 1000)
-
-    found = shares(parts(DirichletSettings(alpha=0.01, min_samples=1), labels, 5), labels)
-
-    assert np.median(found.max(axis=1)) > 0.95
-
-
-def test_shares_have_the_mean_and_variance_of_their_beta_distribution() -> None:
-    labels = balanced(2, 1000)
-    num_clients, alpha, num_seeds = 5, 0.5, 400
-    settings = DirichletSettings(alpha=alpha, min_samples=1)
-
-    first = np.array(
-        [
-            shares(parts(settings, labels, num_clients, seed=seed), labels)[0, 0]
-            for seed in range(num_seeds)
-        ]
-    )
-
-    # Beta(a, b) with a = 0.5, b = 2; the variance's standard error needs the fourth moment, which
-    # is 0.0457^2 times the kurtosis 3 + 6((a-b)^2 (a+b+1) - ab(a+b+2)) / (ab(a+b+2)(a+b+3)).
-    variance = 0.2 * 0.8 / (num_clients * alpha + 1)
-    kurtosis = 3 + 6 * (1.5**2 * 3.5 - 1.0 * 4.5) / (1.0 * 4.5 * 5.5)
-    assert abs(first.mean() - 0.2) < 5 * math.sqrt(variance / num_seeds)
-    assert abs(first.var() - variance) < 5 * variance * math.sqrt((kurtosis - 1) / num_seeds)
-
-
-def test_samples_of_a_label_are_assigned_in_random_order() -> None:
-    labels = np.zeros(1000, dtype=np.int64)
-
-    first = parts(DirichletSettings(alpha=1e6), labels, 2)[0]
-
-    # Half of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
-    m = len(first)
-    assert abs(first.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
-    assert np.any(np.diff(first) > 1)
 
 
 @pytest.mark.parametrize(
@@ -307,9 +217,7 @@ def test_samples_of_a_label_are_assigned_in_random_order() -> None:
         (ClientDirichletSettings(concentration=5.0, min_samples=1), 5),
     ],
 )
-def test_a_split_is_drawn_again_until_all_clients_have_enough(
-    settings: DirichletSettings | ClientDirichletSettings, num_clients: int
-) -> None:
+def test_a_split_is_drawn_again_until_all_clients_have_enough(settings, num_clients):
     labels = balanced(2, 100)
 
     def fewest(min_samples: int) -> int:
@@ -319,21 +227,6 @@ def test_a_split_is_drawn_again_until_all_clients_have_enough(
         )
 
     assert fewest(1) < 20 <= fewest(20)
-
-
-def test_a_minimum_that_holds_already_changes_nothing() -> None:
-    labels = balanced(5, 200)
-
-    loose = parts(DirichletSettings(alpha=5.0, min_samples=1), labels, 4)
-    held = parts(DirichletSettings(alpha=5.0, min_samples=min(map(len, loose))), labels, 4)
-
-    assert all(np.array_equal(a, b) for a, b in zip(loose, held, strict=True))
-
-
-def test_a_label_that_does_not_occur_is_no_trouble() -> None:
-    found = parts(DirichletSettings(alpha=10.0, min_samples=1), [0, 7] * 30, 3)
-
-    assert sorted(np.concatenate(found).tolist()) == list(range(60))
 
 
 def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> None:
@@ -369,23 +262,21 @@ def test_nobody_is_left_with_nothing_where_alpha_is_tiny() -> None:
     assert sizes.sum() == 3000
 
 
-def test_topping_up_takes_of_the_client_that_has_most_and_leaves_it_the_least() -> None:
-    client_of = np.array([0] * 9 + [1] * 5 + [2])
+@pytest.mark.parametrize(
+    ("sizes", "topped"),
+    [
+        # Client 2 takes 2 of client 0 (9 > 5), client 3 takes 3 of client 0 (7 > 5).
+        ([9, 5, 1, 0], [4, 5, 3, 3]),
+        # Client 0 has 2 beyond the least and gives them, then client 1 has most.
+        ([5, 5, 0], [3, 4, 3]),
+    ],
+)
+def test_topping_up_takes_of_the_client_that_has_most_and_leaves_it_the_least(sizes, topped):
+    client_of = np.repeat(np.arange(len(sizes)), sizes)
 
-    _top_up(client_of, 4, 3, seed=1)
+    _top_up(client_of, len(sizes), 3, seed=1)
 
-    # Client 2 takes 2 of client 0 (9 > 5), client 3 takes 3 of client 0 (7 > 5).
-    assert np.bincount(client_of).tolist() == [4, 5, 3, 3]
-    assert (client_of[9:14] == 1).all()
-
-
-def test_topping_up_asks_a_second_client_when_the_first_has_no_more() -> None:
-    client_of = np.array([0] * 5 + [1] * 5)
-
-    _top_up(client_of, 3, 3, seed=1)
-
-    # Client 0 has 2 beyond the least and gives them, then client 1 has most.
-    assert np.bincount(client_of).tolist() == [3, 4, 3]
+    assert np.bincount(client_of).tolist() == topped
 
 
 def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
@@ -399,19 +290,13 @@ def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(drawn, topped, strict=True))
 
 
-# --- natural ------------------------------------------------------------------------------------
-
-
 def test_natural_clients_hold_what_they_own() -> None:
-    found = parts(NaturalSettings(), [0] * 6, 3, owner=[2, 0, 1, 0, 2, 2])
+    owner = [7, 0, 3, 0, 7, 7]
+    found = parts(NaturalSettings(), [0] * 6, 3, owner=owner)
+    fewer = parts(NaturalSettings(), [0] * 6, 2, owner=owner)
 
     assert [part.tolist() for part in found] == [[1, 3], [2], [0, 4, 5]]
-
-
-def test_owners_are_counted_by_who_has_samples_left() -> None:
-    found = parts(NaturalSettings(), [0] * 4, 2, owner=[7, 3, 7, 3])
-
-    assert [part.tolist() for part in found] == [[1, 3], [0, 2]]
+    assert {tuple(part) for part in fewer} < {tuple(part) for part in found}
 
 
 @given(num_clients=st.integers(1, 12), seed=st.integers(0, 1000))
@@ -426,33 +311,6 @@ def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, se
     assert numbers == sorted(set(numbers))
 
 
-def test_every_owner_is_drawn_alike() -> None:
-    num_seeds = 600
-    owner = list(range(12))
-    drawn = [
-        int(part[0])
-        for seed in range(num_seeds)
-        for part in parts(NaturalSettings(), [0] * 12, 3, seed=seed, owner=owner)
-    ]
-
-    # An owner is among 3 of 12 with probability 1/4.
-    counts = np.bincount(drawn, minlength=12)
-    assert np.all(np.abs(counts - num_seeds / 4) < 5 * math.sqrt(num_seeds * 3 / 16))
-
-
-def test_a_larger_fleet_keeps_the_owners_of_a_smaller_one() -> None:
-    owner = list(range(30))
-
-    few, many = (
-        np.concatenate(parts(NaturalSettings(), [0] * 30, n, owner=owner)) for n in (5, 20)
-    )
-
-    assert set(few) < set(many)
-
-
-# --- sequences ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("settings", [IidSettings(), NaturalSettings()])
 def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) -> None:
     owner = [0, 1] * 3
@@ -463,90 +321,56 @@ def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) 
     assert [part.tolist() for part in found] == [part.tolist() for part in flat]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        DirichletSettings(alpha=1.0, min_samples=1),
-        ShardsSettings(),
-        ClientDirichletSettings(concentration=1.0),
-        OneClassSettings(),
-        PartlyIidSettings(num_iid=1),
-    ],
-)
+REFUSED = [
+    (IidSettings(), [5], 6, "fleet.size: 6 clients .* 5 training samples"),
+    (DirichletSettings(alpha=1.0), [99], 10, "min_samples: .* need 100, .* to 9 or less"),
+    (DirichletSettings(alpha=0.001, min_samples=2), [200], 20, "in none of 1000 .* above 0.001, "),
+    (ShardsSettings(shards_per_client=4), [11], 3, "shards_per_client: .* need 12, .* 3 or less"),
+    (NaturalSettings(), [9], 3, "task.partition.kind: natural needs a data set with"),
+    (ClientDirichletSettings(concentration=1.0, min_samples=20), [50, 50], 10, "to 10 or less"),
+    (ClientDirichletSettings(concentration=1.0, min_samples=10), [50, 50], 10, "or fleet.size$"),
+    (
+        ClientDirichletSettings(concentration=0.05, when_infeasible="refuse"),
+        [30] * 10,
+        3,
+        "no sizes make .* 3 clients .* to nearest, .*size",
+    ),
+    (OneClassSettings(), [5, 5, 5], 2, "size: .* 2 clients cannot hold 3 labels; .* 3 or more"),
+    (OneClassSettings(), [5], 4, "size: the 5 samples of label 0 make no 4 slices of 2"),
+    (PartlyIidSettings(num_iid=5), [40], 4, "num_iid: 5 clients .* fleet has 4; lower it to 4"),
+    (
+        PartlyIidSettings(num_iid=1, runs_per_client=3),
+        [8],
+        4,
+        "size_sigma: client 1 would have 2 of the 8 samples, and needs 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "label_sizes", "num_clients", "message"), REFUSED)
+def test_an_impossible_split_names_the_key_and_the_way_out(
+    settings, label_sizes, num_clients, message
+):
+    labels = np.repeat(np.arange(len(label_sizes)), label_sizes)
+
+    with pytest.raises(ScenarioError, match=message) as caught:
+        parts(settings, labels, num_clients)
+
+    assert str(caught.value).startswith(("fleet.size: ", "task.partition."))
+    assert "\n" not in str(caught.value)
+
+
+def test_more_clients_than_owners_are_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"fleet.size: 3 clients, .* 2 of its own; .* 2 or"):
+        parts(NaturalSettings(), [0] * 4, 3, owner=[0, 1, 1, 0])
+
+
+BY_LABEL = [DirichletSettings(alpha=1.0), ShardsSettings(), PartlyIidSettings(num_iid=1)]
+
+
+@pytest.mark.parametrize("settings", BY_LABEL, ids=lambda settings: settings.kind)
 def test_sequences_cannot_be_split_by_label(settings: PartitionSettings) -> None:
     message = rf"task\.partition\.kind: {settings.kind} splits by label, .* 4 of .* iid or natural"
 
     with pytest.raises(ScenarioError, match=message):
         parts(settings, np.zeros((60, 4), np.int64), 2)
-
-
-# --- faults -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("settings", "num_samples", "num_clients", "owner", "message"),
-    [
-        (IidSettings(), 5, 6, None, "fleet.size: 6 clients .* 5 training samples"),
-        (
-            DirichletSettings(alpha=1.0),
-            99,
-            10,
-            None,
-            "task.partition.min_samples: .* need 100, .* are 99; lower min_samples to 9 or less",
-        ),
-        (
-            DirichletSettings(alpha=0.001, min_samples=2),
-            200,
-            20,
-            None,
-            r"min_samples: in none of 1000 draws .* 0 at most; .* above 0.001, or .*when_short",
-        ),
-        (
-            ShardsSettings(shards_per_client=4),
-            11,
-            3,
-            None,
-            "shards_per_client: .* need 12, .* 11; lower shards_per_client to 3 or less",
-        ),
-        (NaturalSettings(), 9, 3, None, "task.partition.kind: natural needs a data set with"),
-        (
-            NaturalSettings(),
-            4,
-            3,
-            [0, 1, 1, 0],
-            "fleet.size: 3 clients, but the data set has 2 .* to 2 or less, or task.partition.kind",
-        ),
-    ],
-)
-def test_an_impossible_split_names_the_key_and_the_way_out(
-    settings: PartitionSettings,
-    num_samples: int,
-    num_clients: int,
-    owner: list[int] | None,
-    message: str,
-) -> None:
-    with pytest.raises(ScenarioError, match=message) as caught:
-        parts(settings, [0] * num_samples, num_clients, owner=owner)
-
-    assert "\n" not in str(caught.value)
-
-
-def test_no_client_at_all_is_a_bad_argument() -> None:
-    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
-        parts(IidSettings(), [0, 1], 0)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {"kind": "dirichlet"},
-        {"kind": "dirichlet", "alpha": 0.0},
-        {"kind": "dirichlet", "alpha": 1.0, "min_samples": 0},
-        {"kind": "shards", "shards_per_client": 0},
-        {"kind": "iid", "alpha": 1.0},
-        {"kind": "quantity"},
-    ],
-)
-def test_settings_out_of_range_are_refused(raw: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(PartitionSettings).validate_python(raw)

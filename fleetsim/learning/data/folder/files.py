@@ -3,7 +3,6 @@
 Errors name the file, the array and the first bad sample.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,7 @@ _COLOURS = (1, 3)
 
 
 def part_files(folder: Path, stem: str) -> dict[str, Path]:
-    """Return the file of every array of a part, by the array's name; one .npz holds them all.
-
-    Raises:
-        DataError: there are two for one array.
-    """
+    """Return the file of every array of a part, by the array's name; one .npz holds them all."""
     result: dict[str, Path] = {}
     packed = folder / f"{stem}.npz"
     if paths.is_file(packed):
@@ -51,26 +46,21 @@ def part_files(folder: Path, stem: str) -> dict[str, Path]:
 
 
 def read_part(folder: Path, stem: str) -> CheckedPart | None:
-    """Return one part, checked; None if the folder has no file of it.
-
-    Raises:
-        DataError: a file is broken, or an array has another form than is read.
-    """
+    """Return one part, checked; None if the folder has no file of it."""
     files = part_files(folder, stem)
     if not files:
         return None
     packed = folder / f"{stem}.npz"
-    places: Mapping[str, str]
     if packed in files.values():
-        arrays = read_npz(packed, ARRAYS)
+        where, arrays = str(packed), read_npz(packed, ARRAYS)
         places = {name: f"{packed}: {name}" for name in ARRAYS}
     else:
+        where = f"{folder}/{stem}-*-idx*"
         arrays = {name: read_idx(path) for name, path in files.items()}
         places = {name: str(path) for name, path in files.items()}
     inputs = [name for name in ("images", "inputs") if name in arrays]
     if len(inputs) != 1 or "labels" not in arrays:
         has = ", ".join(arrays) or "none of them"
-        where = packed if packed in files.values() else f"{folder}/{stem}-*-idx*"
         raise DataError(f"{where}: needs labels and either images or inputs; it has {has}")
     name = inputs[0]
     return checked_part(

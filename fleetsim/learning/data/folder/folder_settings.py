@@ -1,23 +1,26 @@
-"""The user's own data set: a folder of .npz or IDX files.
+"""The user's own data set: a folder of .npz or IDX files, see docs/data.md.
 
-docs/data.md says which; `own_folder_files` checks the contents of each.
+Its numbers of samples and clients are known before samples are read: they are those that the
+headers of the files announce; loading checks them.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
+from fleetsim.contracts import IntArray
+from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
 from fleetsim.learning.data.checked_part import MAX_CLASSES, CheckedPart
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.folder import sizes
 from fleetsim.learning.data.folder.files import TEST_STEMS, TRAIN_STEM, part_files, read_part
-from fleetsim.learning.data.remote_set import RemoteSet
+from fleetsim.learning.data.formats.idx import idx_shape, read_idx
+from fleetsim.learning.data.formats.npz import npz_shape, read_npz
 from fleetsim.schema.ranges import PartFraction
 
 
@@ -40,7 +43,7 @@ class FolderSettings(DatasetKind):
     num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
     """Number of labels; by default the largest label of both parts plus one."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set in the folder."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
         train, test = _parts(folder)
@@ -53,14 +56,31 @@ class FolderSettings(DatasetKind):
         )
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
-        """Return the number that the headers of the files announce."""
-        if own_folder is None:
+        """Return the number that the headers of the files announce; None if they do not.
+
+        Where a test part is drawn from each client's samples, the array `client` is read, within
+        the limit of `fleetsim.host.unpacking`; else only headers are.
+        """
+        num_samples = None if own_folder is None else _num_labels(own_folder)
+        if own_folder is None or num_samples is None or self.test_fraction is None:
+            return num_samples
+        if any(part_files(own_folder, stem) for stem in TEST_STEMS):
+            return num_samples
+        owned = _client_sizes(own_folder)
+        sizes = [num_samples] if owned is None else owned.tolist()
+        if sum(sizes) != num_samples:
             return None
-        return sizes.num_training(own_folder, self.test_fraction)
+        return num_samples - sum(floor_product(self.test_fraction, size) for size in sizes)
 
     def num_natural(self, own_folder: Path | None = None) -> int | None:
-        """Return the number of clients that the files name."""
-        return None if own_folder is None else sizes.num_natural(own_folder)
+        """Return the number of clients that the files name, 0 if none; None without files.
+
+        A test part drawn from each client's samples leaves every client at least one.
+        """
+        if own_folder is None or _num_labels(own_folder) is None:
+            return None
+        owned = _client_sizes(own_folder)
+        return 0 if owned is None else owned.size
 
     def without_clients(self, own_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` of files without clients."""
@@ -83,3 +103,23 @@ def _parts(folder: Path) -> tuple[CheckedPart, CheckedPart | None]:
     if len(stems) > 1:
         raise DataError(f"{folder} has two test parts, {stems[0]} and {stems[1]}; remove one")
     return train, read_part(folder, stems[0]) if stems else None
+
+
+def _num_labels(folder: Path) -> int | None:
+    """Return the length of the array of labels, which has one for each sample."""
+    path = part_files(folder, TRAIN_STEM).get("labels")
+    if path is None:
+        return None
+    shape = npz_shape(path, "labels") if path.suffix == ".npz" else idx_shape(path)
+    return shape[0] if shape and shape[0] else None
+
+
+def _client_sizes(folder: Path) -> IntArray | None:
+    """Return the samples of each client [clients]; None if the files name no clients."""
+    path = part_files(folder, TRAIN_STEM).get("client")
+    if path is None:
+        return None
+    found = read_npz(path, ("client",)) if path.suffix == ".npz" else {"client": read_idx(path)}
+    if "client" not in found:
+        return None
+    return np.unique(found["client"], return_counts=True)[1]

@@ -30,32 +30,19 @@ _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """Return the array in an IDX file, gzipped or not, in native byte order and writable.
-
-    Raises:
-        DataError: the file cannot be read, is no IDX file, holds more or fewer bytes than its
-            header announces, or unpacks to more than `unpacking.limit_byte` allows.
-    """
+    """Return the array in an IDX file, gzipped or not, in native byte order and writable."""
     with paths.opened(path) as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), _array)
 
 
 def idx_shape(path: Path) -> tuple[int, ...]:
-    """Return the shape in the header of an IDX file, gzipped or not; reads no elements.
-
-    Raises:
-        DataError: as `read_idx`, except for faults of the elements.
-    """
+    """Return the shape in the header of an IDX file, gzipped or not; reads no elements."""
     with paths.opened(path) as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), _header).shape
 
 
 def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
-    """Return the array in the bytes of an IDX file, gzipped or not; errors call it `path`.
-
-    Raises:
-        DataError: as `read_idx`.
-    """
+    """Return the array in the bytes of an IDX file, gzipped or not; errors call it `path`."""
     return _read(io.BytesIO(packed), len(packed), path, _array)
 
 
@@ -97,11 +84,8 @@ def _header(
 ) -> _Header:
     """Return the header of a stream of unpacked bytes, checked against its length and limit.
 
-    Args:
-        stream: at its start.
-        found_byte: its length; None: not known yet, as it is unpacked on the way.
-        limit: greatest length; None: it is not compressed.
-        path: name in errors.
+    The length `found_byte` is None where the stream is unpacked on the way, and its limit is None
+    where it is not.
     """
     prefix = bytearray(_PREFIX_BYTE)
     num_prefix = _fill(stream, prefix)
@@ -193,17 +177,7 @@ def labelled_images(
 ) -> LabelledImages:
     """Return gray images and their classes, from the arrays of two IDX files.
 
-    Args:
-        images: bytes [n, H, W].
-        labels: bytes [n].
-        images_path: name of the images' file in errors.
-        labels_path: name of the labels' file in errors.
-        num_classes: number of labels.
-        first_label: label of class 0 in the file.
-
-    Raises:
-        DataError: an array has another shape, there are not as many labels as images, or a label
-            is out of range.
+    Images are bytes [n, H, W], labels bytes [n]; class 0 has the label `first_label` in the file.
     """
     if images.ndim != 3 or images.dtype != np.uint8:
         raise DataError(

@@ -14,9 +14,9 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ _LENGTH_BYTE = {(1, 0): 2, (2, 0): 4}
 _MAX_HEADER_BYTE = 10_000
 _MAX_DIMENSIONS = 32
 _CHUNK_BYTE = 1 << 20
+_T = TypeVar("_T")
 _HEADER = re.compile(
     r"\{\s*'descr':\s*'(?P<descr>[^'\\]*)',\s*'fortran_order':\s*(?P<order>True|False),"
     r"\s*'shape':\s*\((?P<shape>[0-9, ]*)\),?\s*\}\s*"
@@ -54,53 +55,36 @@ class _NotAnArrayError(ValueError):
 
 
 def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that a file has, by name; others are not read.
-
-    Raises:
-        DataError: the file cannot be read or is damaged, or an array holds Python objects, is not
-            as long as its header announces, unpacks to more than `unpacking.limit_byte` allows, or
-            does not fit into memory.
-    """
-    result: dict[str, NDArray[Any]] = {}
-    with paths.opened(path) as file:
-        archive_byte = os.fstat(file.fileno()).st_size
-        with (
-            damage_as_error(f"{path}: damaged .npz file", "write it anew"),
-            zipfile.ZipFile(file) as packed,
-        ):
-            for name in wanted:
-                if name + _SUFFIX in packed.namelist():
-                    member = packed.getinfo(name + _SUFFIX)
-                    result[name] = _array(packed, member, archive_byte, f"{path}: {name}")
-    return result
+    """Return those of the wanted arrays that a file has, by name; others are not read."""
+    found = ((name, _read(path, name, _array)) for name in wanted)
+    return {name: array for name, array in found if array is not None}
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
-    """Return the shape of one array, None if the file has no such array; reads no elements.
+    """Return the shape of one array, None if the file has no such array; reads no elements."""
+    header = _read(path, name, _header_of)
+    return None if header is None else header.shape
 
-    Raises:
-        DataError: as `read_npz`, except for faults of the elements.
-    """
-    with paths.opened(path) as file:
-        archive_byte = os.fstat(file.fileno()).st_size
-        with (
-            damage_as_error(f"{path}: damaged .npz file", "write it anew"),
-            zipfile.ZipFile(file) as packed,
-        ):
-            if name + _SUFFIX not in packed.namelist():
-                return None
-            member, place = packed.getinfo(name + _SUFFIX), f"{path}: {name}"
-            _require_readable(member, archive_byte, place)
-            with packed.open(member) as content:
-                return _header_of(content, member, place).shape
+
+def _read(
+    path: Path, name: str, take: Callable[[IO[bytes], zipfile.ZipInfo, str], _T]
+) -> _T | None:
+    """Return what `take` reads of one array; None if the file has no such array."""
+    with (
+        paths.opened(path) as file,
+        damage_as_error(f"{path}: damaged .npz file", "write it anew"),
+        zipfile.ZipFile(file) as packed,
+    ):
+        if name + _SUFFIX not in packed.namelist():
+            return None
+        member, place = packed.getinfo(name + _SUFFIX), f"{path}: {name}"
+        _require_readable(member, os.fstat(file.fileno()).st_size, place)
+        with packed.open(member) as content:
+            return take(content, member, place)
 
 
 def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) -> None:
-    """Check that a member is packed by a usual method and within the limit.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Check that a member is packed by a usual method and within the limit."""
     if member.compress_type not in PLAIN_METHODS:
         raise DataError(f"{place} is packed by an unusual method; save it with np.savez_compressed")
     packed_byte = min(member.compress_size, archive_byte)
@@ -109,11 +93,7 @@ def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) ->
 
 
 def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
-    """Return the header of an opened member, checked against the member's length.
-
-    Raises:
-        DataError: it is no array, or announces more or fewer bytes than there are.
-    """
+    """Return the header of an opened member, checked against the member's length."""
     try:
         header = _header(file, place)
     except _NotAnArrayError as error:
@@ -128,37 +108,28 @@ def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
     return header
 
 
-def _array(
-    packed: zipfile.ZipFile, member: zipfile.ZipInfo, archive_byte: int, place: str
-) -> NDArray[Any]:
-    """Return one array of an archive of `archive_byte` bytes; errors call it `place`."""
-    _require_readable(member, archive_byte, place)
-    with packed.open(member) as file:
-        header = _header_of(file, member, place)
-        try:
-            content = np.empty(member.file_size - header.num_byte, np.uint8)
-        except MemoryError as error:
-            raise DataError(f"{place} does not fit into memory: {error}; split it") from error
-        view, num_read = content.data, 0
-        while part := file.read(_CHUNK_BYTE):
-            view[num_read : num_read + len(part)] = part
-            num_read += len(part)
-        if num_read < len(view):
-            raise DataError(
-                f"{place}: {len(view)} bytes of elements announced, found {num_read}; write the"
-                " file anew"
-            )
+def _array(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> NDArray[Any]:
+    """Return the array of an opened member; errors call it `place`."""
+    header = _header_of(file, member, place)
+    try:
+        content = np.empty(member.file_size - header.num_byte, np.uint8)
+    except MemoryError as error:
+        raise DataError(f"{place} does not fit into memory: {error}; split it") from error
+    view, num_read = content.data, 0
+    while part := file.read(_CHUNK_BYTE):
+        view[num_read : num_read + len(part)] = part
+        num_read += len(part)
+    if num_read < len(view):
+        raise DataError(
+            f"{place}: {len(view)} bytes of elements announced, found {num_read}; write the file"
+            " anew"
+        )
     elements = content.view(header.dtype)
     return elements.reshape(header.shape, order="F" if header.is_fortran else "C")
 
 
 def _header(file: IO[bytes], place: str) -> _Header:
-    """Return the header of a .npy file that is at its start.
-
-    Raises:
-        _NotAnArrayError: it is no .npy file, or of a form that numpy does not write for arrays.
-        DataError: it holds Python objects, or is of a version that is not read.
-    """
+    """Return the header of a .npy file that is at its start."""
     begin = file.read(len(_MAGIC) + 2)
     if len(begin) < len(_MAGIC) + 2 or not begin.startswith(_MAGIC):
         raise _NotAnArrayError(f"it begins with bytes {begin.hex(' ') or 'none'}")

@@ -9,7 +9,6 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +21,6 @@ from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 
 _MAX_PICTURE_BYTE = 1 << 20
-
-
-class PictureForm(NamedTuple):
-    """Form of the pictures of a set, and the form in which they are kept."""
-
-    size: tuple[int, int]
-    """Width and height of each file."""
-    side: int | None = None
-    """Width and height that each is resized to; None: unchanged."""
 
 
 class PictureFiles(ABC):
@@ -48,35 +38,32 @@ class PictureFiles(ABC):
     def contents(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the path and the bytes of each wanted file that is there, in any order."""
 
-    def images(self, names: Sequence[str], form: PictureForm) -> NDArray[np.uint8]:
+    def images(
+        self, names: Sequence[str], size: tuple[int, int], side: int | None = None
+    ) -> NDArray[np.uint8]:
         """Return pictures [n, 3, height, width] in the order of their paths, each once.
 
-        Raises:
-            DataError: one is missing, damaged or of another size.
+        Files are of the width and height `size`, and are resized to `side` x `side` pixels unless
+        that is None.
         """
-        width, height = form.size if form.side is None else (form.side, form.side)
+        width, height = size if side is None else (side, side)
         row_of = {name: row for row, name in enumerate(names)}
         images = np.empty((len(names), 3, height, width), np.uint8)
         seen = np.zeros(len(names), np.bool_)
         for name, content in self.contents(row_of.keys()):
-            pixels = pixels_of(
-                content, f"{self.place}, {name}", size=form.size, any_mode=True, side=form.side
-            )
+            place = f"{self.place}, {name}"
+            pixels = pixels_of(content, place, size=size, any_mode=True, side=side)
             images[row_of[name]] = pixels.transpose(2, 0, 1)
             seen[row_of[name]] = True
         if not seen.all():
             raise DataError(f"{self.place}: lacks {names[int(np.argmin(seen))]}; get it anew")
         return images
 
-    def labelled(self, names_of: Sequence[Sequence[str]], form: PictureForm) -> LabelledImages:
-        """Return the pictures of each label in turn.
-
-        Raises:
-            DataError: as `images`.
-        """
+    def labelled(self, names_of: Sequence[Sequence[str]], size: tuple[int, int]) -> LabelledImages:
+        """Return the pictures of each label in turn."""
         sizes = [len(names) for names in names_of]
         return LabelledImages(
-            self.images([name for names in names_of for name in names], form),
+            self.images([name for names in names_of for name in names], size),
             np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
         )
 
@@ -112,11 +99,7 @@ class _Packed(PictureFiles):
         """Yield the paths of all files as the archive has them."""
 
     def in_folder(self, folder: str) -> list[str]:
-        """See `PictureFiles`; the index is read once.
-
-        Raises:
-            DataError: the archive is damaged or has a picture twice.
-        """
+        """See `PictureFiles`; the index is read once."""
         if self._folders is None:
             self._folders = {}
             for path in self._paths():
@@ -150,10 +133,8 @@ class TarPictures(_Packed):
             for tar, member in stream:
                 name = self._within(member.name)
                 if name in wanted:
-                    yield (
-                        name,
-                        tar_members.content_of(tar, member, self.place, max_byte=_MAX_PICTURE_BYTE),
-                    )
+                    limit = _MAX_PICTURE_BYTE
+                    yield name, tar_members.content_of(tar, member, self.place, max_byte=limit)
 
 
 class ZipPictures(_Packed):

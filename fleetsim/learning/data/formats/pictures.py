@@ -35,15 +35,9 @@ def pixels_of(
 ) -> NDArray[np.uint8]:
     """Return the colours of a picture [height, width, 3]: red, green, blue.
 
-    Args:
-        file: the picture.
-        place: its name in errors.
-        size: width and height that it must have.
-        any_mode: True: grey and other pictures are converted to RGB; False: they are refused.
-        side: width and height that it is resized to, by bicubic interpolation; None: unchanged.
-
-    Raises:
-        DataError: it is damaged, or of another form.
+    It must have the width and height `size`, and is resized to `side` x `side` pixels by bicubic
+    interpolation unless that is None. With `any_mode` grey and other pictures are converted to RGB;
+    else they are refused.
     """
     content = io.BytesIO(file) if isinstance(file, bytes) else file
     try:

@@ -17,9 +17,6 @@ def members(archive: Path) -> Iterator[Iterator[tuple[tarfile.TarFile, tarfile.T
 
     The unpacked size is bounded, and nothing is read twice. Exceptions of tarfile in the block mean
     a damaged archive, so the block must hold nothing else that raises them.
-
-    Raises:
-        DataError: the archive is damaged, or unpacks to more than `unpacking.limit_byte` allows.
     """
     with paths.opened(archive) as packed:
         content = unpacked(packed, os.fstat(packed.fileno()).st_size, str(archive))
@@ -41,11 +38,7 @@ def _each(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarFile, tarfile.TarIn
 def content_of(
     tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, *, max_byte: int
 ) -> bytes:
-    """Return the bytes of a member, the last one that the stream gave.
-
-    Raises:
-        DataError: it is a link, no plain file, or larger than `max_byte`.
-    """
+    """Return the bytes of a member, the last one that the stream gave."""
     file = tar.extractfile(member) if member.isreg() else None
     if file is None or member.size > max_byte:
         raise no_plain_file(archive, member, max_byte)
@@ -61,17 +54,7 @@ def no_plain_file(archive: Path, member: tarfile.TarInfo, max_byte: int) -> Data
 
 
 def read_tar(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
-    """Return the bytes of some files in a gzipped tar, by their paths in it; writes no file.
-
-    Args:
-        archive: the archive.
-        wanted: paths in it; other members are not read.
-        max_byte: greatest size of a file.
-
-    Raises:
-        DataError: the archive is damaged, lacks a file or has it twice, or a file is a link or
-            larger.
-    """
+    """Return the bytes of some files in a gzipped tar, by their paths in it; writes no file."""
     contents: dict[str, bytes] = {}
     with members(archive) as stream:
         for tar, member in stream:

@@ -26,9 +26,6 @@ def damage_as_error(says: str, way_out: str) -> Iterator[None]:
     """Turn exceptions of zipfile for a damaged archive into an error of one line.
 
     The block must hold nothing else that raises them.
-
-    Raises:
-        DataError: `says`, the reason, `way_out`.
     """
     try:
         yield
@@ -40,16 +37,7 @@ def damage_as_error(says: str, way_out: str) -> Iterator[None]:
 
 
 def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
-    """Return the bytes of some files in a zip archive, by their paths in it; writes no file.
-
-    Args:
-        archive: the archive.
-        wanted: paths in it; other members are not read.
-        max_byte: greatest size of a file once unpacked.
-
-    Raises:
-        DataError: the archive is damaged or encrypted, or lacks a file, has it twice or too large.
-    """
+    """Return the bytes of some files in a zip archive, by their paths in it; writes no file."""
     with (
         paths.opened(archive) as file,
         damage_as_error(f"{archive}: damaged archive", "get it anew"),

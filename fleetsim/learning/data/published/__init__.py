@@ -9,6 +9,5 @@
 - `celeba`: CelebA: faces of people by person, and whether they smile.
 - `extrasensory`: ExtraSensory.
 - `shakespeare`: Shakespeare's plays as a next-character task.
-- `plays`: Files of Shakespeare's plays: stem of the name, bytes, SHA-256.
 - `wikitext`: WikiText-2 as a language model's task, with its articles as natural clients.
 """

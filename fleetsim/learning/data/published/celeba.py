@@ -3,8 +3,7 @@
 `identity_CelebA.txt` has a picture and the number of its person on each line.
 `list_attr_celeba.txt` has the number of pictures on its first line, the names of 40 attributes on
 the second, and then a picture and 40 times 1 or -1 on each. The pictures are JPEG files of
-178 x 218 pixels in a zip archive. Task and rules are LEAF's; they and the files' sources are in
-docs/data.md.
+178 x 218 pixels in a zip archive. Task and rules are LEAF's, see docs/data.md.
 """
 
 import math
@@ -21,14 +20,9 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    ZipPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.schema.ranges import Samples
 
@@ -44,27 +38,23 @@ _CELEBA = RemoteSet(
     name="celeba",
     title="202,599 faces of 10,177 people of 178 x 218 pixels, with 40 attributes",
     files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=1_443_490_838,
-            sha256="46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74",
-            unpacked_sha256=None,
-            urls=(),
+        *remote_files(
+            (),
+            f"""
+{_ARCHIVE} 1_443_490_838
+    46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74
+""",
             is_extra=True,
         ),
-        RemoteFile(
-            name=_ATTRIBUTES,
-            num_byte=26_721_026,
-            sha256="f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0",
-            unpacked_sha256=None,
-            urls=(),
-        ),
-        RemoteFile(
-            name=_IDENTITIES,
-            num_byte=3_430_000,  # about: published as 3.27 MiB; only a progress bar would use it
-            sha256="c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a7916c78a6158c0",
-            unpacked_sha256=None,
-            urls=(),
+        # Of the second the bytes are about right: published as 3.27 MiB, and used by nothing.
+        *remote_files(
+            (),
+            f"""
+{_ATTRIBUTES} 26_721_026
+    f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0
+{_IDENTITIES} 3_430_000
+    c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a7916c78a6158c0
+""",
         ),
     ),
     licence="research without commercial purposes; no further distribution",
@@ -94,14 +84,13 @@ class CelebASettings(DatasetKind):
     side: Annotated[int, Ge(8), Le(178)] = 84
     """Width and height that pictures are resized to."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the faces; the last tenth of each person's pictures is the test part."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top="", holds=_TOP, registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top="", holds=_TOP)
         extras = [_ARCHIVE] if home is None else []
-        found = find_files(self.kind, home or folder, extras=extras, registry=registry)
+        found = find_files(known, home or folder, extras=extras)
         files: PictureFiles = (
             ZipPictures(found[_ARCHIVE], top="") if home is None else FolderPictures(home)
         )
@@ -126,14 +115,9 @@ class CelebASettings(DatasetKind):
             test += names[num_train:]
             owner += [number] * num_train
         parts = [_labelled(files, part, label_of, self.side) for part in (train, test)]
-        mean, std = moments_in(parts[0].images)
+        moments = moments_in(parts[0].images)
         return image_dataset(
-            self.kind,
-            *parts,
-            mean=mean,
-            std=std,
-            num_classes=2,
-            owner=np.array(owner, np.int64),
+            self.kind, *parts, moments=moments, num_classes=2, owner=np.array(owner, np.int64)
         )
 
 
@@ -144,9 +128,6 @@ def _text(path: Path) -> str:
 
 def by_person(text: str, place: str) -> dict[int, list[str]]:
     r"""Return the pictures of each person, in the order of their names.
-
-    Raises:
-        DataError: a line is no picture and the number of a person.
 
     >>> by_person("000002.jpg 7\n000001.jpg 7\n000003.jpg 5\n", "x.txt")
     {7: ['000001.jpg', '000002.jpg'], 5: ['000003.jpg']}
@@ -165,12 +146,7 @@ def by_person(text: str, place: str) -> dict[int, list[str]]:
 
 
 def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
-    """Return whether each picture has an attribute: 1 or 0.
-
-    Raises:
-        ScenarioError: there is no such attribute.
-        DataError: a line has other words than a picture and 1 or -1 for each attribute.
-    """
+    """Return whether each picture has an attribute: 1 or 0."""
     lines = text.splitlines()
     names = lines[1].split() if len(lines) > 1 else []
     if not names:
@@ -195,13 +171,9 @@ def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
 def _labelled(
     files: PictureFiles, names: list[str], label_of: Mapping[str, int], side: int
 ) -> LabelledImages:
-    """Return pictures and their labels.
-
-    Raises:
-        DataError: a picture is missing or damaged, or has no label.
-    """
+    """Return pictures and their labels."""
     missing = [name for name in names if name not in label_of]
     if missing:
         raise DataError(f"{_ATTRIBUTES}: lacks {missing[0]}; get it anew")
-    images = files.images([f"{_TOP}/{name}" for name in names], PictureForm(_SIZE, side))
+    images = files.images([f"{_TOP}/{name}" for name in names], _SIZE, side)
     return LabelledImages(images, np.array([label_of[name] for name in names], np.int64))

@@ -2,10 +2,8 @@
 
 The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
 label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
-(www.cs.toronto.edu/~kriz/cifar.html). The set, its forms, and the sources of its figures and
-checksums are described in docs/data.md.
-
-Standard deviations of about 0.20, which are also in use, are means over those of single images.
+(www.cs.toronto.edu/~kriz/cifar.html). Sources of figures and checksums: docs/data.md. (Deviations
+of about 0.20, which are also in use, are means over those of single images.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,21 +24,10 @@ from fleetsim.learning.data.published.fetch import find_files, named_folder, unp
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
 
-_MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+_MOMENTS = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 """Mean and deviation of the training pixels in 0..1: red, green, blue."""
 _NUM_TRAINING = 50_000
 
@@ -61,7 +48,6 @@ _CIFAR10 = RemoteSet(
             name=_ARCHIVE,
             num_byte=170_052_171,
             sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-            unpacked_sha256=None,
             urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
             members=tuple(
                 zip(
@@ -107,25 +93,24 @@ class Cifar10Settings(DatasetKind):
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive, its files or folders of pictures."""
         folder = named_folder(self.folder)
         num_train, num_test = (
             None if samples is None else samples // len(CLASSES)
             for samples in (self.train_samples, self.test_samples)
         )
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         if home is not None:
             train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
             test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
         else:
-            contents = _contents(find_files(self.kind, folder, registry=registry))
+            contents = _contents(find_files(known, folder))
             train = _first(_joined(contents, _TRAIN), num_train)
             test = _first(_joined(contents, _TEST), num_test)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or 50,000."""
@@ -149,11 +134,7 @@ def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImag
 
 
 def read_records(content: bytes, name: str) -> LabelledImages:
-    """Return the pictures in the bytes of one file.
-
-    Raises:
-        DataError: they are no whole number of records, or a label is out of range.
-    """
+    """Return the pictures in the bytes of one file."""
     if not content or len(content) % _RECORD_BYTE:
         raise DataError(
             f"{name}: {len(content)} bytes are no whole number of records of {_RECORD_BYTE} bytes; "
@@ -182,14 +163,7 @@ def _first(pictures: LabelledImages, wanted: int | None) -> LabelledImages:
 def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> LabelledImages:
     """Return the pictures in the folders of the ten classes, each in the order of file names.
 
-    Args:
-        folder: folder that contains one for each of `CLASSES`.
-        num_per_class: pictures that each of them must contain.
-        wanted: number of them to read; None: all.
-
-    Raises:
-        DataError: a class is missing or has more or fewer pictures, or a file is no picture of
-            32 x 32 pixels in colour.
+    Each folder must contain `num_per_class`, of which the first `wanted` are read; None: all.
     """
     pictures: list[Path] = []
     for name in CLASSES:

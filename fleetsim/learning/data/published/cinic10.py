@@ -5,7 +5,6 @@ in each. It is read in place. Sizes, means and deviations are those of BayesWatc
 (`README.md`). The set is described in docs/data.md.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -14,22 +13,17 @@ from pydantic import Field, model_validator
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    TarPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, TarPictures
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "CINIC-10.tar.gz", "CINIC-10"
-_FORM = PictureForm(size=(32, 32))
+_SIZE = (32, 32)
 _PER_CLASS = 9_000
 _PER_PART = _PER_CLASS * len(CLASSES)
-_MEAN, _STD = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
+_MOMENTS = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
 """Mean and deviation of the pixels in 0..1: red, green, blue."""
 
 _CINIC10 = RemoteSet(
@@ -40,7 +34,6 @@ _CINIC10 = RemoteSet(
             name=_ARCHIVE,
             num_byte=687_544_992,
             sha256="",
-            unpacked_sha256=None,
             md5="6ee4d0c996905fe93221de577967a372",
             urls=(
                 "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
@@ -91,25 +84,24 @@ class Cinic10Settings(DatasetKind):
     def _all_training(self) -> int:
         return _PER_PART if self.train_part == "train" else 2 * _PER_PART
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive or from its folders."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         files: PictureFiles
         if home is not None:
             files = FolderPictures(home)
         else:
-            archive = find_files(self.kind, folder, registry=registry)[_ARCHIVE]
+            archive = find_files(known, folder)[_ARCHIVE]
             files = TarPictures(archive, top=_TOP)
         # No checksum verifies unpacked files.
         per_class = None if home is None else _PER_CLASS
         parts = ("train",) if self.train_part == "train" else ("train", "valid")
         train = read_pictures(files, parts, self.train_samples, per_class=per_class)
         test = read_pictures(files, ("test",), self.test_samples, per_class=per_class)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or the number of pictures of the part."""
@@ -121,15 +113,8 @@ def read_pictures(
 ) -> LabelledImages:
     """Return the pictures of one part, or of several in turn, class by class and by file name.
 
-    Args:
-        files: folders of parts, which hold folders of classes.
-        parts: names of the parts.
-        num_samples: number of pictures, the first of each class; None: all.
-        per_class: number that each class must have in each part; None: any.
-
-    Raises:
-        DataError: a class has another number of pictures, or one is damaged.
-        ScenarioError: a class has fewer pictures than are wanted.
+    They are the first of each class, `num_samples` in all; None: all. Each class must have
+    `per_class` pictures in each part; None: any number.
     """
     names_of = []
     for label in CLASSES:
@@ -149,4 +134,4 @@ def read_pictures(
                 f" has {len(names)} of {label}; lower train_samples or test_samples"
             )
         names_of.append(names[:wanted])
-    return files.labelled(names_of, _FORM)
+    return files.labelled(names_of, _SIZE)

@@ -31,6 +31,7 @@ from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 
 Split = Literal["balanced", "letters"]
+Part = Literal["train", "test"]
 
 _ARCHIVE = "gzip.zip"
 _ARCHIVE_FOLDER = "gzip/"
@@ -45,7 +46,6 @@ _EMNIST = RemoteSet(
             name=_ARCHIVE,
             num_byte=561_753_746,
             sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
-            unpacked_sha256=None,
             urls=(
                 "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
                 "https://www.itl.nist.gov/iaui/vip/cs_links/EMNIST/gzip.zip",
@@ -91,16 +91,23 @@ class EmnistSettings(DatasetKind):
     """Folder with the published archive, or with the four IDX files of the split, gzipped or not;
     by default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch emnist` fills."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return a split of the set, standardised by its training part.
 
         A folder without the archive is read as unpacked files. No checksum of them is published,
         so their number of images is checked.
         """
-        train, test = _parts(self.split, named_folder(self.folder), registry)
-        mean, std = moments_in(train.images)
-        num_classes = _FORMS[self.split].num_classes
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=num_classes)
+        form, folder = _FORMS[self.split], named_folder(self.folder)
+        if folder is None or not paths.is_folder(folder) or paths.is_file(folder / _ARCHIVE):
+            archive = find_files(self.published[0], folder)[_ARCHIVE]
+            train = read_packed(archive, self.split, "train")
+            test = read_packed(archive, self.split, "test")
+        else:
+            train = read_unpacked(folder, self.split, "train", num_images=form.num_train)
+            test = read_unpacked(folder, self.split, "test", num_images=form.num_test)
+        moments = moments_in(train.images)
+        num_classes = form.num_classes
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=num_classes)
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return the number of images that the split has."""
@@ -111,51 +118,21 @@ class EmnistSettings(DatasetKind):
         return _FORMS[self.split].num_classes
 
 
-def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
+def file_names(split: Split, part: Part) -> tuple[str, str]:
     """Return the published names of the images and of the labels."""
     stem = f"emnist-{split}-{part}"
     return f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"
 
 
-def _parts(
-    split: Split, folder: Path | None, registry: Mapping[str, RemoteSet]
-) -> tuple[LabelledImages, LabelledImages]:
-    """Return the training and the test part."""
-    form = _FORMS[split]
-    if folder is not None and paths.is_folder(folder) and not paths.is_file(folder / _ARCHIVE):
-        return (
-            read_unpacked(folder, split, "train", num_images=form.num_train),
-            read_unpacked(folder, split, "test", num_images=form.num_test),
-        )
-    archive = find_files("emnist", folder, registry=registry)[_ARCHIVE]
-    return read_packed(archive, split, "train"), read_packed(archive, split, "test")
-
-
-def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> LabelledImages:
-    """Return the upright characters in the published archive.
-
-    Raises:
-        DataError: the archive is damaged or lacks a file, or a file is broken.
-    """
+def read_packed(archive: Path, split: Split, part: Part) -> LabelledImages:
+    """Return the upright characters in the published archive."""
     members = [_ARCHIVE_FOLDER + name for name in file_names(split, part)]
     contents = read_zip(archive, members, max_byte=_MAX_MEMBER_BYTE)
     return _characters([(contents[name], f"{archive}, {name}") for name in members], split)
 
 
-def read_unpacked(
-    folder: Path, split: Split, part: Literal["train", "test"], *, num_images: int
-) -> LabelledImages:
-    """Return the upright characters in two IDX files, in a folder or in `gzip/` below it.
-
-    Args:
-        folder: folder of the files, gzipped or not.
-        split: name of the split.
-        part: training or test.
-        num_images: number of images that they must contain.
-
-    Raises:
-        DataError: a file is missing or broken, or they contain more or fewer images.
-    """
+def read_unpacked(folder: Path, split: Split, part: Part, *, num_images: int) -> LabelledImages:
+    """Return the upright characters in two IDX files, in a folder or in `gzip/` below it."""
     contents = []
     for name in file_names(split, part):
         candidates = [

@@ -2,8 +2,8 @@
 
 The primary data are one gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the
 columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) and `label_source`
-(README.txt of extrasensory.ucsd.edu, data/primary_data_files). Which of them are used, and why the
-last fifth of each person's samples in time is for testing, is described in docs/data.md.
+(README.txt of extrasensory.ucsd.edu, data/primary_data_files). docs/data.md says which of them are
+used, and why the last fifth of each person's samples in time is for testing.
 """
 
 import io
@@ -25,7 +25,6 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
-from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"
@@ -63,7 +62,7 @@ class ExtraSensorySettings(DatasetKind):
     """Folder with the published archive, with its CSV files of some or all people, or with one .npz
     file of the same samples; by default `$FLEETSIM_DATA` and then the cache."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return all people with their last minutes as the test part, features standardised."""
         minutes, names = _minutes(_home(named_folder(self.folder)))
         order = np.lexsort((minutes.at_s, minutes.person))
@@ -138,20 +137,13 @@ def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
         parts, ids = _packed(home / _ARCHIVE)
         return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
     if people := _people(home):
-        contents = ((paths.read(path), str(path)) for path in people)
-        parts = [
-            read_person(content, place, number) for number, (content, place) in enumerate(contents)
-        ]
-        return _joined(parts, home), dict(enumerate(map(_person_of, people)))
+        parts = [read_person(paths.read(path), str(path), n) for n, path in enumerate(people)]
+        return _joined(parts, home), dict(enumerate(path.name.partition(".")[0] for path in people))
     arrays = paths.matches(home, "*.npz")
     if len(arrays) > 1:
         raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
     minutes = read_arrays(arrays[0])
     return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
-
-
-def _person_of(path: Path) -> str:
-    return path.name.partition(".")[0]
 
 
 def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
@@ -185,16 +177,7 @@ def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:
-    """Return the usable samples in the bytes of one person's CSV file, gzipped or not.
-
-    Args:
-        content: bytes of the file.
-        place: name of the file in errors.
-        person: number of the person.
-
-    Raises:
-        DataError: the file is damaged, lacks a column, or a cell is no number.
-    """
+    """Return the usable samples in the bytes of one person's CSV file, gzipped or not."""
     content = gunzip(content, place)
     header, _, body = content.partition(b"\n")
     columns = header.decode("utf-8", "replace").strip().split(",")
@@ -233,9 +216,6 @@ def read_arrays(path: Path) -> Minutes:
     """Return the samples in an .npz file: `x` [n, 52], `y` [n], `user` [n], `t` [n].
 
     `feature_names` [52] and `class_names` [6] in it must be `FEATURES` and `CLASSES`.
-
-    Raises:
-        DataError: the file is damaged, or an array is missing or of another form.
     """
     arrays = read_npz(path, _ARRAYS)
     missing = [name for name in _ARRAYS if name not in arrays]

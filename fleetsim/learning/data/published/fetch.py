@@ -18,7 +18,6 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
-    TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -63,32 +62,18 @@ def search_folders(name: str, folder: Path | None) -> list[Path]:
 
 
 def unpacked_home(
-    name: str,
-    folder: Path | None,
-    *,
-    archive: str,
-    top: str,
-    holds: str,
-    registry: Mapping[str, RemoteSet],
+    known: RemoteSet, folder: Path | None, *, archive: str, top: str, holds: str
 ) -> Path | None:
     """Return the folder of a set whose archive was unpacked; None if a verified form comes first.
 
-    A folder's verified form is its archive, or all members that the registry has checksums of; it
+    A folder's verified form is its archive, or all members whose checksums are known; it
     comes before unpacked files without checksums in the same folder.
 
-    Args:
-        name: key of the registry.
-        folder: only folder to search, if it is given.
-        archive: published name of the archive.
-        top: outermost folder that unpacking the archive may make.
-        holds: folder in it by which it is known.
-        registry: published sets by name.
-
-    Raises:
-        DataError: unknown set.
+    Unpacking may make the outermost folder `top`, and the set is known by the folder `holds` in it.
+    Only `folder` is searched, if it is given.
     """
-    packed = next(file for file in _registered(name, registry).files if file.name == archive)
-    for home in search_folders(name, folder):
+    packed = next(file for file in known.files if file.name == archive)
+    for home in search_folders(known.name, folder):
         if _present(home, packed):
             return None
         for place in (home, home / top):
@@ -98,27 +83,17 @@ def unpacked_home(
 
 
 def find_files(
-    name: str,
-    folder: Path | None = None,
-    *,
-    extras: Collection[str] = (),
-    registry: Mapping[str, RemoteSet],
+    known: RemoteSet, folder: Path | None = None, *, extras: Collection[str] = ()
 ) -> dict[str, Path]:
     """Return the verified local files of a set by their published names; downloads nothing.
 
     They are those of the first folder that contains all of them. A file may lie there as published
     or unpacked; an unpacked archive is given as its members, by their paths in it.
 
-    Args:
-        name: key of the registry.
-        folder: only folder to search, if it is given.
-        extras: names of extra files that are needed too.
-        registry: published sets by name.
-
-    Raises:
-        DataError: unknown set, no folder contains all files, or a file is not the published one.
+    Only `folder` is searched, if it is given. `extras` are the names of extra files that are needed
+    too.
     """
-    known = _registered(name, registry)
+    name = known.name
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
     homes = search_folders(name, folder)
     for home in homes:
@@ -141,18 +116,13 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
     A complete folder below `$FLEETSIM_DATA` is verified and returned. Otherwise every file that the
     cache lacks, or has with another checksum, is downloaded under a temporary name, verified and
     then renamed, so that an interruption leaves no half file under its name.
-
-    Args:
-        name: key of the registry.
-        progress: True: draw a bar per file on stderr.
-        registry: published sets by name.
-
-    Raises:
-        DataError: unknown set, a file below `$FLEETSIM_DATA` is not the published one, the cache
-            cannot be written, no address gives a file with the published checksum, or the set is
-            got by hand and lacks a file.
     """
-    known = _registered(name, registry)
+    if name not in registry:
+        raise DataError(
+            f"data set {quoted(name)} cannot be fetched; known are {', '.join(registry)}"
+            f"{did_you_mean(name, registry)}"
+        )
+    known = registry[name]
     for home in data_folders(name):
         if _verified(name, home, known.files) is not None:
             return home
@@ -173,16 +143,9 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
             f"can be written, or FLEETSIM_DATA to one that holds {name}/"
         ) from error
     pooch.get_logger().setLevel("WARNING")  # the bars show the same
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=PlainConsole(stderr=True),
-        disable=not progress,
-    )
-    with bars:
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = PlainConsole(stderr=True)
+    with Progress("{task.description}", *columns, console=console, disable=not progress) as bars:
         for file in known.files:
             _download(name, file, folder, bars)
     return folder
@@ -208,10 +171,10 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
         _receive(url, file, Path(temporary), lambda num_byte: bars.advance(task, num_byte))
         found = _digest(Path(temporary), algorithm)
         if found != expected:
+            size = Path(temporary).stat().st_size
             raise DataError(
-                f"{url} gave {Path(temporary).stat().st_size} bytes with"
-                f" {_NAMES[algorithm]} {found}, "
-                f"expected {file.num_byte} bytes with {expected}"
+                f"{url} gave {size} bytes with {_NAMES[algorithm]} {found}, expected"
+                f" {file.num_byte} bytes with {expected}"
             )
 
     faults = []
@@ -239,13 +202,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
 
 
 def _receive(url: str, file: RemoteFile, path: Path, told: Callable[[int], None]) -> None:
-    """Write what an address gives to a path, up to the size of the published file.
-
-    Raises:
-        DataError: there is more, or it comes too slowly.
-        OSError: there is no answer.
-        urllib3.exceptions.HTTPError: the transfer breaks off.
-    """
+    """Write what an address gives to a path, up to the size of the published file."""
     left_byte = file.num_byte
     ends_at_s = time.monotonic() + _GRACE_S + file.num_byte / _LEAST_BYTE_PER_S
     # A file that the server packed for the transfer would be another one.
@@ -272,15 +229,6 @@ def _root_cause(error: BaseException) -> str:
     while error.__context__ is not None:
         error = error.__context__
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
-    if name not in registry:
-        raise DataError(
-            f"data set {quoted(name)} cannot be fetched; known are {', '.join(registry)}"
-            f"{did_you_mean(name, registry)}"
-        )
-    return registry[name]
 
 
 def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str, Path] | None:

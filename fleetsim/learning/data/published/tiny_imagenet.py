@@ -7,7 +7,7 @@ published, so `val` is the test part here, as in most papers. The set is describ
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -17,22 +17,17 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.picture_files import (
-    FolderPictures,
-    PictureFiles,
-    PictureForm,
-    ZipPictures,
-)
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
-_FORM = PictureForm(size=(64, 64))
+_SIZE = (64, 64)
 _NUM_CLASSES, _TRAIN_PER_CLASS, _TEST_PER_CLASS = 200, 500, 50
 _NUM_TRAINING, _NUM_TEST = _NUM_CLASSES * _TRAIN_PER_CLASS, _NUM_CLASSES * _TEST_PER_CLASS
-_MEAN, _STD = (0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)
+_MOMENTS = (0.4802, 0.4481, 0.3975), (0.2770, 0.2691, 0.2821)
 """Mean and deviation of the training pixels in 0..1: red, green, blue."""
 _MAX_TEXT_BYTE = 4_000_000
 _WNID = re.compile(r"n[0-9]{8}")
@@ -46,7 +41,6 @@ _TINY_IMAGENET = RemoteSet(
             name=_ARCHIVE,
             num_byte=248_100_043,
             sha256="6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
-            unpacked_sha256=None,
             urls=(
                 "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
                 "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
@@ -78,17 +72,16 @@ class TinyImageNetSettings(DatasetKind):
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the pictures, from the archive or from its folders."""
         folder = named_folder(self.folder)
-        home = unpacked_home(
-            self.kind, folder, archive=_ARCHIVE, top=_TOP, holds="train", registry=registry
-        )
+        known = self.published[0]
+        home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         files: PictureFiles
         if home is not None:
             files = FolderPictures(home)
         else:
-            archive = find_files(self.kind, folder, registry=registry)[_ARCHIVE]
+            archive = find_files(known, folder)[_ARCHIVE]
             files = ZipPictures(archive, top=_TOP)
         classes = _classes(_text(files, "wnids.txt"), f"{files.place}, wnids.txt")
         train_names = [files.in_folder(f"train/{label}/images") for label in classes]
@@ -98,8 +91,8 @@ class TinyImageNetSettings(DatasetKind):
             _check_numbers(files, classes, train_names, test_names)
         train = _labelled(files, train_names, self.train_samples)
         test = _labelled(files, test_names, self.test_samples)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(classes))
+        moments = moments_of(self.pixels, _MOMENTS)
+        return image_dataset(self.kind, train, test, moments=moments, num_classes=len(classes))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or 100,000."""
@@ -130,9 +123,6 @@ def _classes(text: str, place: str) -> list[str]:
 
 def annotated(text: str, classes: Sequence[str], place: str) -> list[list[str]]:
     r"""Return the paths of the pictures of each class, in the order of the lines.
-
-    Raises:
-        DataError: a line is no file name and a known class, or a file is there twice.
 
     >>> annotated("a_1.JPEG\tn2\t0\t0\t9\t9\na_0.JPEG\tn1\t0\t0\t9\t9\n", ["n1", "n2"], "x.txt")
     [['val/images/a_0.JPEG'], ['val/images/a_1.JPEG']]
@@ -177,17 +167,13 @@ def _check_numbers(
 def _labelled(
     files: PictureFiles, names_of: Sequence[Sequence[str]], num_samples: int | None
 ) -> LabelledImages:
-    """Return the first pictures of each class.
-
-    Raises:
-        ScenarioError: a class has fewer pictures than are wanted.
-    """
+    """Return the first pictures of each class."""
     if num_samples is None:
-        return files.labelled(names_of, _FORM)
+        return files.labelled(names_of, _SIZE)
     wanted, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
     if wanted > least:
         raise ScenarioError(
             f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place} has"
             f" {least} of one; lower train_samples or test_samples"
         )
-    return files.labelled([names[:wanted] for names in names_of], _FORM)
+    return files.labelled([names[:wanted] for names in names_of], _SIZE)

@@ -11,7 +11,8 @@ with `<unk>`, are stated alike by several public projects.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -50,7 +51,6 @@ _WIKITEXT2 = RemoteSet(
             name=_ARCHIVE,
             num_byte=4_721_645,
             sha256="ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
-            unpacked_sha256=None,
             urls=(
                 "https://wikitext.smerity.com/wikitext-2-raw-v1.zip",
                 "https://huggingface.co/datasets/ggml-org/ci/resolve/"
@@ -84,25 +84,18 @@ _WIKITEXT2_TOKENS = RemoteSet(
     files=(
         *remote_files(
             _WIKITEXT2_HOMES,
-            (
-                "train.txt",
-                10_797_148,  # from memory, unchecked; only the progress bar uses it
-                "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
-            ),
+            # Bytes from memory, unchecked; only the progress bar uses it.
+            """
+train.txt 10_797_148 9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f
+""",
             is_extra=True,
         ),
         *remote_files(
             _WIKITEXT2_HOMES,
-            (
-                "valid.txt",
-                1_121_681,
-                "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-            ),
-            (
-                "test.txt",
-                1_256_449,
-                "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
-            ),
+            """
+valid.txt 1_121_681 f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
+test.txt 1_256_449 d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
+""",
         ),
     ),
     licence="CC BY-SA 3.0 and GFDL",
@@ -145,26 +138,19 @@ class WikiText2Settings(DatasetKind):
     test_samples: Samples | None = None
     """Number of test samples, evenly spread over all articles; by default all."""
 
-    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return the task.
-
-        Raises:
-            ScenarioError: no article is long enough for a sample.
-        """
-        train_text, test_text = _texts(self, registry)
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
+        """Return the task."""
+        train_text, test_text = _texts(self)
         train, test = articles(train_text), articles(test_text)
+        encoded: Callable[[Sequence[str]], IntArray]
         if isinstance(self.tokens, WordSettings):
             vocabulary = _vocabulary(train, self.tokens.vocabulary_size)
-            num_tokens = len(vocabulary)
-            train_tokens = [_word_tokens(article, vocabulary) for article in train]
-            test_tokens = [_word_tokens(article, vocabulary) for article in test]
+            num_tokens, encoded = len(vocabulary), partial(_word_tokens, vocabulary=vocabulary)
         else:
-            num_tokens = _NUM_BYTES
-            train_tokens = [_byte_tokens(article) for article in train]
-            test_tokens = [_byte_tokens(article) for article in test]
-        blocks = [_blocks(tokens, self.context) for tokens in train_tokens]
+            num_tokens, encoded = _NUM_BYTES, _byte_tokens
+        blocks = [_blocks(encoded(article), self.context) for article in train]
         blocks = [block for block in blocks if len(block)]
-        test_blocks = np.concatenate([_blocks(tokens, self.context) for tokens in test_tokens])
+        test_blocks = np.concatenate([_blocks(encoded(article), self.context) for article in test])
         if not blocks or not len(test_blocks):
             raise ScenarioError(
                 f"task.dataset.context: no article has {self.context} tokens and a next one, to"
@@ -184,30 +170,25 @@ class WikiText2Settings(DatasetKind):
         )
 
 
-def _texts(settings: WikiText2Settings, registry: Mapping[str, RemoteSet]) -> tuple[str, str]:
+def _texts(settings: WikiText2Settings) -> tuple[str, str]:
     """Return the text of the part to train on and of the test part."""
     is_raw = settings.form == "raw"
     parts = (settings.train_part, "test")
     names = [(_RAW if is_raw else _TOKENS)[part] for part in parts]
-    files = find_files(
-        "wikitext2" if is_raw else "wikitext2-tokens",
-        named_folder(settings.folder),
-        extras=names,
-        registry=registry,
-    )
+    known = settings.published[0 if is_raw else 1]
+    files = find_files(known, named_folder(settings.folder), extras=names)
     if _ARCHIVE in files:
         contents = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
     else:
         contents = {name: paths.read(files[name]) for name in names}
-    train, test = (_decoded(contents[name], part) for name, part in zip(names, parts, strict=True))
-    return train, test
-
-
-def _decoded(content: bytes, part: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"wikitext2: the {part} part is no UTF-8 ({error}); get it anew") from error
+    texts = []
+    for name, part in zip(names, parts, strict=True):
+        try:
+            texts.append(contents[name].decode("utf-8"))
+        except UnicodeDecodeError as fault:
+            message = f"wikitext2: the {part} part is no UTF-8 ({fault}); get it anew"
+            raise DataError(message) from fault
+    return texts[0], texts[1]
 
 
 def articles(text: str) -> list[list[str]]:

@@ -2,15 +2,11 @@
 
 import gzip
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
@@ -18,25 +14,22 @@ from fleetsim.learning.data.dataset import LabelledImages
 from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 
 Array = NDArray[Any]
-CODES = {
-    "uint8": 0x08,
-    "int8": 0x09,
-    "int16": 0x0B,
-    "int32": 0x0C,
-    "float32": 0x0D,
-    "float64": 0x0E,
+TYPES = {
+    "uint8": (0x08, "B"),
+    "int8": (0x09, "b"),
+    "int16": (0x0B, "h"),
+    "int32": (0x0C, "i"),
+    "float32": (0x0D, "f"),
+    "float64": (0x0E, "d"),
 }
+"""Code in the file and letter of `struct` of each type."""
 
 
 def idx_bytes(array: Array) -> bytes:
     """The format as its definition says it, element by element."""
-    code = CODES[array.dtype.name]
-    letter = {"uint8": "B", "int8": "b", "int16": "h", "int32": "i", "float32": "f", "float64": "d"}
+    code, letter = TYPES[array.dtype.name]
     header = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
-    elements = [
-        struct.pack(f">{letter[array.dtype.name]}", value) for value in array.ravel().tolist()
-    ]
-    return header + b"".join(elements)
+    return header + struct.pack(f">{array.size}{letter}", *array.ravel().tolist())
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -44,32 +37,18 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_gzipped_file_is_told_by_its_content_not_its_suffix(tmp_path: Path) -> None:
-    content = idx_bytes(np.arange(6, dtype=np.uint8).reshape(2, 3))
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
+@pytest.mark.parametrize("name", TYPES)
+def test_what_is_written_is_read_gzipped_or_not_whatever_its_suffix(tmp_path, name, shape):
+    array = np.arange(-5, np.prod(shape) - 5).astype(name).reshape(shape)
+    content = idx_bytes(array)
 
+    plain = read_idx(write(tmp_path / "raw.gz", content))
     packed = read_idx(write(tmp_path / "no-suffix", gzip.compress(content)))
 
-    assert packed.tolist() == read_idx(write(tmp_path / "raw.gz", content)).tolist()
-
-
-@pytest.mark.slow
-@given(
-    array=st.sampled_from(sorted(CODES)).flatmap(
-        lambda name: hnp.arrays(
-            name,
-            hnp.array_shapes(max_dims=3, min_side=0, max_side=4),
-            elements={"allow_nan": False} if name.startswith("float") else None,
-        )
-    )
-)
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, array: Array) -> None:
-    path = write(tmp_path_factory.mktemp("idx") / "a", idx_bytes(array))
-
-    found = read_idx(path)
-
-    assert found.dtype == array.dtype
-    assert found.shape == array.shape
-    assert np.array_equal(found, array)
+    for found in (plain, packed):
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tolist() == array.tolist()
 
 
 GOOD = idx_bytes(np.arange(200, dtype=np.uint8).reshape(2, 10, 10))
@@ -91,9 +70,7 @@ PACKED = gzip.compress(GOOD)
         pytest.param(PACKED[:60] + b"\xff" * 20 + PACKED[80:], "damaged gzip file", id="gz-middle"),
     ],
 )
-def test_a_broken_file_is_named_with_what_was_expected_and_found(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_broken_file_is_named_with_what_was_expected_and_found(tmp_path, content, message):
     path = write(tmp_path / "broken", content)
 
     with pytest.raises(DataError, match=message) as caught:
@@ -101,11 +78,6 @@ def test_a_broken_file_is_named_with_what_was_expected_and_found(
 
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere: no such file; check"):
-        read_idx(tmp_path / "nowhere")
 
 
 def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledImages:
@@ -132,24 +104,6 @@ def test_labels_are_int64_beside_their_images() -> None:
         (np.zeros((2, 3, 3), np.uint8), np.zeros((2, 1), np.uint8), "labels: expected .* in 2"),
     ],
 )
-def test_images_and_labels_that_do_not_fit_are_refused(
-    images: Array, labels: Array, message: str
-) -> None:
+def test_images_and_labels_that_do_not_fit_are_refused(images, labels, message):
     with pytest.raises(DataError, match=message):
         labelled(images, labels, num_classes=7)
-
-
-@pytest.mark.parametrize(
-    ("name", "first_labels"),
-    [
-        ("mnist", [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
-        ("fashion-mnist", [9, 2, 1, 1, 6, 1, 4, 6, 5, 7]),
-    ],
-)
-def test_the_published_test_files_are_read(
-    real_data: Callable[[str], Path], name: str, first_labels: list[int]
-) -> None:
-    folder = real_data(name)
-
-    assert read_idx(folder / "t10k-images-idx3-ubyte.gz").shape == (10_000, 28, 28)
-    assert read_idx(folder / "t10k-labels-idx1-ubyte.gz")[:10].tolist() == first_labels

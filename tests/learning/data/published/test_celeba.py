@@ -11,16 +11,12 @@ from fleetsim.catalogue import listing
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
-from fleetsim.learning.data.published.celeba import (
-    CelebASettings,
-    by_person,
-    labels_by_picture,
-)
+from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, placed, stand_in, zipped
+from tests.learning.data.stand_ins import Published, load_stand_in, placed, stand_in, zipped
 
 ARCHIVE = "img_align_celeba.zip"
 SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
@@ -65,7 +61,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
     settings = CelebASettings(folder=str(home), **{"side": 8, **keys})
-    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+    return load_stand_in(settings, registry)
 
 
 def numbers_of(who: int) -> list[int]:
@@ -78,14 +74,11 @@ def pixels(data: Dataset) -> list[int]:
     return found
 
 
-def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(
-    published: Published,
-) -> None:
+def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(published):
     data = load(*published)
 
     # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
-    assert data.owner is not None
-    assert data.owner.tolist() == [0] * 4 + [1] * 10 + [2] * 18
+    assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 10 + [2] * 18
     assert pixels(data) == numbers_of(5)[:4] + numbers_of(17)[:10] + numbers_of(900)[:18]
     held_out = numbers_of(5)[4:] + numbers_of(17)[10:] + numbers_of(900)[18:]
     assert data.test_labels.tolist() == [int(number % 3 == 0) for number in held_out]
@@ -115,9 +108,7 @@ def test_fewer_people_are_those_of_the_lowest_numbers(published: Published) -> N
         load(*published, people=4)
 
 
-def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(
-    tmp_path: Path, published: Published
-) -> None:
+def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path, published):
     unpacked(tmp_path, pictures() | texts())
 
     packed, loose = load(*published), load(tmp_path, published[1])
@@ -171,9 +162,7 @@ def test_the_set_is_not_downloaded_but_its_page_is_named(cache: Path) -> None:
     assert not any(cache.parent.iterdir())
 
 
-def test_files_that_were_put_there_are_verified_by_the_same_command(
-    published: Published, cache: Path
-) -> None:
+def test_files_that_were_put_there_are_verified_by_the_same_command(published, cache):
     cache.symlink_to(published[0])
     by_hand = {name: replace(known, by_hand="a page") for name, known in published[1].items()}
 

@@ -1,6 +1,5 @@
 """WikiText-2: articles as clients, words or bytes as tokens, the next token as label."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,13 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.published.wikitext import (
     ByteSettings,
     WikiText2Settings,
     WordSettings,
     articles,
 )
-from tests.learning.data.stand_ins import placed, stand_in, zipped
+from tests.learning.data.stand_ins import load_stand_in, placed, stand_in, zipped
 
 TRAIN = " \n = A = \n \n a b a <unk> \n \n = B = \n \n b a c \n"
 TEST = " \n = C = \n \n a d b <unk> a \n"
@@ -36,10 +34,7 @@ def load(
 def load_from(folder: Path, settings: WikiText2Settings, contents: dict[str, bytes]) -> Dataset:
     registry = stand_in("wikitext2-tokens", {"train.txt": b""} | contents, extras=["train.txt"])
     chosen = settings.model_copy(update={"folder": str(placed(folder, contents))})
-    return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
-
-
-# --- articles -----------------------------------------------------------------------------------
+    return load_stand_in(chosen, registry)
 
 
 def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_formulas() -> None:
@@ -56,12 +51,7 @@ def test_articles_begin_at_titles_between_empty_lines_and_not_at_headings_or_for
     assert articles("a\nb") == [["a", "b"]]
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
-def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(
-    tmp_path: Path,
-) -> None:
+def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(tmp_path):
     data = load(tmp_path, TOKENS)
     threes = load(tmp_path, TOKENS.model_copy(update={"context": 3}))
     everything = load(tmp_path, TOKENS.model_copy(update={"tokens": WordSettings()}))
@@ -73,8 +63,7 @@ def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_lin
     rows = [first[:4], first[4:8], second[:4], second[4:8]]
     assert np.asarray(data.train_inputs).tolist() == rows
     assert data.train_labels.tolist() == [first[1:5], first[5:9], second[1:5], second[5:9]]
-    assert data.owner is not None
-    assert data.owner.tolist() == [0, 0, 1, 1]
+    assert np.asarray(data.owner).tolist() == [0, 0, 1, 1]
     assert (data.num_classes, data.vocabulary_size) == (5, 5)
     assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
     assert everything.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
@@ -104,13 +93,9 @@ def test_samples_are_as_many_and_as_long_as_wanted(tmp_path: Path) -> None:
 
     assert len(few.test_inputs) == 2
     # An article without a whole sample is no client.
-    assert long.owner is not None
-    assert long.owner.tolist() == [0]
+    assert np.asarray(long.owner).tolist() == [0]
     with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
         load(tmp_path, TOKENS.model_copy(update={"context": 99}))
-
-
-# --- files --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unpacked", [False, True])
@@ -124,7 +109,7 @@ def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpa
         archive.unlink()
     settings = TOKENS.model_copy(update={"form": "raw", "folder": str(tmp_path)})
 
-    data = load_dataset(settings, seed=1, num_clients=2, registry=known)
+    data = load_stand_in(settings, known)
 
     same = load(tmp_path / "tokens", TOKENS)
     assert np.array_equal(data.train_inputs, same.train_inputs)
@@ -140,9 +125,7 @@ def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path
     assert len(data.train_inputs) == 4
 
 
-def test_the_real_parts_have_the_published_tokens_and_articles(
-    real_data: Callable[[str], Path],
-) -> None:
+def test_the_real_parts_have_the_published_tokens_and_articles(real_data):
     folder = real_data("wikitext2-part")
     counts = {}
     for part in ("valid", "test"):
@@ -152,17 +135,3 @@ def test_the_real_parts_have_the_published_tokens_and_articles(
 
     # table 1 of Merity et al. 2017 (arXiv:1609.07843)
     assert counts == {"valid": (60, 217_646), "test": (60, 245_569)}
-
-
-def test_the_real_validation_part_can_be_trained_on(real_data: Callable[[str], Path]) -> None:
-    settings = WikiText2Settings(
-        folder=str(real_data("wikitext2-part")), form="tokens", train_part="valid"
-    )
-    data = load_dataset(settings, seed=1, num_clients=2)
-
-    assert data.owner is not None
-    assert len(np.unique(data.owner)) == 60
-    assert data.train_inputs.shape == data.train_labels.shape
-    assert np.array_equal(np.asarray(data.train_inputs)[0, 1:], data.train_labels[0, :-1])
-    assert 217_646 - 60 * 65 <= data.train_labels.size <= 217_646
-    assert data.num_classes == 10_000
