@@ -14,7 +14,6 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.scenario import load
 from tests.bad_input.good import GOOD, write
 from tests.fuzz.sources import idx
 
@@ -128,6 +127,11 @@ FROM_SAMPLES: dict[str, Case] = {
         own("{kind: dirichlet, alpha: 0.001, min_samples: 13}", size=3),
         "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples",
     ),
+    "clients that are not one for each sample": (
+        {"test": False, "client": OWNERS[:30]},
+        own(size=35, dataset=", test_fraction: 0.5"),
+        "client is for 30 samples, but there are 40 inputs",
+    ),
     "more clients alike than clients": (
         {},
         own("{kind: partly-iid, num_iid: 5}"),
@@ -185,59 +189,6 @@ def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
 
     # A fifth of each user's five texts is for testing.
     assert "41 clients are more than the 40 training samples" in both(text)
-
-
-def test_as_many_clients_as_samples_are_taken(here):
-    npz(here / "own")
-    (here / "s.yaml").write_text(own(size=40), encoding="utf-8")
-
-    assert load("s.yaml").fleet.size == 40
-
-
-def test_a_folder_that_is_not_there_is_said_to_be_missing(here, both):
-    line = both(own(size=100_000))
-
-    assert "own is no folder with train.npz" in line
-
-
-def test_a_folder_without_labels_is_told_by_its_reader(here, both):
-    (here / "own").mkdir()
-    np.savez(here / "own" / "train.npz", inputs=np.ones((3, 2), np.float32))
-
-    assert "needs labels and either images or inputs" in both(own(size=100_000))
-
-
-def test_a_damaged_file_is_named_when_the_scenario_is_loaded(here, both):
-    npz(here / "own")
-    (here / "own" / "train.npz").write_bytes(b"PK nothing")
-
-    assert "train.npz: damaged .npz file" in both(own(size=100_000))
-
-
-def test_clients_that_are_not_one_for_each_sample_are_told_by_the_reader(here, both):
-    npz(here / "own", test=False, client=OWNERS[:30])
-
-    line = both(own(size=35, dataset=", test_fraction: 0.5"))
-
-    assert "client is for 30 samples, but there are 40 inputs" in line
-
-
-@pytest.mark.parametrize(
-    ("dataset", "num_samples"),
-    [
-        ("{kind: mnist, folder: own}", 60_000),
-        ("{kind: fashion-mnist, folder: own}", 60_000),
-        ("{kind: cifar10, folder: own}", 50_000),
-        ("{kind: emnist, split: letters, folder: own}", 124_800),
-    ],
-)
-def test_a_published_set_in_a_folder_has_its_published_size(dataset, num_samples, here):
-    (here / "own").mkdir()
-    text = GOOD.replace("{kind: digits}", dataset).replace("size: 8", "size: 200000")
-    (here / "s.yaml").write_text(text, encoding="utf-8")
-
-    with pytest.raises(ScenarioError, match=f"more than the {num_samples} training samples"):
-        load("s.yaml")
 
 
 def test_elements_are_not_read_for_a_size(here):

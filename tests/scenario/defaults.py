@@ -48,8 +48,11 @@ def main() -> None:
         differing = changed(before, now)
         if differing and version == DEFAULTS_VERSION:
             raise SystemExit(f"raise DEFAULTS_VERSION first: {', '.join(differing)} changed")
-    text = json.dumps({"version": DEFAULTS_VERSION, "defaults": now}, indent=1, sort_keys=True)
-    FILE.write_text(f"{text}\n", "utf-8")
+    lines = (f"{json.dumps(key)}: {json.dumps(now[key], sort_keys=True)}" for key in sorted(now))
+    text = ",\n".join(lines)
+    FILE.write_text(
+        f'{{"version": {DEFAULTS_VERSION}, "defaults": {{\n{text}\n}}}}\n', encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

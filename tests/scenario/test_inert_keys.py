@@ -9,7 +9,7 @@ from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.scenario import load, scenario_warnings
 from fleetsim.simulate import run
-from tests.scenario.small import BASE, MADE_UP, PEOPLE
+from tests.scenario.small import MADE_UP, PEOPLE
 from tests.settings_walk import all_classes, declaring, scenario_classes
 
 TESTS = Path(__file__).parents[1]
@@ -549,14 +549,6 @@ def test_no_key_of_a_bundled_scenario_is_without_effect():
 )
 def test_keys_that_act_or_have_their_default_are_not_warned_of(changes, base):
     assert scenario_warnings(load(base, changes)) == []
-
-
-def test_the_key_of_a_mapping_without_effect_is_named_by_its_line(base):
-    base.write_text(BASE.replace("cohort: 2}", "cohort: 2,\n  eligibility: {charging: true}}"))
-
-    (line,) = scenario_warnings(load(base))
-
-    assert line.startswith(f"{base}:11: server.eligibility.charging = true: has no effect: ")
 
 
 def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(base, tmp_path, command):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.contracts import Progress
 from fleetsim.fleet.devices.figures import figures
 from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
 from fleetsim.fleet.devices.uncertainty import FigureErrors
@@ -135,25 +134,6 @@ def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     assert zero.manifest.digest == plain.manifest.digest != drawn.manifest.digest
     assert zero.manifest.world_hash == plain.manifest.world_hash != drawn.manifest.world_hash
     assert plain.manifest.device_figures == zero.manifest.device_figures == ()
-
-
-@pytest.mark.slow
-def test_a_resumed_run_has_the_same_errors(tmp_path):
-    def interrupt(progress: Progress) -> None:
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    changes = [DOUBT, "stop.rounds=5", "fleet.size=12", "server.cohort=4"]
-    scenario = load(
-        "quickstart", [*changes, "task.partition.min_samples=2", "checkpoint.every_rounds=1"]
-    )
-    whole = run(scenario, out=tmp_path / "whole", train=False)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "cut", train=False, on_progress=interrupt)
-    resumed = run(scenario, out=tmp_path / "cut", train=False, resume=True)
-
-    assert resumed.manifest.digest == whole.manifest.digest
-    assert resumed.manifest.device_figures == whole.manifest.device_figures != ()
 
 
 @pytest.mark.slow

@@ -37,15 +37,6 @@ def home(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_in_large_batches_the_small_devices_are_never_asked(home):
-    run_ = trained(home, batch_size=256, when_short="ineligible")
-
-    assert set(run_.tasks.device) == {"t2.large"}
-    assert set(run_.rounds.num_eligible) == {10}
-    assert set(run_.tasks.outcome) == {"delivered"}
-
-
-@pytest.mark.slow
 def test_or_they_fail_in_their_first_batch_at_the_cost_of_the_download(home):
     run_ = trained(home, batch_size=256, when_short="fails")
     small = run_.tasks[run_.tasks.device == "t2.small"]

@@ -132,13 +132,6 @@ def test_a_model_that_fits_nowhere_is_refused_with_what_it_takes(mixed):
         mixed.build()
 
 
-def test_a_model_whose_memory_was_not_counted_is_refused(mixed):
-    mixed.memory, mixed.cost = share("fails"), COST
-
-    with pytest.raises(ValueError, match="memory of the model was not counted"):
-        mixed.build()
-
-
 # A step leaves 828 MiB of the 2,048 that a t2.medium has free: a game of 900 MiB is too much.
 GAME_BYTE = 900 * BYTE_PER_MIB
 SPARE_BYTE = 828 * BYTE_PER_MIB

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from fleetsim.errors import ScenarioError
 from tests.engine.batches import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
@@ -224,10 +223,3 @@ def test_bits_and_joules_are_conserved_however_uploads_arrive(tiny, samples, up_
     assert [r.energy_transmit_j for r in rows] == pytest.approx([2.0 * r.upload_s for r in rows])
     assert all(r.upload_s >= 1.0 - 1e-9 for r in rows)
     assert busy_s >= 64.0 / (cells * up_mbit_per_s) - 1e-9
-
-
-def test_a_buffered_server_refuses_links_that_tasks_share(tiny):
-    tiny.shared_links, tiny.server = WIDE, {"concurrency": 2, "buffer_size": 1}
-
-    with pytest.raises(ScenarioError, match=r"fleet\.shared_links"):
-        tiny.build_buffered()

@@ -119,7 +119,3 @@ def test_a_run_resumed_anywhere_remembers_credits_and_heat(tiny, mode):
 
     assert any(row.train_flop < 0.5 * 12e9 * row.compute_s for row in of_instances)
     assert float(np.nanmax(skin_c)) > 35.0
-
-
-def test_a_fleet_without_credits_or_skins_saves_no_conditions(tiny):
-    assert "condition" not in world_of(tiny.fleet()).take_changed()
