@@ -1,6 +1,5 @@
 """Data of one's own that are too few for the scenario: `validate` says what `run` says."""
 
-import gzip
 import os
 import tracemalloc
 from typing import Any
@@ -15,7 +14,6 @@ from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
 from tests.bad_input.good import GOOD, write
-from tests.fuzz.sources import idx
 
 OWNERS = np.repeat(np.arange(6), [1, 2, 3, 4, 10, 20])
 """Owners of 40 samples."""
@@ -31,22 +29,6 @@ def npz(folder, *, test=True, client=None):
     np.savez(folder / "train.npz", **arrays)
     if test:
         np.savez(folder / "test.npz", inputs=np.ones((4, 2), np.float32), labels=np.arange(4))
-
-
-def idx_files(folder, *, packed=False, client=None):
-    """The same 40 samples as images of bytes, in IDX files."""
-    folder.mkdir(exist_ok=True)
-    files = {
-        "train-images-idx3-ubyte": idx(np.ones((40, 2, 2), np.uint8)),
-        "train-labels-idx1-ubyte": idx(LABELS.astype(np.uint8)),
-        "test-images-idx3-ubyte": idx(np.ones((4, 2, 2), np.uint8)),
-        "test-labels-idx1-ubyte": idx(np.arange(4, dtype=np.uint8)),
-    }
-    if client is not None:
-        files["train-client-idx1-int"] = idx(client.astype(np.int32))
-    for name, content in files.items():
-        path = folder / (f"{name}.gz" if packed else name)
-        path.write_bytes(gzip.compress(content) if packed else content)
 
 
 def own(partition="{kind: iid}", *, size=4, dataset="", more=""):
@@ -167,17 +149,6 @@ def test_validate_says_of_a_shortage_what_run_says(case, here, both):
     npz(here / "own", **files)
 
     assert message in both(text)
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_sizes_of_idx_files_are_those_of_their_headers(packed, here, both):
-    idx_files(here / "own", packed=packed, client=OWNERS)
-
-    many = both(own(size=41))
-    natural = both(own("{kind: natural}", size=7))
-
-    assert "fleet.size = 41: 41 clients are more than the 40 training samples" in many
-    assert "fleet.size = 7: the data set has 6 clients of its own" in natural
 
 
 def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):

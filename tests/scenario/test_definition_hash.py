@@ -77,4 +77,4 @@ def test_every_default_is_on_record_and_a_changed_one_has_a_new_version():
 
     assert defaults.changed(before, now) == [], f"raise DEFAULTS_VERSION and {add}"
     assert version == DEFAULTS_VERSION, add
-    assert sorted(now) == sorted(before), add
+    assert now == before, add

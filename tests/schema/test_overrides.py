@@ -1,17 +1,14 @@
 import copy
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
 
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import cut
-from fleetsim.schema import faults
 from fleetsim.schema.overrides import apply, content_hash
 from fleetsim.schema.strict_yaml import Document, parse
-from fleetsim.settings import Settings
 
 FILE = """\
 name: quickstart
@@ -193,53 +190,6 @@ def test_any_override_is_applied_or_refused(changes):
     except ScenarioError:
         return
     assert isinstance(changed.data, dict)
-
-
-# --- together with validation --------------------------------------------------------------------
-
-
-class Uniform(Settings):
-    kind: Literal["random"] = "random"
-
-
-class PowerOfChoice(Settings):
-    kind: Literal["power-of-choice"] = "power-of-choice"
-    d: int
-
-
-class Server(Settings):
-    cohort: int = Field(gt=0)
-    selector: Annotated[Uniform | PowerOfChoice, Field(discriminator="kind")]
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ("cohort=0", "--set cohort=0: cohort = 0: must be a whole number > 0"),
-        ("cohrt=5", "--set cohrt=5: cohrt = 5: unknown key; did you mean 'cohort'?"),
-        (
-            "selector.kind=powerofchoice",
-            "--set selector.kind=powerofchoice: selector.kind = 'powerofchoice': "
-            "must be one of 'power-of-choice', 'random'; did you mean 'power-of-choice'?",
-        ),
-        (
-            "selector.kind=power-of-choice",
-            "--set selector.kind=power-of-choice: selector.d: missing",
-        ),
-        (
-            "selector.d=5",
-            "--set selector.d=5: selector.d = 5: "
-            "unknown key here; it is a key of 'power-of-choice'",
-        ),
-    ],
-)
-def test_a_fault_of_an_override_points_at_the_override(change, line):
-    file = parse("cohort: 5\nselector: {kind: random}\n", "s.yaml")
-
-    with pytest.raises(ScenarioError) as caught:
-        faults.check(Server, apply(file, [change]))
-
-    assert caught.value.faults == (line,)
 
 
 # --- content hash --------------------------------------------------------------------------------

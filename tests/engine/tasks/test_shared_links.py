@@ -114,16 +114,6 @@ def test_a_client_that_goes_leaves_its_share_to_the_others(tiny, monkeypatch):
     assert stays.upload_s == pytest.approx(1.5)
 
 
-def test_a_deadline_cuts_a_shared_upload_where_it_stands(tiny):
-    tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
-    tiny.server = {"cohort": 2, "deadline_s": 1.0 + COMPUTE_S + 1.0}
-    tiny.run()
-
-    for row in tiny.recorder.tasks:
-        assert (row.outcome, row.upload_byte) == (Outcome.LATE, PAYLOAD_BIT // 16)
-        assert row.energy_transmit_j == pytest.approx(2.0)
-
-
 def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
     def tasks_of(links):
         tiny.shared_links = links
