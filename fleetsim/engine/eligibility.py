@@ -174,10 +174,6 @@ class Rule:
 
         A client is eligible only while apps take no more memory than `spare_byte` [N]; None: they
         may take any amount.
-
-        Raises:
-            ScenarioError: the rule needs free memory beside apps of too many different sizes.
-            ValueError: the rule needs free memory, which the fleet does not model.
         """
         self.battery_fractions: FloatArray = np.array(
             least_values(settings, "min_battery_fraction")

@@ -98,11 +98,7 @@ class Clock(simpy.Environment):
         return self.place(time_s, priority(rank, task))
 
     def place(self, time_s: float, priority_: int) -> simpy.Event:
-        """Return an event that succeeds at exactly `time_s`, after those of a lower priority.
-
-        Raises:
-            ValueError: `time_s` is not at or after now, or not finite.
-        """
+        """Return an event that succeeds at exactly `time_s`, after those of a lower priority."""
         if not self.now <= time_s < math.inf:
             raise ValueError(f"cannot place an event at {time_s!r} s, it is {self.now!r} s")
         event = simpy.Event(self)

@@ -198,11 +198,7 @@ class World:
         return rows
 
     def restore(self, rows: ClientRows) -> None:
-        """Restore rows of `take_changed`; all other clients stay as at the beginning.
-
-        Raises:
-            ValueError: an array has other numbers.
-        """
+        """Restore rows of `take_changed`; all other clients stay as at the beginning."""
         for name, column in self._kept().items():
             if rows[name].dtype != column.dtype:
                 raise ValueError(f"clients: {name} is {rows[name].dtype}, not {column.dtype}")

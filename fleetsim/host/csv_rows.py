@@ -68,9 +68,6 @@ def separators_of(head: str) -> tuple[str, ...]:
 
     Where none does: those that give the first row more than one field.
 
-    Args:
-        head: the first rows.
-
     >>> separators_of("time;mbps\n0,0;1,5\n"), separators_of("a,b\n1\n"), separators_of("a\n1\n")
     ((';',), (',',), ())
     """

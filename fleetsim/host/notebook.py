@@ -31,11 +31,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(way_out: str) -> Iterator[None]:
-    """Let a notebook show an interrupt of the block as a line, with its notes and the way out.
-
-    Raises:
-        Interrupted: the block was interrupted in a notebook; elsewhere its own exception is raised.
-    """
+    """Let a notebook show an interrupt of the block as a line, with its notes and the way out."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

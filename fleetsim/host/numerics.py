@@ -65,11 +65,7 @@ class Numerics(StrEnum):
 
 
 def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
-    """Return the mode that the environment names; `fastest` unless it names one.
-
-    Raises:
-        ScenarioError: it names none that exists.
-    """
+    """Return the mode that the environment names; `fastest` unless it names one."""
     named = environment.get(VARIABLE) or Numerics.FASTEST.value
     try:
         return Numerics(named)
@@ -98,11 +94,7 @@ def settle(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def require_settled() -> None:
-    """Check that the variables of the mode are in place.
-
-    Raises:
-        ScenarioError: the portable mode is chosen and they are not.
-    """
+    """Check that the variables of the mode are in place."""
     if chosen() is Numerics.FASTEST:
         return
     wanted = portable_variables()

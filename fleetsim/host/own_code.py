@@ -27,9 +27,6 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     Args:
         what: name of the plug-in and what is called, for messages: `--plugin mine:Mine: select`.
         error: exception of the message. Those of fleetsim, and those of its class, pass.
-
-    Raises:
-        PluginError: the code raised, or closed a standard stream; or `error` instead.
     """
     before = Surroundings.now()
     try:

@@ -124,11 +124,7 @@ class Surroundings(NamedTuple):
     def restore(
         self, what: str, error: Callable[[str], Exception], *, with_signals: bool = True
     ) -> None:
-        """Restore everything; a forked process ends here.
-
-        Raises:
-            PluginError: the current folder is gone, or a standard stream is closed; or `error`.
-        """
+        """Restore everything; a forked process ends here."""
         if os.getpid() != self.process:
             os._exit(0)
         now = Surroundings.now()

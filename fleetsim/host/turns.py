@@ -41,11 +41,7 @@ class _Turn:
         """True in a process that was forked while another thread had the turn."""
 
     def begin(self, depth: int, held: list[Held]) -> None:
-        """Wait until no thread has the turn, and take it.
-
-        Raises:
-            ScenarioError: it is lost.
-        """
+        """Wait until no thread has the turn, and take it."""
         if self.is_lost:
             raise ScenarioError(
                 "this process was forked while another thread of its parent was in a run, so that"
@@ -93,12 +89,6 @@ def turn(*kinds: Callable[[], Held]) -> Iterator[None]:
     """Have the turn within the block; wait for it if another thread has it.
 
     A thread that has it may begin another one within.
-
-    Args:
-        kinds: classes of settings that the block needs, set in this order.
-
-    Raises:
-        ScenarioError: the process was forked while another thread had it.
     """
     if _turn.is_ours:
         _turn.depth += 1

@@ -31,10 +31,6 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert
 
     Below an inert key only refused entries are reported. `written` is the mapping as the user wrote
     it, overrides applied.
-
-    Raises:
-        DataError: a device or trace file is wrong.
-        ScenarioError: a trace is not there.
     """
     if not isinstance(written, dict):
         return

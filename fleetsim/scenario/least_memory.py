@@ -16,11 +16,7 @@ _BYTE_PER_GIB = 1 << 30
 
 
 def require_memory(scenario: Scenario, document: Document) -> None:
-    """Check that the fleet fits into memory.
-
-    Raises:
-        ScenarioError: it does not.
-    """
+    """Check that the fleet fits into memory."""
     size, usable = scenario.fleet.size, memory.usable_byte()
     if usable is not None and size * LEAST_BYTE_PER_CLIENT > usable:
         message = (

@@ -128,11 +128,7 @@ def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
-    """Refuse entries that can never act, and keep a warning about other inert keys.
-
-    Raises:
-        ScenarioError: an entry is refused.
-    """
+    """Refuse entries that can never act, and keep a warning about other inert keys."""
     found = list(inert_keys(scenario, document.data, facts_of(scenario)))
     if any(each.is_refused for each in found):
         raise ScenarioError(*_lines(document, [each for each in found if each.is_refused]))
@@ -180,9 +176,6 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
     """Check that the scenario suits its selector: set one up without data, model and places.
 
     A plug-in is not checked: its `setup` may use data and model, which do not exist yet.
-
-    Raises:
-        ScenarioError: it does not.
     """
     if scenario.selector_plugin is not None:
         return

@@ -224,11 +224,7 @@ class Scenario(Settings):
         return next((own for own in self.plugins if own.kind.name == "selector"), None)
 
     def check_plugins(self) -> None:
-        """Build every plug-in once, to check that it can be.
-
-        Raises:
-            ScenarioError: one cannot.
-        """
+        """Build every plug-in once, to check that it can be."""
         for own in self.plugins:
             settings: Any = self
             for key in own.kind.key_path or ():

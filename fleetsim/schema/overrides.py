@@ -44,9 +44,6 @@ class Override:
 def apply(document: Document, changes: Iterable[str | Override]) -> Document:
     """Return a copy of a document with overrides applied, `KEY.PATH=VALUE` each if they are text.
 
-    Raises:
-        ScenarioError: one line per override that cannot be read or applied.
-
     >>> document = Document({"server": {"cohort": 10}}, "quickstart.yaml")
     >>> apply(document, ["server.cohort=20", "stop.rounds=5"]).data
     {'server': {'cohort': 20}, 'stop': {'rounds': 5}}
@@ -67,9 +64,6 @@ def content_hash(data: Any) -> str:
     """Return the SHA-256 (hex) of plain data; the order of keys does not matter.
 
     Numbers count by value, so 1 and 1.0 hash alike.
-
-    Raises:
-        ValueError: `data` holds NaN or infinity, which nothing validated does.
 
     >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": [2.5], "a": 1.0})
     True

@@ -32,9 +32,6 @@ Overrides = str | Mapping[str, Any] | Iterable[str | Override]
 def document_of(data: Mapping[str, Any], source: str) -> Document:
     """Return a mapping as a document that messages call `source`.
 
-    Raises:
-        ScenarioError: the mapping holds what no file of settings can hold.
-
     >>> document_of({"stop": {"rounds": np.int64(5)}, "at": (0, 1)}, "scenario").data
     {'stop': {'rounds': 5}, 'at': [0, 1]}
     """
@@ -94,11 +91,7 @@ def _override(key: Any, value: Any, noun: str) -> Override:
 
 
 def _plain(value: Any, path: KeyPath, source: str) -> Any:
-    """Return a value as mappings with text as keys, lists, text, numbers, booleans and None.
-
-    Raises:
-        ScenarioError: it is, or holds, another object, or is nested too deeply.
-    """
+    """Return a value as mappings with text as keys, lists, text, numbers, booleans and None."""
     if len(path) > MAX_DEPTH:
         raise ScenarioError(f"{source}: nested deeper than {MAX_DEPTH} levels; make it flatter")
     match value:

@@ -33,16 +33,6 @@ def held_folder(
     """Lock the folder of a run within the block, and yield it with its manifest.
 
     The run may be complete: its status is `done` then, and nothing is left to do.
-
-    Args:
-        settings: folder, and what is done with a run that is there.
-        manifest: manifest of a run that begins now.
-        platform: numerical platform of this process, put on record.
-        scenario: resolved scenario as YAML.
-
-    Raises:
-        ScenarioError: the run in the folder is another one, or was on another platform.
-        DataError: the folder cannot be written.
     """
     folder, chosen = choose_folder(
         settings.out,
@@ -77,11 +67,7 @@ def _naming(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def restoring(folder: Path, state: State | None) -> Iterator[None]:
-    """Restore a state within the block.
-
-    Raises:
-        DataError: the state of the checkpoint is not one of this run.
-    """
+    """Restore a state within the block."""
     try:
         yield
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as fault:

@@ -98,11 +98,7 @@ class BufferedServer(Server):
         *,
         state: State | None = None,
     ) -> None:
-        """Set up at virtual time 0, or at the moment of `state` (from a checkpoint).
-
-        Raises:
-            ScenarioError: the fleet shares links, so that running tasks influence each other.
-        """
+        """Set up at virtual time 0, or at the moment of `state` (from a checkpoint)."""
         if parts.fleet.links is not None:
             raise ScenarioError(
                 "fleet.shared_links: tasks of a buffered server begin at any time and are"

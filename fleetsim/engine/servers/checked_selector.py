@@ -37,13 +37,7 @@ class CheckedSelector:
     """Selector whose answers are right, or end the run."""
 
     def __init__(self, selector: Selector, user: UserPart | None, clock: Clock | None) -> None:
-        """Wrap a selector.
-
-        Args:
-            selector: the selector.
-            user: its name if it is of the user's own.
-            clock: virtual clock of the run; None: it is called without a run.
-        """
+        """Wrap a selector."""
         self._selector = selector
         self._user = user
         self._clock = clock
@@ -198,11 +192,7 @@ def diagnostics_text(answer: Any) -> str | None:
 
 
 def _checked(answer: Any) -> dict[str, float | list[float]]:
-    """Return an answer in Python's own types.
-
-    Raises:
-        TypeError, ValueError, OverflowError: it is none.
-    """
+    """Return an answer in Python's own types."""
     if not isinstance(answer, Mapping):
         raise TypeError
     if not all(isinstance(name, str) and name.isidentifier() for name in answer):

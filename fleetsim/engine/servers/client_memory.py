@@ -40,17 +40,7 @@ class ClientMemory:
         num_parameters: int,
         user: UserPart | None,
     ) -> None:
-        """Start without arrays of clients.
-
-        Args:
-            algorithm: own training of the clients, with or without a part on the server.
-            start: what the server knows before the first round.
-            num_parameters: number of trained parameters of the model.
-            user: name of the training if it is of the user's own; else its faults are ValueErrors.
-
-        Raises:
-            PluginError, ValueError: its part on the server fails, or sends more than it says.
-        """
+        """Start without arrays of clients."""
         self._part = algorithm if isinstance(algorithm, ServerPart) else None
         self._user = user
         self._name = type(algorithm).__name__
@@ -74,11 +64,7 @@ class ClientMemory:
         return self._kept.get(client, {})
 
     def sent_with_model(self) -> Arrays:
-        """Return the arrays that clients receive beside the model.
-
-        Raises:
-            PluginError: they are larger than was said.
-        """
+        """Return the arrays that clients receive beside the model."""
         if self._part is None:
             return {}
         arrays = self._arrays("broadcast", self._asked("broadcast", self._server))
@@ -86,11 +72,7 @@ class ClientMemory:
         return arrays
 
     def fault(self, sent: Arrays | None) -> str | None:
-        """Return why the server refuses arrays that a client sent; None if it takes them.
-
-        Raises:
-            PluginError: they are larger than was said.
-        """
+        """Return why the server refuses arrays that a client sent; None if it takes them."""
         self._check_bytes("ClientUpdate.sent", sent or {}, self.wire.upload_byte)
         for name, array in (sent or {}).items():
             num_broken = array.size - int(np.count_nonzero(np.isfinite(array)))
@@ -125,11 +107,7 @@ class ClientMemory:
         return given.astype(before.dtype, copy=False), self._arrays("server_step", answer[1])
 
     def keep(self, server: Arrays, results: Iterable[tuple[int, JobResult]]) -> None:
-        """Replace the arrays of the server, and of the clients whose results are aggregated.
-
-        Raises:
-            PluginError: a client's arrays differ in name, shape or type from those of others.
-        """
+        """Replace the arrays of the server, and of the clients whose results are aggregated."""
         self._server = server
         for client, result in results:
             if result.state is None:
@@ -165,11 +143,7 @@ class ClientMemory:
         }
 
     def _asked(self, method: str, *arguments: Any) -> Any:
-        """Return the answer of a method of the server's part.
-
-        Raises:
-            PluginError: it is of the user's own, and fails.
-        """
+        """Return the answer of a method of the server's part."""
         call = getattr(self._part, method)
         if self._user is None:
             return call(*arguments)

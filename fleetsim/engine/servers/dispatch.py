@@ -79,11 +79,7 @@ class Dispatcher:
         )
 
     def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
-        """Return bytes and exchanges of a training.
-
-        Raises:
-            ScenarioError: the selector asks for a part of an update, which masks cover as a whole.
-        """
+        """Return bytes and exchanges of a training."""
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:

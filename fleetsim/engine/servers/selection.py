@@ -43,11 +43,7 @@ class Selection:
         """Last delivered probe of each client that trained the global model in this round."""
 
     def refuse_probes(self, round_: int) -> None:
-        """Check that a selector that declares to need no probes asks for none.
-
-        Raises:
-            ScenarioError: it asks clients before its selection.
-        """
+        """Check that a selector that declares to need no probes asks for none."""
         view = self._view(round_, [], 0)
         if self._setup_requests or self._selector.probe(view):
             raise ScenarioError(
@@ -128,11 +124,7 @@ class Selection:
     def select(
         self, round_: int, reports: list[Report], *, at_most: int | None = None
     ) -> list[TrainingRequest]:
-        """Return the requests of the selector to the present candidates, possibly none.
-
-        Raises:
-            PluginError, SimulationError: the selector broke its contract.
-        """
+        """Return the requests of the selector to the present candidates, possibly none."""
         view = self._view(round_, reports, 0, at_most)
         if view.candidates.size == 0:
             return []

@@ -57,9 +57,6 @@ class Server(ABC):
         Selectors are told of `cohort` clients at work for one round, and asked for up to `most`.
         With a `state` the run continues, but for the running tasks: they are repeated by the
         subclass, and the clock begins with the first of them.
-
-        Raises:
-            ScenarioError: interrupted tasks may continue, but the fleet shares links.
         """
         interruption = settings.interruption
         if parts.fleet.links is not None and not isinstance(interruption, LoseSettings):
