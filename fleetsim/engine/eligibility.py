@@ -33,10 +33,6 @@ from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 
 Conditions = Annotated[tuple["Condition", ...], Field(min_length=1), Distinct()]
-BatteryLevel = PositiveFraction
-Gib = MemoryGib
-
-
 _SOME_HAVE_LESS = ActsIf(
     lambda own, facts: own.min_ram_gib > facts.least_ram_gib,
     "every device of the fleet has at least so much memory",
@@ -53,11 +49,11 @@ class Condition(Settings):
     """The client is on the charger."""
     unmetered: Literal[True] | None = None
     """The client is on an unmetered network."""
-    min_battery_fraction: BatteryLevel | None = None
+    min_battery_fraction: PositiveFraction | None = None
     """Least battery level; mains-powered clients always meet it."""
-    min_ram_gib: Gib | None = None
+    min_ram_gib: MemoryGib | None = None
     """Least memory of the device."""
-    min_free_ram_gib: Gib | None = None
+    min_free_ram_gib: MemoryGib | None = None
     """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
     """All of these hold."""
@@ -90,11 +86,11 @@ class EligibilitySettings(Settings):
     """True if the client must be on the charger."""
     unmetered: bool = False
     """True if the client must be on an unmetered network."""
-    min_battery_fraction: BatteryLevel = 0.3
+    min_battery_fraction: PositiveFraction = 0.3
     """Least battery level when a task begins; mains-powered clients always meet it."""
-    min_ram_gib: Gib | None = None
+    min_ram_gib: MemoryGib | None = None
     """Least memory of the device."""
-    min_free_ram_gib: Gib | None = None
+    min_free_ram_gib: MemoryGib | None = None
     """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
     """Conditions that must all hold as well."""
@@ -128,7 +124,6 @@ def least_values(rule: Condition | EligibilitySettings, key: _Least) -> list[flo
 
 
 def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | EligibilitySettings]:
-    """Yield the rule and all conditions in it."""
     yield rule
     for below in (rule.all_of, rule.any_of, rule.none_of):
         for part in below or ():

@@ -25,7 +25,6 @@ class Interrupted(KeyboardInterrupt):
     """Interrupt of a cell that a notebook shows as one line."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the line that IPython shows instead of a traceback."""
         return [str(self)]
 
 

@@ -115,7 +115,6 @@ class OneBlasThread:
     """
 
     def __init__(self) -> None:
-        """Find the loaded libraries."""
         from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - light commands need none
 
         self._libraries = ThreadpoolController()

@@ -98,7 +98,6 @@ def _frames(fault: BaseException) -> list[tuple[str, int]]:
 
 
 def _is_foreign(file: str) -> bool:
-    """Return whether a file is of fleetsim, of Python or of an installed package."""
     return file.startswith((_PACKAGE, _STANDARD_LIBRARY, *_MADE_UP)) or any(
         name in file for name in _INSTALLED
     )

@@ -69,11 +69,9 @@ class _Turn:
 
     @property
     def is_ours(self) -> bool:
-        """True if the calling thread has the turn."""
         return self.owner == threading.get_ident()
 
     def after_fork(self) -> None:
-        """Forget the threads that are not in the new process."""
         self.changed = threading.Condition()
         if self.owner is not None and not self.is_ours:
             self.is_lost = True

@@ -79,8 +79,6 @@ def gunzip(content: bytes, place: str) -> bytes:
 
 
 class _Bounded(io.RawIOBase):
-    """Unpacked gzip stream that ends with an error at its limit."""
-
     def __init__(self, file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
         self._stream = gzip.GzipFile(fileobj=file, mode="rb")
         self._packed_byte = packed_byte

@@ -8,7 +8,6 @@
 - `privacy_conflicts`: Parts of a scenario that break the promises of privacy and of secure
   aggregation.
 - `samples`: Samples of the clients of a scenario.
-- `least_memory`: Least memory of a run, checked before anything as large as the fleet is made.
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `facts`: Facts of one scenario that decide which keys have an effect.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
@@ -16,8 +15,7 @@
 """
 
 from fleetsim.scenario.contradictions import never_ends
-from fleetsim.scenario.least_memory import LEAST_BYTE_PER_CLIENT
-from fleetsim.scenario.loading import from_document, load, schema
+from fleetsim.scenario.loading import LEAST_BYTE_PER_CLIENT, from_document, load, schema
 from fleetsim.scenario.outline import outline
 from fleetsim.scenario.samples import samples_of
 from fleetsim.scenario.settings import (

@@ -47,7 +47,6 @@ class _ScenarioFacts:
 
     @cached_property
     def _profiles(self) -> tuple[DeviceProfile, ...]:
-        """Profiles of the devices that clients have, in the order of `fleet.devices`."""
         return tuple(
             p for name in self.fleet.assigned_devices for p in load_devices(name, files=self.files)
         )

@@ -99,8 +99,6 @@ def check(model: type[M], document: Document, error: InputError = ScenarioError)
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One pydantic error about one key."""
-
     key_path: KeyPath
     message: str
     hint: str = ""
@@ -183,7 +181,6 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
-    """Return the message about a length or a form."""
     match kind:
         case "too_short":
             has = context["actual_length"]
@@ -228,7 +225,6 @@ def _missing(place: KeyPlace) -> _Fault:
 
 
 def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
-    """Return the fault of a missing or unknown discriminator."""
     tags = sorted(place.tags)
     allowed = ", ".join(map(repr, tags))
     if name in value:
@@ -240,7 +236,6 @@ def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
 
 
 def _mapping(place: KeyPlace, value: Any) -> _Fault:
-    """Return the fault of another value in the place of a mapping."""
     name, tags = place.discriminator, sorted(place.tags)
     message, hint = "must be a mapping {key: value}", ""
     if name is not None:

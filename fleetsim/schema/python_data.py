@@ -82,7 +82,6 @@ def changes_of(
 
 
 def _override(key: Any, value: Any, noun: str) -> Override:
-    """Return the override of a key path, or of a keyword."""
     if not isinstance(key, str):
         raise ScenarioError(f"{noun} {quoted(key)}: a key path must be text")
     plain = _plain(value, (), f"{noun} {key}")

@@ -167,8 +167,6 @@ def parse_value(text: str, source: str) -> Any:
 
 
 class _Reader:
-    """Builder of one document from the parser's events."""
-
     def __init__(
         self, text: str, source: str, error: InputError, *, is_one_value: bool = False
     ) -> None:

@@ -98,7 +98,6 @@ class BufferedServer(Server):
         *,
         state: State | None = None,
     ) -> None:
-        """Set up at virtual time 0, or at the moment of `state` (from a checkpoint)."""
         if parts.fleet.links is not None:
             raise ScenarioError(
                 "fleet.shared_links: tasks of a buffered server begin at any time and are"
@@ -149,7 +148,6 @@ class BufferedServer(Server):
         return reason
 
     def _end_all(self) -> None:
-        """Cancel the running tasks and the answers in the buffer, and record them."""
         for running in list(self._running.values()):
             running.batch.cut(self.now_s, self._last, Outcome.CANCELLED)
             self._end_task(running)
@@ -225,7 +223,6 @@ class BufferedServer(Server):
     # --- ends -------------------------------------------------------------------------------------
 
     def _at_end(self, running: RunningTask, priority_: int) -> None:
-        """End a task, unless it was cancelled before."""
         if running.task.number in self._running:
             self._last = priority_
             self._end_task(running)
@@ -258,13 +255,11 @@ class BufferedServer(Server):
         end.callbacks.append(lambda _: self._end_window())
 
     def _end_window(self) -> None:
-        """Close the round at the end of a window in which a task has ended."""
         if not self._done.triggered:
             self._last = priority(Rank.DEADLINE)
             self._close()
 
     def _close(self) -> None:
-        """Close the round: aggregate the buffer."""
         ended, self._ended, self._num_buffered = self._ended, [], 0
         span = Span(self._closed_at_s, self.now_s, 0.0, 0.0, self._num_eligible)
         self._closed_at_s = self.now_s
@@ -272,14 +267,12 @@ class BufferedServer(Server):
         self._end_by(self._reached())
 
     def _end_by(self, reason: StopReason | None) -> None:
-        """End the run for a reason, if there is one and it has not ended."""
         if reason is not None and not self._done.triggered:
             self._done.succeed(reason)
 
     # --- stop and resume --------------------------------------------------------------------------
 
     def _state(self) -> State:
-        """Add the running tasks."""
         return (
             super()._state()
             | state_of_running(self._running.values())

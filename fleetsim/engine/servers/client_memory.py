@@ -40,7 +40,6 @@ class ClientMemory:
         num_parameters: int,
         user: UserPart | None,
     ) -> None:
-        """Start without arrays of clients."""
         self._part = algorithm if isinstance(algorithm, ServerPart) else None
         self._user = user
         self._name = type(algorithm).__name__
@@ -143,7 +142,6 @@ class ClientMemory:
         }
 
     def _asked(self, method: str, *arguments: Any) -> Any:
-        """Return the answer of a method of the server's part."""
         call = getattr(self._part, method)
         if self._user is None:
             return call(*arguments)
@@ -151,7 +149,6 @@ class ClientMemory:
             return call(*arguments)
 
     def _fault(self, method: str, text: str) -> Exception:
-        """Return the error about an answer of a method, which `text` describes."""
         if self._user is None:
             return ValueError(f"{self._name}.{method} {text}")
         return self._user.error(f"{method} {text}")
@@ -178,5 +175,4 @@ class ClientMemory:
 
 
 def _form(state: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and number type of arrays by name."""
     return {name: (array.shape, str(array.dtype)) for name, array in sorted(state.items())}

@@ -9,8 +9,8 @@ import simpy
 
 from fleetsim.contracts import Job, JobResult, Outcome, Parameters, ProbeRequest, Work, WorkKind
 from fleetsim.counts import ceil_product, num_batches
+from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.launcher import Launcher
-from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.errors import ScenarioError
@@ -33,10 +33,8 @@ class _Messages(NamedTuple):
 class Dispatcher:
     """Dispatcher of tasks on the clock, with the trainer's jobs of those under way."""
 
-    def __init__(self, parts: Parts, live: LiveParts, launcher: Launcher) -> None:
-        self._world = live.world
-        self._launcher = launcher
-        self._learning = learning = parts.learning
+    def __init__(self, learning: Learning, launcher: Launcher) -> None:
+        self._learning, self._launcher, self._world = learning, launcher, launcher.world
         # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
         self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
@@ -79,7 +77,6 @@ class Dispatcher:
         )
 
     def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
-        """Return bytes and exchanges of a training."""
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:
@@ -136,7 +133,6 @@ class Dispatcher:
         return 0 if holds_it else self._payload_byte
 
     def _frozen_byte(self, client: int) -> int:
-        """Return the bytes of frozen weights that a client lacks."""
         return int(self._world.frozen_left_byte[client])
 
     def _job(
@@ -200,11 +196,6 @@ class Dispatcher:
         self._submit(batch)
         return batch
 
-    @property
-    def is_time_up(self) -> bool:
-        """True at the end of the run's virtual time."""
-        return bool(self._launcher.time_is_up.processed)
-
     def _submit(self, batch: TaskBatch) -> None:
         """Give the trainer the jobs of tasks that will deliver, unless the server cuts them off."""
         for task, job in batch.jobs():
@@ -254,7 +245,6 @@ class Dispatcher:
     def _receive(
         self, collected: list[tuple[TaskResult, JobResult | None]]
     ) -> list[tuple[TaskResult, JobResult | None]]:
-        """Replace the trained models by those that the server has of them."""
         sent = [
             (at, result.task.request, result.task.job, yielded, yielded.vector)
             for at, (result, yielded) in enumerate(collected)

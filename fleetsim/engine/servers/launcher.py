@@ -57,6 +57,11 @@ class Launcher:
         """Virtual time."""
         return float(self.clock.now)
 
+    @property
+    def is_time_up(self) -> bool:
+        """True at the end of the run's virtual time."""
+        return bool(self.time_is_up.processed)
+
     def number(self) -> int:
         """Return the number of another task."""
         self.next_task += 1

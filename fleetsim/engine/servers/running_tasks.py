@@ -92,7 +92,6 @@ def _column(records: Sequence[object], name: str) -> Any:
 
 
 def _records(state: State, columns: _Columns) -> list[dict[str, Any]]:
-    """Return the fields of each record, by name."""
     values = {
         name: [
             None if math.isnan(value) else kind(value)

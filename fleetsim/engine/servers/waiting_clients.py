@@ -70,7 +70,6 @@ class WaitingClients:
         return self._joules.pop(result.task.number, 0.0) if self.is_charged else None
 
     def _wait(self, now_s: float) -> None:
-        """Charge all waiting clients up to now."""
         until_s = np.minimum(self._lost_at_s, now_s)
         waits = (until_s > self._since_s).nonzero()[0]
         if waits.size:

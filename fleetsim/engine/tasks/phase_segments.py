@@ -42,7 +42,6 @@ class PhaseSegments:
     """Arrays by segment and task; 0 for tasks that do not reach a segment."""
 
     def __init__(self, size: int, now_s: float) -> None:
-        """Make arrays for n tasks that are dispatched now."""
         expected = len(Phase)
         self.phases: list[Phase] = []
         """Phase of each segment."""
