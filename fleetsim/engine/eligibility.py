@@ -3,12 +3,10 @@
 A rule is a conjunction of the keys that it names; `all_of`, `any_of` and `none_of` hold further
 conditions of the same form. It is data, never code. A client must always be online.
 
-Battery, memory and free memory have least values in a rule. A client's rank is the number of these
-values that it reaches. Apps take free memory and give it back, so its rank counts the values each
-beside any amount that apps ever take. For each rank the rule depends on the owner's doings alone,
-which are known for all time: a `Schedule`. The rank of an idle client changes only where its
-battery reaches the next value, at a moment in closed form. So eligibility, and until when it lasts,
-is exact and needs no polling.
+Battery, memory and free memory have least values in a rule; a client's rank is the number of these
+values that it reaches. For each rank the rule depends on the owner's doings alone, which are known
+for all time: a `Schedule`. The rank of an idle client changes only where its battery reaches the
+next value, at a moment in closed form. So eligibility is exact and needs no polling.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`; what separates fields.
 
-Without that bound a file of one very long line, or with an open quote, becomes one row that takes
-many times the file's size in memory.
+Without that bound a file with an open quote becomes one row, many times its size in memory.
 """
 
 import csv

@@ -1,13 +1,5 @@
 """State of the process around code of the user's own, which is restored after each call.
 
-After a call the following are as they were before it:
-
-- the current folder, by which relative paths are found;
-- handlers of signals, and timers that send one;
-- `sys.stdin`, `sys.stdout` and `sys.stderr`;
-- NumPy's treatment of overflow, division by zero and the like;
-- torch's default device and number type, and whether it records gradients.
-
 A process that the code forks ends with the call: it must not go on with the run beside the first.
 Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
 in the process that calls the code: nobody could tell such an end from a run that is done.

@@ -1,9 +1,7 @@
 """Limit of the bytes that a compressed file may unpack to, and gzip streams that keep it.
 
-A few megabytes of gzip or zip can unpack to gigabytes. The limit is `LEAST_LIMIT_BYTE`, or
-`MOST_RATIO` times the compressed size where that is more. Images and traces compress less: the
-bundled traces by 4 to 6, MNIST by 5. The environment variable `FLEETSIM_UNPACK_LIMIT_BYTE` sets
-another limit. Files that are not compressed have no limit here.
+A few megabytes of gzip or zip can unpack to gigabytes. Images and traces compress less than
+`MOST_RATIO`: the bundled traces by 4 to 6, MNIST by 5. Files that are not compressed have no limit.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """The scenario: one YAML file that describes a run completely, checked before anything starts.
 
-- `settings`: The settings of a whole scenario, and its hashes.
+- `settings`: The settings of a whole scenario, which joins those of its parts, and its hashes.
 - `loading`: Loading of a scenario: read, override, check, and resolve to absolute paths.
 - `named_files`: Files that a scenario names: checks that they exist, and their absolute paths.
 - `own_files`: The user's own files and folders that a resolved scenario names, and their digests.

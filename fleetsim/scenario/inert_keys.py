@@ -1,11 +1,7 @@
 """Keys of a scenario, and entries of its lists, that were set but cannot change the run.
 
-- A key is inert if its value differs from its default and its condition (`Settings.acts_if`) does
-  not hold.
-- An entry of a list or mapping is inert if a condition of `Settings.entries_act_if` does not hold
-  for it.
-- A key with its default value is never reported, nor are its entries: resolved scenarios write all
-  keys out.
+Conditions are those of `Settings.acts_if` and `Settings.entries_act_if`. A key with its default
+value is never reported, nor are its entries: resolved scenarios write all keys out.
 """
 
 from collections.abc import Iterator, Sequence

@@ -19,11 +19,12 @@ from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
 from fleetsim.scenario.facts import facts_of
-from fleetsim.scenario.inert_keys import Inert, inert_keys
+from fleetsim.scenario.inert_keys import inert_keys
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
 from fleetsim.schema import faults, strict_yaml
 from fleetsim.schema import overrides as overriding
+from fleetsim.schema.faults import Fault
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.selectors import build_selector
@@ -31,11 +32,6 @@ from fleetsim.units import BYTE_PER_GIB
 from fleetsim.user import Plugin, PluginNames, load_plugins
 from fleetsim.user.loading import refuse_missing, refuse_two
 
-_USUAL_KINDS: tuple[tuple[KeyPath, str, str], ...] = (
-    (("server",), "mode", "synchronous"),
-    (("task", "local", "optimizer"), "kind", "sgd"),
-)
-"""Mappings of several kinds, and the kind of one that does not name it."""
 LEAST_BYTE_PER_CLIENT = 350
 """Lower bound of the peak memory of a run, for each client of the fleet.
 
@@ -108,8 +104,7 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
         home = named_files.own_folder(dataset.folder, document.folder)
         found += too_few_samples(scenario, own_folder=home)
     if found:
-        lines = [faults.line(document, key, message) for key, message in found[:MAX_LINES]]
-        raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
+        raise ScenarioError(*_lines(document, found))
     _require_memory(scenario, document)
     # With absolute paths the user's files are found from any folder.
     with _settings_of(own):
@@ -149,13 +144,14 @@ def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
     """Refuse entries that can never act, and keep a warning about other inert keys."""
     found = list(inert_keys(scenario, document.data, facts_of(scenario)))
-    if any(each.is_refused for each in found):
-        raise ScenarioError(*_lines(document, [each for each in found if each.is_refused]))
-    scenario._inert = tuple(_lines(document, found))
+    refused = [(each.key_path, each.message) for each in found if each.is_refused]
+    if refused:
+        raise ScenarioError(*_lines(document, refused))
+    scenario._inert = tuple(_lines(document, [(each.key_path, each.message) for each in found]))
 
 
-def _lines(document: Document, found: Sequence[Inert]) -> list[str]:
-    lines = [faults.line(document, each.key_path, each.message) for each in found[:MAX_LINES]]
+def _lines(document: Document, found: Sequence[Fault]) -> list[str]:
+    lines = [faults.line(document, key, message) for key, message in found[:MAX_LINES]]
     return listed(lines, num_unsaid=len(found) - len(lines))
 
 
@@ -173,9 +169,8 @@ def schema(plugin: PluginNames = None) -> dict[str, Any]:
 
 def _with_usual_kinds(document: Document) -> Document:
     """Return the document with a server mode and a kind of optimizer, if it leaves them out."""
-    data = document.data
-    for key_path, key, usual in _USUAL_KINDS:
-        data = _with_usual(data, key_path, key, usual)
+    data = _with_usual(document.data, ("server",), "mode", "synchronous")
+    data = _with_usual(data, ("task", "local", "optimizer"), "kind", "sgd")
     return document if data is document.data else dataclasses.replace(document, data=data)
 
 

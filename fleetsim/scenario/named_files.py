@@ -1,10 +1,6 @@
 """Files that a scenario names: checks that they exist, and their absolute paths.
 
-A name is one of:
-
-- the name of something bundled;
-- a path from the current folder;
-- a path from the folder of the scenario's own file.
+A name is that of something bundled, or a path from the current folder or the scenario's own.
 """
 
 import copy

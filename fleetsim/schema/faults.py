@@ -1,11 +1,8 @@
 """Messages about faults in a file, one line each: place, key, and what is allowed.
 
-`check` validates a document against a settings class. pydantic finds the faults, this module words
-them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`.
-
-- Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole number (but
-  5 is a valid float).
-- At most 20 faults are listed; at most 200 are examined in detail, which bounds the cost.
+pydantic finds the faults, this module words them: `oort.yaml:12: server.cohort = 0: must be a whole
+number >= 1`. Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole
+number (but 5 is a valid float).
 """
 
 import json
@@ -35,7 +32,7 @@ _UNIT = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _MAX_EXAMINED = 200
-"""Faults that are examined in detail."""
+"""Faults that are examined in detail, which bounds the cost."""
 _TYPE_NOUNS = {
     **dict.fromkeys(
         ("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "a whole number"

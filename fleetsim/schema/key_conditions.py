@@ -1,17 +1,9 @@
 """Conditions under which a key of a scenario can change a run.
 
-A settings class lists the keys that act only in some scenarios beside its fields:
-
-    class UsageSettings(Settings):
-        acts_if = by_key(starts_at_s=PEOPLE)
-
-A condition looks at the settings object that holds the key and at `Facts` of the whole scenario.
-`fleetsim.scenario.inert_keys` reports each key that differs from its default and whose condition
-does not hold.
-
-The entries of a list or mapping have conditions of their own, which look at the entry:
-
-    entries_act_if = by_key(kinds=KIND_IN_FLEET)
+A settings class lists beside its fields the keys that act only in some scenarios, such as
+`acts_if = by_key(starts_at_s=PEOPLE)`, and conditions on the entries of its lists and mappings:
+`entries_act_if = by_key(kinds=KIND_IN_FLEET)`. `fleetsim.scenario.inert_keys` reports what does not
+hold.
 """
 
 from __future__ import annotations

@@ -2,12 +2,6 @@
 
 A mapping is written as YAML and read again, so that the rules of `fleetsim.schema.strict_yaml` hold
 for it too. Its messages name keys, but no lines.
-
-Overrides are one of:
-
-- `"server.cohort=20"`, or a list of such texts, as of `--set`;
-- `{"server.cohort": 20}`, by key path. A value replaces that of the scenario, mappings included;
-- keywords, with two underscores for the dot: `server__cohort=20`.
 """
 
 import inspect
@@ -26,7 +20,8 @@ from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import MAX_DEPTH, Document, KeyPath, shown, spelled
 
 Overrides = str | Mapping[str, Any] | Iterable[str | Override]
-"""Overrides as text, as texts, or as values by key path."""
+"""`"server.cohort=20"`, as of `--set`, several such texts, or `{"server.cohort": 20}`; a value
+replaces that of the scenario, mappings included."""
 
 
 def document_of(data: Mapping[str, Any], source: str) -> Document:

@@ -12,12 +12,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.termination import Terminated
 from fleetsim.record import checkpoint
 from fleetsim.record.failures import RunHistory, failures
-from fleetsim.record.manifest import (
-    Manifest,
-    PlatformRecord,
-    read_manifest,
-    write_manifest,
-)
+from fleetsim.record.manifest import Manifest, PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.resumption import with_platform
 from fleetsim.record.run_folder import choose_folder, locked

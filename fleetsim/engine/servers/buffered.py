@@ -8,8 +8,7 @@ the buffer holds `buffer_size` of them, or every `window_s` seconds:
 * FedAsync (Xie et al. 2019): `buffer_size` 1, aggregator fedasync;
 * semi-synchronous: `window_s`, any aggregator.
 
-Slow clients deliver updates of older models; the staleness of an update is the number of versions
-in between. Answers of a staleness above `max_staleness` are refused.
+The staleness of an update is the number of versions between its model and the present one.
 
 A checkpoint is taken when a round is closed, while tasks run. It holds the state of their
 clients before them, and a resumed run repeats these tasks up to the moment of the checkpoint. That

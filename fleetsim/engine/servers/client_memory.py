@@ -1,8 +1,7 @@
 """Arrays of clients' own training: those that clients keep, and those of the server.
 
 A client's arrays travel in its job and come back in the result. They change when its update is
-aggregated, together with the server's, and not otherwise: a task that is lost, late, cancelled,
-refused or in a round of too few answers leaves them as they were (decision 50).
+aggregated, together with the server's, and not otherwise (decision 50).
 """
 
 from collections.abc import Iterable, Sequence

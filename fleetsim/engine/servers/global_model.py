@@ -127,7 +127,7 @@ class GlobalModel:
         return self._trainer.validate(self.parameters)
 
     def state(self) -> State:
-        """Return everything that `restore` needs."""
+        """Return the model, its version and the state of the aggregator."""
         parameters = self.parameters.view()  # never changed, so that no copy is needed
         parameters.flags.writeable = False
         own: State = {

@@ -1,8 +1,6 @@
 """Interruptions of tasks: settings, pause policy and accumulated waiting time.
 
-An interruption is the moment at which a client stops being eligible during a task because its owner
-uses or unplugs it. By the server's settings the client then loses the task, pauses it, or hands in
-what it has done. docs/models/interruption.md has the rules and the sources.
+docs/models/interruption.md has the rules and the sources.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Outcomes and resource use of dispatched tasks, and their revision when the server cuts them off.
 
-`TaskBatch` computes the timelines of the segments; this module determines where they end and what
-was used by then. Nothing is charged to the world before `settle`.
+Nothing is charged to the world before `settle`.
 """
 
 from __future__ import annotations
