@@ -44,13 +44,9 @@ def changes_of(
     keys: Collection[str],
     call: Callable[..., object],
 ) -> list[str | Override]:
-    """Return overrides, and those given as keywords, in order.
+    """Return overrides, and those given as keywords (`server__cohort=20`), in order.
 
-    Args:
-        overrides: overrides in any form.
-        keywords: values by key path, with two underscores for the dot.
-        keys: keys with which a key path may begin.
-        call: function that was called, for the message on an unknown keyword.
+    `keys` are those with which a keyword may begin, besides the arguments of the function `call`.
 
     Raises:
         ScenarioError: an override is none, or has a value that no file of settings can hold.

@@ -109,23 +109,6 @@ def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_p
 
 
 @pytest.mark.slow
-def test_two_selectors_meet_the_same_errors_and_another_seed_others(tmp_path):
-    one, two, other = (
-        quick(tmp_path / name, DOUBT, *changes).manifest
-        for name, changes in (
-            ("one", ["server.selector.kind=random"]),
-            ("two", ["server.selector.kind=round-robin"]),
-            ("other", ["server.selector.kind=random", "seed=2"]),
-        )
-    )
-
-    assert one.device_figures == two.device_figures
-    assert one.world_hash == two.world_hash
-    pairs = zip(one.device_figures, other.device_figures, strict=True)
-    assert all(mine.factor != theirs.factor for mine, theirs in pairs)
-
-
-@pytest.mark.slow
 def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     plain = quick(tmp_path / "plain")
     zero = quick(tmp_path / "zero", "fleet.uncertainty={inferred: 0, measured: 0}")

@@ -83,10 +83,7 @@ class ClientMemory:
     ) -> tuple[Parameters, Arrays]:
         """Return the next global model, and the server's next arrays for `keep`.
 
-        Args:
-            before: global model before the aggregation [P].
-            after: model that the aggregator makes [P].
-            reports: aggregated reports.
+        `before` is the global model [P], and `after` what the aggregator makes of it [P].
         """
         if self._part is None:
             return after, self._server

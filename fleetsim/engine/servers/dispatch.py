@@ -26,8 +26,6 @@ class _Messages(NamedTuple):
     download_byte: int
     upload_byte: int
     more_round_trips: tuple[int, int] = (0, 0)
-    frozen_byte: int = 0
-    """Bytes of frozen weights, which are downloaded before the others."""
 
 
 class Dispatcher:
@@ -81,11 +79,7 @@ class Dispatcher:
         secure = self._learning.secure_sum
         if secure is None:
             update_byte = self._upload_byte(request.upload_fraction)
-            return _Messages(
-                model_byte,
-                update_byte + self._learning.wire.upload_byte,
-                frozen_byte=self._frozen_byte(request.client),
-            )
+            return _Messages(model_byte, update_byte + self._learning.wire.upload_byte)
         if request.upload_fraction != 1.0:
             raise ScenarioError(
                 "server.secure_aggregation masks whole updates, and the selector asks client"
@@ -95,7 +89,6 @@ class Dispatcher:
             model_byte + secure.download_byte(cohort),
             secure.upload_byte(cohort),
             (secure.download_round_trips, secure.upload_round_trips),
-            self._frozen_byte(request.client),
         )
 
     def probe(
@@ -123,7 +116,6 @@ class Dispatcher:
                 request.download_byte + model_byte,
                 request.upload_byte
                 + (vector_byte if yields_vector and request.uploads_vector else 0),
-                frozen_byte=self._frozen_byte(request.client) if request.needs_model else 0,
             ),
         )
 
@@ -131,9 +123,6 @@ class Dispatcher:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
         holds_it = version >= 0 and self._world.held_version[client] == version
         return 0 if holds_it else self._payload_byte
-
-    def _frozen_byte(self, client: int) -> int:
-        return int(self._world.frozen_left_byte[client])
 
     def _job(
         self,
@@ -165,6 +154,8 @@ class Dispatcher:
         version: int,
         messages: _Messages,
     ) -> Task:
+        needs_model = isinstance(request, TrainingRequest) or request.needs_model
+        frozen_byte = int(self._world.frozen_left_byte[request.client]) if needs_model else 0
         return Task(
             number=self._launcher.number(),
             round=round_,
@@ -173,11 +164,11 @@ class Dispatcher:
             job=job,
             address=address,
             version=version,
-            download_bit=(messages.download_byte + messages.frozen_byte) * BIT_PER_BYTE,
+            download_bit=(messages.download_byte + frozen_byte) * BIT_PER_BYTE,
             upload_bit=messages.upload_byte * BIT_PER_BYTE,
             dispatched_at_s=self._launcher.now_s,
             more_round_trips=messages.more_round_trips,
-            frozen_bit=messages.frozen_byte * BIT_PER_BYTE,
+            frozen_bit=frozen_byte * BIT_PER_BYTE,
         )
 
     def _counted(self, job: Job) -> Job:
@@ -207,10 +198,7 @@ class Dispatcher:
         """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
 
         Clients that still work then are cut off: late at the deadline, cancelled otherwise. The
-        trainer starts on the jobs that `collect` will ask for.
-
-        Returns:
-            Results of the tasks, in their order.
+        trainer starts on the jobs that `collect` will ask for. Results are in the order of tasks.
         """
         if not tasks:
             return []

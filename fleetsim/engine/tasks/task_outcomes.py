@@ -26,15 +26,8 @@ from fleetsim.units import BIT_PER_BYTE
 OUTCOMES = tuple(Outcome)
 """Outcomes are kept as indices into these."""
 DELIVERED, OFFLINE, BATTERY, LINK, CRASHED, MEMORY = (
-    OUTCOMES.index(outcome)
-    for outcome in (
-        Outcome.DELIVERED,
-        Outcome.OFFLINE,
-        Outcome.BATTERY,
-        Outcome.LINK,
-        Outcome.CRASHED,
-        Outcome.MEMORY,
-    )
+    OUTCOMES.index(Outcome[name])
+    for name in ("DELIVERED", "OFFLINE", "BATTERY", "LINK", "CRASHED", "MEMORY")
 )
 _COMPONENT = {
     Phase.DOWNLOAD: Component.RECEIVE,

@@ -130,18 +130,6 @@ def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_
     assert (row.finished_at_s == 21.0 + patience_s) == (outcome is Outcome.OFFLINE)
 
 
-def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
-    """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
-    tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
-    late = one_task(tiny, PAUSE, deadline_s=40.0, trace="0,1,0,1,0 4,0,0,1,0 640,1,0,1,0")
-    lost = one_task(tiny, {"kind": "lose"})
-
-    assert (late.outcome, late.finished_at_s, late.paused_s) == (Outcome.LATE, 40.0, 36.0)
-    assert (lost.outcome, lost.finished_at_s) == (Outcome.OFFLINE, 4.0)
-    assert energies(late) == pytest.approx(energies(lost))
-    assert late.energy_tail_j == pytest.approx(lost.energy_tail_j)
-
-
 def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
     """A phone charges through its pause at 7.5 W and draws nothing for the task."""
     tiny.devices = {"pixel-6": 1.0}
