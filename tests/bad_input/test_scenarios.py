@@ -59,10 +59,6 @@ SCENARIOS = {
         "pixel-6: 0.5", "markte: 0.5", "bad.yaml:14: fleet.devices.markte",
         "did you mean 'market'?",
     ),
-    "shared links that limit nobody": bad(
-        "kind: fading}", "kind: fading}\n  shared_links: {}",
-        "bad.yaml:17: fleet.shared_links", "give cells",
-    ),
     "cells of a channel without a band": bad(
         "kind: fading}",
         "kind: constant, up_bit_per_s: 1e6, down_bit_per_s: 1e6}\n  shared_links: {cells: 3}",
@@ -244,13 +240,6 @@ SCENARIOS = {
     ),
     # files of one's own
     "device without power": device(POWER, "", "own.yaml:1: power: missing"),
-    "device whose peak is not that of its cores": device(
-        "  backend: cpu\n",
-        "  backend: cpu\n  cores: [{core: A, count: 4, clock_ghz: 2.0, flop_per_cycle: 16}]\n"
-        "  peak_gflop_per_s: {value: 100, source: x}\n",
-        "own.yaml:6: compute.peak_gflop_per_s.value = 100",
-        "are 128",
-    ),
     "radio with negative watts": bad(
         "kind: fading", "kind: fading, unmetered_radio: radio.yaml",
         "radio.yaml:5: tail_w.value = -1",

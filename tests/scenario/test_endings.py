@@ -199,15 +199,11 @@ def test_a_selector_that_selects_nobody_is_asked_less_and_less_often(server, awa
     ("changes", "says"),
     [
         (["fleet.size=100000"], r"fleet\.size = 100000: .*1438 training samples; at most 1438"),
-        (
-            ["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
-            r"fleet\.size = 6: .* 6 clients cannot hold 26 labels",
-        ),
+        (["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
+         r"fleet\.size = 6: .* 6 clients cannot hold 26 labels"),
         (["task.partition={kind: natural}"], r"partition\.kind.*digits has no clients of its own"),
-        (
-            ["task.dataset={kind: mnist}", "task.partition={kind: natural}"],
-            r"partition\.kind.*set that, or choose",
-        ),
+        (["task.dataset={kind: mnist}", "task.partition={kind: natural}"],
+         r"partition\.kind.*set that, or choose"),
         (
             ["task.dataset={kind: mnist, writers: true}", "task.partition={kind: natural}",
              "fleet.size=600"],

@@ -130,27 +130,21 @@ GOOD = "server: {cohort: 5}\n"
         ("devices: [b]", "devices = ['b']: must be a mapping {key: value}"),
         # keys of mappings
         ("by_radio: {7g: 1}", "by_radio[\"7g\"] = 1: the key must be 'wifi' or 'lte'"),
-        (
-            "by_radio: {wify: 1}",
-            "by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?",
-        ),
+        ("by_radio: {wify: 1}",
+         "by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?"),
         ("by_count: {'0': 1}", 'by_count["0"] = 1: the key must be a whole number > 0'),
         # lists
         ("sites: []", "sites = []: must have at least 1 item, not 0"),
         ("sites: {radio: lte}", "sites: must be a list [a, b], not a mapping"),
-        (
-            "sites:\n- {radio: lte}\n- radio: wify\n",
-            "sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?",
-        ),
+        ("sites:\n- {radio: lte}\n- radio: wify\n",
+         "sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?"),
         ("sites:\n- {at_m: [1]}\n", "sites[0].at_m[1]: missing"),
         ("sites:\n- {at_m: [1, 2, 3]}\n", "sites[0].at_m = [1, 2, 3]: must have at most 2"),
         ("sites:\n- {at_m: [1, x]}\n", "sites[0].at_m[1] = 'x': must be a number >= 0 and <= 9"),
-        (
-            "sites:\n- {sizes: [1, 0]}\n",
-            "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9",
-        ),
+        ("sites:\n- {sizes: [1, 0]}\n",
+         "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9"),
     ],
-)
+)  # fmt: skip
 def test_each_fault_of_the_world_is_one_line(text, says):
     lines = said(GOOD + text)
     # The fault is in the last line.
@@ -172,40 +166,26 @@ def test_each_fault_of_the_world_is_one_line(text, says):
         ("limit: aut", "limit = 'aut': must be 'auto' or a number; MEAN 'auto'?"),
         ("selector: {kind: ort}", "selector.kind = 'ort': must be one of KINDS; MEAN 'oort'?"),
         ("selector: {}", "selector.kind: missing, must be one of KINDS"),
-        (
-            "selector: {kin: oort}",
-            "selector.kind: missing, must be one of KINDS; did you misspell it as 'kin'?",
-        ),
-        (
-            "selector: oort",
-            "selector = 'oort': must be a mapping whose kind is one of KINDS; write {kind: oort}",
-        ),
-        (
-            "selector:\n    kind: oort\n    exploration_fraction: 2",
-            "selector.exploration_fraction = 2: must be a number >= 0 and <= 1",
-        ),
-        (
-            "selector: {kind: oort, pacer_step: 2}",
-            "selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?",
-        ),
-        (
-            "selector: {kind: random, pacer_step_s: 2}",
-            "selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'",
-        ),
-        (
-            "selector: {kind: oort, pacer_step_s: 1.5}",
-            "selector.pacer_step_s = 1.5: must be whole seconds",
-        ),
-        (
-            "selector: {kind: random, with_replacement: yes}",
-            "selector.with_replacement = 'yes': must be true or false",
-        ),
+        ("selector: {kin: oort}",
+         "selector.kind: missing, must be one of KINDS; did you misspell it as 'kin'?"),
+        ("selector: oort",
+         "selector = 'oort': must be a mapping whose kind is one of KINDS; write {kind: oort}"),
+        ("selector:\n    kind: oort\n    exploration_fraction: 2",
+         "selector.exploration_fraction = 2: must be a number >= 0 and <= 1"),
+        ("selector: {kind: oort, pacer_step: 2}",
+         "selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?"),
+        ("selector: {kind: random, pacer_step_s: 2}",
+         "selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'"),
+        ("selector: {kind: oort, pacer_step_s: 1.5}",
+         "selector.pacer_step_s = 1.5: must be whole seconds"),
+        ("selector: {kind: random, with_replacement: yes}",
+         "selector.with_replacement = 'yes': must be true or false"),
         ("plan: {kind: oort, pacer_step_s: 0}", "plan.pacer_step_s = 0: must be a number > 0"),
         ("backup: {radio: wify}", "backup.radio = 'wify': must be 'wifi' or 'lte'; MEAN 'wifi'?"),
         ("backup: 3", "backup = 3: must be 'none' or a mapping {key: value}"),
         ("plan: soon", "plan = 'soon': must be a mapping whose kind is one of KINDS or a number"),
     ],
-)
+)  # fmt: skip
 def test_each_fault_of_the_server_is_one_line(server, says):
     short = {"KEYS": "keys carry their unit:", "KINDS": "'oort', 'random'", "MEAN": "did you mean"}
     for word, full in short.items():
@@ -221,17 +201,13 @@ def test_each_fault_of_the_server_is_one_line(server, says):
     [
         ("name: x", "w.yaml:1: server: missing"),
         ("name: x\nserver: {}", "w.yaml:2: server.cohort: missing (Clients chosen in each round)"),
-        (
-            "server: {cohort: 5, num_spare: 996}",
-            "w.yaml:1: server: cohort + num_spare must be at most 1000",
-        ),
+        ("server: {cohort: 5, num_spare: 996}",
+         "w.yaml:1: server: cohort + num_spare must be at most 1000"),
         ("name: x\nserver:", "w.yaml:2: server = null: must be a mapping {key: value}"),
-        (
-            "name: x\nserver:\n  cohort: 20\n",
-            "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}",
-        ),
+        ("name: x\nserver:\n  cohort: 20\n",
+         "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_or_contradictory_key_is_one_line(text, line):
     assert said(text) == [line]
 

@@ -145,10 +145,8 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         ("server={cohort: 1, cohort: 2}", "cohort: given twice; keep one"),
         ("name=[1", "not YAML"),
         ("name=*x", "anchors (&) and aliases (*) are not allowed"),
-        (
-            "server.cohort.x=5",
-            "server.cohort is 10, which has no keys; set it whole: server.cohort={x: ...}",
-        ),
+        ("server.cohort.x=5",
+         "server.cohort is 10, which has no keys; set it whole: server.cohort={x: ...}"),
         ("name[0]=5", "name is 'quickstart', which has no keys; set it whole"),
         ("[0]=5", "the scenario is a mapping; name one of its keys"),
         ("server[0]=5", "server is a mapping; name one of its keys"),
@@ -157,7 +155,7 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         ("devices.t2.small=1", 'a key with a dot needs quotes; write devices."t2.small"'),
         ("a" + ".a" * 40 + "=1", "deeper than 32 levels"),
     ],
-)
+)  # fmt: skip
 def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, says):
     with pytest.raises(ScenarioError) as caught:
         apply(document(), [change])

@@ -134,25 +134,19 @@ def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            ["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
-            r"task.local.optimizer.*steps of plain sgd",
-        ),
+        (["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
+         r"task.local.optimizer.*steps of plain sgd"),
         (["task.local.optimizer.momentum=0.9"], r"task.local.optimizer.*without momentum"),
         (["task.local.max_gradient_norm=1"], r"task.local.max_gradient_norm.*leave it out"),
         (["task.local.proximal_mu=1"], r"task.local.proximal_mu.*leave it out"),
         (["trainer.kind=stacked"], r"trainer.kind.*cannot compute .*scaffold.*use auto or serial"),
-        (
-            ["server={mode: buffered, concurrency: 2, buffer_size: 1}"],
-            r"task.local.algorithm.kind.*use server.mode: synchronous",
-        ),
-        (
-            [*kind("feddyn"), "server.aggregator={kind: fedavgm}"],
-            r"server.aggregator.kind.*'feddyn'; use fedavg",
-        ),
+        (["server={mode: buffered, concurrency: 2, buffer_size: 1}"],
+         r"task.local.algorithm.kind.*use server.mode: synchronous"),
+        ([*kind("feddyn"), "server.aggregator={kind: fedavgm}"],
+         r"server.aggregator.kind.*'feddyn'; use fedavg"),
         ([*kind("feddyn"), "task.local.proximal_mu=1"], r"task.local.proximal_mu.*of its own"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_suit_an_algorithm_is_one_line(
     path: Path, changes: list[str], says: str
 ) -> None:
