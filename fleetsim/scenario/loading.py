@@ -18,7 +18,7 @@ from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
-from fleetsim.scenario.facts import facts_of
+from fleetsim.scenario.facts import ScenarioFacts
 from fleetsim.scenario.inert_keys import inert_keys
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
@@ -143,7 +143,7 @@ def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
     """Refuse entries that can never act, and keep a warning about other inert keys."""
-    found = list(inert_keys(scenario, document.data, facts_of(scenario)))
+    found = list(inert_keys(scenario, document.data, ScenarioFacts(scenario)))
     refused = [(each.key_path, each.message) for each in found if each.is_refused]
     if refused:
         raise ScenarioError(*_lines(document, refused))
