@@ -252,10 +252,8 @@ class Absences:
 
     rule: Rule
     online: Schedule
-    """Schedule of when each client of the fleet is online."""
     clients: IntArray
     battery_rank: IntArray
-    """Battery rank of each client [n]."""
 
     def next_after(
         self, rows: IntArray, at_s: FloatArray, *, needs_rule: bool

@@ -75,7 +75,6 @@ class World:
         self._changed: list[IntArray] = []
         """Clients whose rows were changed since `take_changed`."""
         self.idle = IdleState(fleet, self._changed)
-        """State between tasks."""
         self.eligible = EligibleClients(fleet, rule, self.idle, spare_byte=spare_byte)
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:

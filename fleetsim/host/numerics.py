@@ -23,7 +23,6 @@ from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
 VARIABLE = "FLEETSIM_NUMERICS"
-"""Environment variable that names the mode."""
 _LIBRARIES = ("numpy", "scipy", "torch", "numba")
 """Libraries that read their variables when they are loaded."""
 _PORTABLE = {

@@ -76,7 +76,6 @@ class _Endings:
 
 
 endings_raise = _Endings()
-"""Context in which functions that end the process raise SystemExit."""
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
     os.register_at_fork(after_in_child=endings_raise.after_fork)
 

@@ -44,7 +44,6 @@ class ClientMemory:
         self._name = type(algorithm).__name__
         self._start = start
         self.wire = Wire()
-        """Bytes of the arrays that travel."""
         self._kept: dict[int, Arrays] = {}
         self._server: Arrays = {}
         if self._part is not None:

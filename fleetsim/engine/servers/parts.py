@@ -20,9 +20,7 @@ class Parts:
     recorder: Recorder
     energy: EnergySettings
     seed: int
-    """Root seed of the run."""
     clients_hash: str | None = None
-    """SHA-256 of who the clients are, for `FleetView`."""
     user_selector: UserPart | None = None
     """Name of the selector if it is of the user's own; None: it is one of fleetsim."""
     on_progress: Callable[[Progress], None] | None = None

@@ -21,9 +21,7 @@ class RoundRecord:
     ) -> None:
         self._world, self._recorder, self._on_progress = world, recorder, on_progress
         self.round = 0
-        """Rounds closed so far."""
         self.energy_total_j = 0.0
-        """Joules of all rounds in the record."""
 
     def _closed(self, rows: Sequence[TaskRow], span: Span, **columns: Any) -> RoundRow:
         """Count another round, and return its row from those of all its tasks; see `round_row`."""

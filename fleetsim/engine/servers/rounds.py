@@ -110,10 +110,8 @@ class EndedTask(NamedTuple):
     waiting_j: float | None = None
     """Joules of waiting for the server after it; None: they are not charged."""
     loss: float | None = None
-    """Loss of its training, if it was delivered."""
     staleness: int = 0
     metrics: dict[str, float] | None = None
-    """Numbers of the clients' own training."""
 
 
 def task_rows(

@@ -30,7 +30,6 @@ class RunningTask:
 
     task: Task
     selection: int
-    """Number of the selection for which it was dispatched."""
     batch: TaskBatch
 
 

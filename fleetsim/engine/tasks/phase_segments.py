@@ -44,7 +44,6 @@ class PhaseSegments:
     def __init__(self, size: int, now_s: float) -> None:
         expected = len(Phase)
         self.phases: list[Phase] = []
-        """Phase of each segment."""
         self.used: FloatArray = np.zeros((len(Used), expected, size))
         self.is_in: BoolArray = np.zeros((expected, size), dtype=np.bool_)
         """Tasks that pause or work in each segment."""

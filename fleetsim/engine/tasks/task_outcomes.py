@@ -101,7 +101,6 @@ class TaskOutcomes:
         self.completed_fraction = np.ones(size)
         self.weight_fraction = np.ones(size)
         self.resources: dict[int, Resources] = {}
-        """Resources that clients reported, by row."""
         self.segments = PhaseSegments(size, now_s)
         self._world = world
         self._pause_policy = pause_policy
