@@ -251,16 +251,6 @@ def test_faults_of_overrides_come_last_and_name_the_override():
     )
 
 
-def test_a_data_error_holds_all_lines():
-    with pytest.raises(DataError) as caught:
-        faults.check(World, parse("server: {cohort: 0}\nsize: 0", "w.yaml", DataError), DataError)
-
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
-        "w.yaml:1",
-        "w.yaml:2",
-    ]
-
-
 @pytest.mark.parametrize("text", ["name: 'a\\nb'", '"a\\nb\\u2028": 1', "server: {'x\\u0085y': 1}"])
 def test_what_would_break_the_line_is_shown_as_its_code(text):
     for line in said(GOOD.replace("server", "site") + text.replace("'", '"')):

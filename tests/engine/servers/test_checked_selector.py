@@ -1,7 +1,6 @@
 """Answers of selectors: which are right, and whose fault a wrong one is."""
 
 import re
-from collections import deque
 from types import MappingProxyType
 from typing import Any
 
@@ -144,14 +143,6 @@ def test_numbers_about_a_round_are_json_of_sorted_names():
         '{"ascent": [1.0, 1.5], "expected": 2.0, "loss": 0.1, "pair": [1.0, 0.25]}'
     )
     assert answered("diagnostics", {}) is None
-
-
-def test_an_attribute_of_that_name_is_told_apart_from_a_method():
-    selector: Any = FirstCome()
-    selector.diagnostics = deque([1.0])
-
-    with pytest.raises(SimulationError, match=r"FirstCome\.diagnostics must return"):
-        CheckedSelector(selector, None, Clock()).observe(OUTCOME)
 
 
 class Teller(FirstCome):

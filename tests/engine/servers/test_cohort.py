@@ -52,12 +52,6 @@ def test_epochs_of_its_own_take_a_client_so_many_times_as_long(tiny):
     assert three.train_flop == pytest.approx(3 * one.train_flop, rel=1e-12)
 
 
-def test_a_lower_clock_takes_longer_by_its_inverse(tiny):
-    full, half = tiny.rows(selector=Particular(clock_fraction=[1.0, 0.5]))
-
-    assert half.compute_s == pytest.approx(2 * full.compute_s, rel=1e-12)
-
-
 def test_a_share_of_the_update_takes_a_share_of_the_bytes_rounded_up(tiny):
     # Of 1,000,000 byte a third is 333,333.3.
     whole, third = tiny.rows(selector=Particular(upload_fraction=[1.0, 1 / 3]))

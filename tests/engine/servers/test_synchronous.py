@@ -441,13 +441,6 @@ def test_a_lost_meter_reading_is_found_at_the_end_of_the_round(tiny, call, meter
         server.run()
 
 
-def test_over_commitment_is_rounded_up_from_the_number_as_it_is_written(tiny):
-    # 50 * 1.16 is 57.99999999999999 in binary.
-    tiny.run(size=60, server={"cohort": 50, "over_commit": 1.16})
-
-    assert tiny.recorder.rounds[0].num_selected == 58
-
-
 def test_rounds_that_take_no_time_at_all_stop_the_run_instead_of_hanging_it(tiny, monkeypatch):
     """A deadline of a nanosecond at 1e9 s is no later: everybody is late at once.
 
