@@ -5,8 +5,6 @@
 - `named_files`: Files that a scenario names: checks that they exist, and their absolute paths.
 - `own_files`: The user's own files and folders that a resolved scenario names, and their digests.
 - `contradictions`: Contradictions between the parts of a scenario.
-- `privacy_conflicts`: Parts of a scenario that break the promises of privacy and of secure
-  aggregation.
 - `samples`: Samples of the clients of a scenario.
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `facts`: Facts of one scenario that decide which keys have an effect.
