@@ -181,8 +181,6 @@ class Rule:
         )
         states, usage = fleet.usage.states, fleet.usage
         least_free_byte = BYTE_PER_GIB * np.array(least_values(settings, "min_free_ram_gib"))
-        if least_free_byte.size and fleet.memory is None:
-            raise ValueError("min_free_ram_gib needs a fleet whose memory is looked at")
         sizes_byte = np.zeros(0, dtype=np.int64)
         if least_free_byte.size or spare_byte is not None:
             sizes_byte = np.unique(states.ram_byte)

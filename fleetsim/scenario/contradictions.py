@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
-from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings, PartialSettings
+from fleetsim.engine.tasks.interruption import LoseSettings, PartialSettings
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
@@ -101,7 +101,12 @@ def _of_shared_links(scenario: Scenario) -> Iterator[Fault]:
         )
         yield ("fleet", "shared_links", "cells"), message
     if not isinstance(scenario.server.interruption, LoseSettings):
-        yield ("server", "interruption", "kind"), NOT_SHARED
+        message = (
+            "lets transfers continue later, but those that share links are computed for all tasks"
+            " of a round at once; leave fleet.shared_links out, or use"
+            " server.interruption.kind = 'lose'"
+        )
+        yield ("server", "interruption", "kind"), message
 
 
 def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:

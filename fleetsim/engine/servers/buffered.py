@@ -40,7 +40,7 @@ from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult
-from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.errors import SimulationError
 from fleetsim.schema.key_conditions import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
 from fleetsim.settings import Settings
@@ -97,11 +97,6 @@ class BufferedServer(Server):
         *,
         state: State | None = None,
     ) -> None:
-        if parts.fleet.links is not None:
-            raise ScenarioError(
-                "fleet.shared_links: tasks of a buffered server begin at any time and are"
-                " computed one by one; leave it out, or use server.mode = 'synchronous'"
-            )
         super().__init__(
             settings,
             stop,

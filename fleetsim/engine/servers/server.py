@@ -21,10 +21,10 @@ from fleetsim.engine.servers.rounds import EndedTask, Span, client_columns, repo
 from fleetsim.engine.servers.selection import Selection, fleet_view
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
 from fleetsim.engine.state_parts import joined, part_of
-from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
+from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
-from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.errors import SimulationError
 
 
 class _Settings(Protocol):
@@ -58,9 +58,6 @@ class Server(ABC):
         With a `state` the run continues, but for the running tasks: they are repeated by the
         subclass, and the clock begins with the first of them.
         """
-        interruption = settings.interruption
-        if parts.fleet.links is not None and not isinstance(interruption, LoseSettings):
-            raise ScenarioError(f"server.interruption.kind = {interruption.kind!r} {NOT_SHARED}")
         self._stop = stop
         self._parts = parts
         fleet, learning, spare_byte = parts.fleet, parts.learning, None
@@ -85,7 +82,7 @@ class Server(ABC):
         self._launcher = Launcher(
             self._world,
             self._clock,
-            interruption,
+            settings.interruption,
             parts.energy,
             stop_at_s=max(stop.time_s, now_s),
             cost=learning.cost,

@@ -61,13 +61,6 @@ InterruptionSettings = Annotated[
 ]
 
 
-NOT_SHARED = (
-    "lets transfers continue later, but those that share links are computed for all tasks of a"
-    " round at once; leave fleet.shared_links out, or use server.interruption.kind = 'lose'"
-)
-"""Reason for which a fleet with shared links cannot have tasks that continue."""
-
-
 class PausePolicy:
     """Pause policy and accumulated waiting time of n tasks that may survive interruptions."""
 
