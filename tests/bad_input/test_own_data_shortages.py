@@ -48,11 +48,9 @@ FROM_HEADERS: dict[str, Case] = {
     "test part drawn from all": ({"test": False}, own(size=31, dataset=", test_fraction: 0.25"),
         "s.yaml:12: fleet.size = 31: 31 clients are more than the 30 training samples"),
     # Half of 1, 2, 3, 4, 10 and 20, rounded down, are 0, 1, 1, 2, 5 and 10: 19 of 40.
-    "test part drawn from each client": (
-        {"test": False, "client": OWNERS},
+    "test part drawn from each client": ({"test": False, "client": OWNERS},
         own(size=22, dataset=", test_fraction: 0.5"),
-        "s.yaml:12: fleet.size = 22: 22 clients are more than the 21 training samples",
-    ),
+        "s.yaml:12: fleet.size = 22: 22 clients are more than the 21 training samples"),
     "samples for validation": ({}, own(size=21, more="evaluate: {validation_fraction: 0.5}\n"),
         "s.yaml:12: fleet.size = 21: 21 clients are more than the 20 training samples"),
     "samples held out": ({}, own("{kind: iid}\n  holdout_fraction: 0.1", size=21),
@@ -74,28 +72,20 @@ FROM_SAMPLES: dict[str, Case] = {
     "a client without a slice": ({}, own("{kind: one-class}", size=39),
         "fleet.size: the 10 samples of label 3 make no 9 slices of 2"),
     # Each label goes to one client as good as whole, so that two of three clients have 10 samples.
-    "a draw that never succeeds": (
-        {},
+    "a draw that never succeeds": ({},
         own("{kind: dirichlet, alpha: 0.001, min_samples: 13}", size=3),
-        "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples",
-    ),
-    "clients that are not one for each sample": (
-        {"test": False, "client": OWNERS[:30]},
+        "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples"),
+    "clients that are not one for each sample": ({"test": False, "client": OWNERS[:30]},
         own(size=35, dataset=", test_fraction: 0.5"),
-        "client is for 30 samples, but there are 40 inputs",
-    ),
+        "client is for 30 samples, but there are 40 inputs"),
     "more clients alike than clients": ({}, own("{kind: partly-iid, num_iid: 5}"),
         "s.yaml:5: task.partition.num_iid = 5: 5 clients are to have i.i.d. samples"),
-    "a natural client's only sample held out": (
-        {"client": OWNERS},
+    "a natural client's only sample held out": ({"client": OWNERS},
         own("{kind: natural}\n  holdout_fraction: 0.5", size=6),
-        "task.holdout_fraction = 0.5: client 0 has 1 sample(s), too few to train with some",
-    ),
-    "natural clients' only samples for validation": (
-        {"client": OWNERS},
+        "task.holdout_fraction = 0.5: client 0 has 1 sample(s), too few to train with some"),
+    "natural clients' only samples for validation": ({"client": OWNERS},
         own("{kind: natural}", more="evaluate: {validation_fraction: 0.9}\n"),
-        "evaluate.validation_fraction = 0.9: 36 of 40 training samples would leave none",
-    ),
+        "evaluate.validation_fraction = 0.9: 36 of 40 training samples would leave none"),
 }  # fmt: skip
 
 
