@@ -1,6 +1,6 @@
 """Simulation of client tasks and servers on one virtual clock (SimPy).
 
-- `event_order`: Order of events at the same virtual instant.
+- `event_order`: Order of events at the same virtual instant, `Rank`, and the clock that follows it.
 - `eligibility`: Eligibility of clients.
 - `client_state`: State of clients during tasks: batteries, radio tails and condition.
 - `idle_state`: State of clients between tasks: batteries, radio tails and condition.

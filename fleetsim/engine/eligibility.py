@@ -3,12 +3,10 @@
 A rule is a conjunction of the keys that it names; `all_of`, `any_of` and `none_of` hold further
 conditions of the same form. It is data, never code. A client must always be online.
 
-Battery, memory and free memory have least values in a rule. A client's rank is the number of these
-values that it reaches. Apps take free memory and give it back, so its rank counts the values each
-beside any amount that apps ever take. For each rank the rule depends on the owner's doings alone,
-which are known for all time: a `Schedule`. The rank of an idle client changes only where its
-battery reaches the next value, at a moment in closed form. So eligibility, and until when it lasts,
-is exact and needs no polling.
+Battery, memory and free memory have least values in a rule; a client's rank is the number of these
+values that it reaches. For each rank the rule depends on the owner's doings alone, which are known
+for all time: a `Schedule`. The rank of an idle client changes only where its battery reaches the
+next value, at a moment in closed form. So eligibility is exact and needs no polling.
 """
 
 from __future__ import annotations
@@ -33,10 +31,6 @@ from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 
 Conditions = Annotated[tuple["Condition", ...], Field(min_length=1), Distinct()]
-BatteryLevel = PositiveFraction
-Gib = MemoryGib
-
-
 _SOME_HAVE_LESS = ActsIf(
     lambda own, facts: own.min_ram_gib > facts.least_ram_gib,
     "every device of the fleet has at least so much memory",
@@ -53,11 +47,11 @@ class Condition(Settings):
     """The client is on the charger."""
     unmetered: Literal[True] | None = None
     """The client is on an unmetered network."""
-    min_battery_fraction: BatteryLevel | None = None
+    min_battery_fraction: PositiveFraction | None = None
     """Least battery level; mains-powered clients always meet it."""
-    min_ram_gib: Gib | None = None
+    min_ram_gib: MemoryGib | None = None
     """Least memory of the device."""
-    min_free_ram_gib: Gib | None = None
+    min_free_ram_gib: MemoryGib | None = None
     """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
     """All of these hold."""
@@ -90,11 +84,11 @@ class EligibilitySettings(Settings):
     """True if the client must be on the charger."""
     unmetered: bool = False
     """True if the client must be on an unmetered network."""
-    min_battery_fraction: BatteryLevel = 0.3
+    min_battery_fraction: PositiveFraction = 0.3
     """Least battery level when a task begins; mains-powered clients always meet it."""
-    min_ram_gib: Gib | None = None
+    min_ram_gib: MemoryGib | None = None
     """Least memory of the device."""
-    min_free_ram_gib: Gib | None = None
+    min_free_ram_gib: MemoryGib | None = None
     """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
     """Conditions that must all hold as well."""
@@ -128,7 +122,6 @@ def least_values(rule: Condition | EligibilitySettings, key: _Least) -> list[flo
 
 
 def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | EligibilitySettings]:
-    """Yield the rule and all conditions in it."""
     yield rule
     for below in (rule.all_of, rule.any_of, rule.none_of):
         for part in below or ():
@@ -174,10 +167,6 @@ class Rule:
 
         A client is eligible only while apps take no more memory than `spare_byte` [N]; None: they
         may take any amount.
-
-        Raises:
-            ScenarioError: the rule needs free memory beside apps of too many different sizes.
-            ValueError: the rule needs free memory, which the fleet does not model.
         """
         self.battery_fractions: FloatArray = np.array(
             least_values(settings, "min_battery_fraction")
@@ -192,8 +181,6 @@ class Rule:
         )
         states, usage = fleet.usage.states, fleet.usage
         least_free_byte = BYTE_PER_GIB * np.array(least_values(settings, "min_free_ram_gib"))
-        if least_free_byte.size and fleet.memory is None:
-            raise ValueError("min_free_ram_gib needs a fleet whose memory is looked at")
         sizes_byte = np.zeros(0, dtype=np.int64)
         if least_free_byte.size or spare_byte is not None:
             sizes_byte = np.unique(states.ram_byte)
@@ -263,10 +250,8 @@ class Absences:
 
     rule: Rule
     online: Schedule
-    """Schedule of when each client of the fleet is online."""
     clients: IntArray
     battery_rank: IntArray
-    """Battery rank of each client [n]."""
 
     def next_after(
         self, rows: IntArray, at_s: FloatArray, *, needs_rule: bool

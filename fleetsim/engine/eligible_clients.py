@@ -1,8 +1,7 @@
 """Clients that are eligible at a moment, and how long they stay so.
 
-Eligibility is kept as a pair per client, (eligible, valid until). Only clients whose pair has
-expired are computed again, so a round costs in proportion to the changes since the last one and not
-to the size of the fleet.
+Only clients whose pair (eligible, valid until) has expired are computed again, so a round costs in
+proportion to the changes since the last one and not to the size of the fleet.
 """
 
 import math

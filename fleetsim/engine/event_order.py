@@ -1,22 +1,12 @@
-"""Order of events at the same virtual instant: one written rule, and the clock that follows it.
-
-1. `DELIVERY`: an answer is complete.
-2. `LOSS`: a client is lost (offline, battery, link, crash).
-3. `DEADLINE`: the server's deadline.
-4. `WAKE`: the server looks for clients.
-5. `STOP`: the run's time is up.
+"""Order of events at the same virtual instant, `Rank`, and the clock that follows it.
 
 Answers or losses of the same instant follow the order of their task numbers, which is the order of
-dispatch. The server acts at once, before the next entry of this list: with the last wanted answer
-the round is closed, and a further answer of the same instant is cancelled.
+dispatch. The server acts at once: with the last wanted answer the round is closed, and a further
+answer of the same instant is cancelled.
 
 SimPy orders its queue by (time, priority, insertion). The order of insertion depends on when an
 event was planned, so every event with a meaning gets an explicit priority here. Events are placed
 at absolute times: ten steps of 0.1 s are not one of 1.0 s.
-
-A watchdog ends a run whose time does not advance: 10,000 events, and 100 more for every client that
-is at work at the same time, within a microsecond of virtual time. A cohort that ends at one instant
-takes fewer than ten events a client.
 """
 
 import math
@@ -32,6 +22,8 @@ _TASK_BITS = 48
 _STANDSTILL_S = 1e-6
 _EVENTS_AT_ONCE = 10_000
 _EVENTS_PER_CLIENT = 100
+"""Events within `_STANDSTILL_S` of virtual time at which a watchdog ends the run: so many, and so
+many more for every client at work. A cohort that ends at one instant takes fewer than ten each."""
 
 
 class Rank(IntEnum):
@@ -98,11 +90,7 @@ class Clock(simpy.Environment):
         return self.place(time_s, priority(rank, task))
 
     def place(self, time_s: float, priority_: int) -> simpy.Event:
-        """Return an event that succeeds at exactly `time_s`, after those of a lower priority.
-
-        Raises:
-            ValueError: `time_s` is not at or after now, or not finite.
-        """
+        """Return an event that succeeds at exactly `time_s`, after those of a lower priority."""
         if not self.now <= time_s < math.inf:
             raise ValueError(f"cannot place an event at {time_s!r} s, it is {self.now!r} s")
         event = simpy.Event(self)

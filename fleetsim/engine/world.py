@@ -75,7 +75,6 @@ class World:
         self._changed: list[IntArray] = []
         """Clients whose rows were changed since `take_changed`."""
         self.idle = IdleState(fleet, self._changed)
-        """State between tasks."""
         self.eligible = EligibleClients(fleet, rule, self.idle, spare_byte=spare_byte)
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:
@@ -198,11 +197,7 @@ class World:
         return rows
 
     def restore(self, rows: ClientRows) -> None:
-        """Restore rows of `take_changed`; all other clients stay as at the beginning.
-
-        Raises:
-            ValueError: an array has other numbers.
-        """
+        """Restore rows of `take_changed`; all other clients stay as at the beginning."""
         for name, column in self._kept().items():
             if rows[name].dtype != column.dtype:
                 raise ValueError(f"clients: {name} is {rows[name].dtype}, not {column.dtype}")

@@ -202,7 +202,7 @@ class MessageServer:
             )
             if reason is not None:
                 self._finish(reason)
-        if self._launcher.time_is_up.processed:
+        if self._launcher.is_time_up:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
         lost = self.rounds.without_updates.reason(self.now_s)
         if lost is not None:

@@ -152,7 +152,7 @@ class RoundsOfMessages(RoundRecord):
         self._write(rows, row)
         if state is not None:
             self._recorder.checkpoint(state(), self._world.take_changed())
-        self._announce(row, self.accuracy)
+        self.announce(row, self.accuracy)
         return row
 
     def _rows(self, ended: Sequence[EndedMessage]) -> list[TaskRow]:

@@ -11,11 +11,7 @@ from pathlib import Path
 
 
 def write(fault: BaseException) -> Path:
-    """Write a new file in the temporary folder: versions, command line and traceback.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a new file in the temporary folder: versions, command line and traceback."""
     lines = [
         f"fleetsim {metadata.version('fleetsim')}, Python {platform.python_version()},"
         f" {platform.platform()}\n",

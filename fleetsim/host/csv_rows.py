@@ -1,7 +1,6 @@
 """Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`; what separates fields.
 
-Without that bound a file of one very long line, or with an open quote, becomes one row that takes
-many times the file's size in memory.
+Without that bound a file with an open quote becomes one row, many times its size in memory.
 """
 
 import csv
@@ -67,9 +66,6 @@ def separators_of(head: str) -> tuple[str, ...]:
     r"""Return the separators, of `SEPARATORS`, that give the first rows equally many fields.
 
     Where none does: those that give the first row more than one field.
-
-    Args:
-        head: the first rows.
 
     >>> separators_of("time;mbps\n0,0;1,5\n"), separators_of("a,b\n1\n"), separators_of("a\n1\n")
     ((';',), (',',), ())

@@ -24,7 +24,6 @@ def _physical_byte() -> int | None:
 
 
 def _limit_in(path: Path) -> int | None:
-    """Return the number in a file; None if there is no such file, or no limit in it."""
     try:
         text = path.read_text().strip()
     except OSError:

@@ -18,11 +18,7 @@ _NAME = re.compile(r"\.(?P<name>.+?)\.(?:[0-9a-f]{16}\.)?tmp")
 
 
 def created_beside(path: Path) -> tuple[Path, BinaryIO]:
-    """Create a file in the folder of another one, to be renamed to it; return path and file.
-
-    Raises:
-        OSError: it cannot be created.
-    """
+    """Create a file in the folder of another one, to be renamed to it; return path and file."""
     name = f".{path.name[:_MOST_CHARACTERS]}.{secrets.token_hex(8)}.tmp"
     new = path.with_name(name)
     return new, os.fdopen(os.open(new, _FLAGS, 0o666), "wb")

@@ -25,17 +25,12 @@ class Interrupted(KeyboardInterrupt):
     """Interrupt of a cell that a notebook shows as one line."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the line that IPython shows instead of a traceback."""
         return [str(self)]
 
 
 @contextmanager
 def interruptible(way_out: str) -> Iterator[None]:
-    """Let a notebook show an interrupt of the block as a line, with its notes and the way out.
-
-    Raises:
-        Interrupted: the block was interrupted in a notebook; elsewhere its own exception is raised.
-    """
+    """Let a notebook show an interrupt of the block as a line, with its notes and the way out."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

@@ -23,7 +23,6 @@ from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
 VARIABLE = "FLEETSIM_NUMERICS"
-"""Environment variable that names the mode."""
 _LIBRARIES = ("numpy", "scipy", "torch", "numba")
 """Libraries that read their variables when they are loaded."""
 _PORTABLE = {
@@ -43,16 +42,9 @@ _NUMPY_VARIABLE = "NPY_DISABLE_CPU_FEATURES"
 DECIDING = (
     *sorted(_PORTABLE),
     _NUMPY_VARIABLE,
-    "DNNL_MAX_CPU_ISA",
-    "DNNL_DEFAULT_FPMATH_MODE",
-    "GLIBC_TUNABLES",
-    "MKL_DEBUG_CPU_TYPE",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "NPY_ENABLE_CPU_FEATURES",
-    "NVIDIA_TF32_OVERRIDE",
-    "ONEDNN_DEFAULT_FPMATH_MODE",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "CUBLAS_WORKSPACE_CONFIG",
+    *("DNNL_MAX_CPU_ISA", "DNNL_DEFAULT_FPMATH_MODE", "GLIBC_TUNABLES", "MKL_DEBUG_CPU_TYPE"),
+    *("MKL_ENABLE_INSTRUCTIONS", "NPY_ENABLE_CPU_FEATURES", "NVIDIA_TF32_OVERRIDE"),
+    *("ONEDNN_DEFAULT_FPMATH_MODE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG"),
 )
 """Environment variables by which a user can change kernels, and with them the last bits."""
 
@@ -65,11 +57,7 @@ class Numerics(StrEnum):
 
 
 def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
-    """Return the mode that the environment names; `fastest` unless it names one.
-
-    Raises:
-        ScenarioError: it names none that exists.
-    """
+    """Return the mode that the environment names; `fastest` unless it names one."""
     named = environment.get(VARIABLE) or Numerics.FASTEST.value
     try:
         return Numerics(named)
@@ -98,11 +86,7 @@ def settle(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def require_settled() -> None:
-    """Check that the variables of the mode are in place.
-
-    Raises:
-        ScenarioError: the portable mode is chosen and they are not.
-    """
+    """Check that the variables of the mode are in place."""
     if chosen() is Numerics.FASTEST:
         return
     wanted = portable_variables()
@@ -123,7 +107,6 @@ class OneBlasThread:
     """
 
     def __init__(self) -> None:
-        """Find the loaded libraries."""
         from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - light commands need none
 
         self._libraries = ThreadpoolController()

@@ -28,9 +28,6 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     Args:
         what: name of the plug-in and what is called, for messages: `--plugin mine:Mine: select`.
         error: exception of the message. Those of fleetsim, and those of its class, pass.
-
-    Raises:
-        PluginError: the code raised, or closed a standard stream; or `error` instead.
     """
     before = Surroundings.now()
     sys.stdout = sys.stderr  # what the code prints is no part of a command's output
@@ -103,7 +100,6 @@ def _frames(fault: BaseException) -> list[tuple[str, int]]:
 
 
 def _is_foreign(file: str) -> bool:
-    """Return whether a file is of fleetsim, of Python or of an installed package."""
     return file.startswith((_PACKAGE, _STANDARD_LIBRARY, *_MADE_UP)) or any(
         name in file for name in _INSTALLED
     )

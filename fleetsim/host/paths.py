@@ -35,16 +35,7 @@ _SPECIAL = (
 
 
 def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path:
-    """Expand `~` and `~user` at the beginning of a path.
-
-    Args:
-        name: the path as the user wrote it.
-        error: what to raise.
-        key: key that names it, such as `task.dataset.folder`; begins the message.
-
-    Raises:
-        error: there is no such user, or this one has no home folder.
-    """
+    """Expand `~` and `~user` at the beginning of a path."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -54,11 +45,7 @@ def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path
 
 
 def local(path: str | Path, error: InputError = DataError) -> Path:
-    """Return the path of an argument: `~` expanded, and text that every library can take.
-
-    Raises:
-        error: there is no such user, or the path holds bytes that are no UTF-8, or NUL.
-    """
+    """Return the path of an argument: `~` expanded, and text that every library can take."""
     name = str(path)
     try:
         is_text = b"\0" not in name.encode()
@@ -71,11 +58,7 @@ def local(path: str | Path, error: InputError = DataError) -> Path:
 
 
 def kind_of(path: Path, error: InputError = DataError) -> Kind | None:
-    """Return the kind of a path, through symbolic links; None if nothing is, or can be, there.
-
-    Raises:
-        error: it is neither a file nor a folder, or cannot be looked at.
-    """
+    """Return the kind of a path, through symbolic links; None if nothing is, or can be, there."""
     try:
         mode = _mode(path, error)
     except OSError as fault:
@@ -99,16 +82,7 @@ def is_folder(path: Path, error: InputError = DataError) -> bool:
 def opened(
     path: Path, error: InputError = DataError, *, what: str = "a file"
 ) -> Iterator[io.BufferedReader]:
-    """Open a regular file for reading; an OSError in the block becomes one line too.
-
-    Args:
-        path: the file.
-        error: what to raise.
-        what: noun of what to name instead of a folder.
-
-    Raises:
-        error: it is missing, no regular file, or cannot be read.
-    """
+    """Open a regular file for reading; an OSError in the block becomes one line too."""
     try:
         if stat.S_ISDIR(_mode(path, error)):
             raise error(f"{path}: is a folder; name {what} in it")
@@ -127,15 +101,7 @@ def read(path: Path, error: InputError = DataError) -> bytes:
 
 
 def matches(folder: Path, pattern: str) -> list[Path]:
-    """Return the paths in a folder whose names match, sorted; none if there is no folder.
-
-    Args:
-        folder: the folder.
-        pattern: as of `Path.match`, such as `*.npz`.
-
-    Raises:
-        DataError: the folder cannot be looked into.
-    """
+    """Return the paths in a folder whose names match, sorted; none if there is no folder."""
     if not is_folder(folder):
         return []
     try:
@@ -146,12 +112,7 @@ def matches(folder: Path, pattern: str) -> list[Path]:
 
 
 def _mode(path: Path, error: InputError) -> int:
-    """Return the mode of a path, through symbolic links.
-
-    Raises:
-        error: it is neither a file nor a folder, or no path.
-        OSError: it cannot be looked at.
-    """
+    """Return the mode of a path, through symbolic links."""
     try:
         mode = path.stat().st_mode
     except ValueError:

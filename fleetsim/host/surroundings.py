@@ -1,13 +1,5 @@
 """State of the process around code of the user's own, which is restored after each call.
 
-After a call the following are as they were before it:
-
-- the current folder, by which relative paths are found;
-- handlers of signals, and timers that send one;
-- `sys.stdin`, `sys.stdout` and `sys.stderr`;
-- NumPy's treatment of overflow, division by zero and the like;
-- torch's default device and number type, and whether it records gradients.
-
 A process that the code forks ends with the call: it must not go on with the run beside the first.
 Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
 in the process that calls the code: nobody could tell such an end from a run that is done.
@@ -84,7 +76,6 @@ class _Endings:
 
 
 endings_raise = _Endings()
-"""Context in which functions that end the process raise SystemExit."""
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
     os.register_at_fork(after_in_child=endings_raise.after_fork)
 
@@ -124,11 +115,7 @@ class Surroundings(NamedTuple):
     def restore(
         self, what: str, error: Callable[[str], Exception], *, with_signals: bool = True
     ) -> None:
-        """Restore everything; a forked process ends here.
-
-        Raises:
-            PluginError: the current folder is gone, or a standard stream is closed; or `error`.
-        """
+        """Restore everything; a forked process ends here."""
         if os.getpid() != self.process:
             os._exit(0)
         now = Surroundings.now()

@@ -1,9 +1,8 @@
 """Turns of runs in the threads of one process, and what belongs to one run at a time.
 
 Libraries keep settings for a whole process: torch's number of threads, global random generators.
-So one thread at a time has the turn, and the others wait. What a turn holds is set when it begins
-and is given back when it ends. A callback of the caller's runs without the turn (`as_the_caller`):
-its settings are the caller's, and a run in another thread that it waits for can go on.
+So one thread at a time has the turn, and the others wait. A callback of the caller's runs without
+the turn (`as_the_caller`): a run in another thread that it waits for can go on.
 
 A process that is forked meanwhile has copies of locks of libraries, and no thread that opens them.
 There a turn is refused if another thread than the forking one had it.
@@ -41,11 +40,7 @@ class _Turn:
         """True in a process that was forked while another thread had the turn."""
 
     def begin(self, depth: int, held: list[Held]) -> None:
-        """Wait until no thread has the turn, and take it.
-
-        Raises:
-            ScenarioError: it is lost.
-        """
+        """Wait until no thread has the turn, and take it."""
         if self.is_lost:
             raise ScenarioError(
                 "this process was forked while another thread of its parent was in a run, so that"
@@ -73,11 +68,9 @@ class _Turn:
 
     @property
     def is_ours(self) -> bool:
-        """True if the calling thread has the turn."""
         return self.owner == threading.get_ident()
 
     def after_fork(self) -> None:
-        """Forget the threads that are not in the new process."""
         self.changed = threading.Condition()
         if self.owner is not None and not self.is_ours:
             self.is_lost = True
@@ -93,12 +86,6 @@ def turn(*kinds: Callable[[], Held]) -> Iterator[None]:
     """Have the turn within the block; wait for it if another thread has it.
 
     A thread that has it may begin another one within.
-
-    Args:
-        kinds: classes of settings that the block needs, set in this order.
-
-    Raises:
-        ScenarioError: the process was forked while another thread had it.
     """
     if _turn.is_ours:
         _turn.depth += 1

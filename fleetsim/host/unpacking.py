@@ -1,9 +1,7 @@
 """Limit of the bytes that a compressed file may unpack to, and gzip streams that keep it.
 
-A few megabytes of gzip or zip can unpack to gigabytes. The limit is `LEAST_LIMIT_BYTE`, or
-`MOST_RATIO` times the compressed size where that is more. Images and traces compress less: the
-bundled traces by 4 to 6, MNIST by 5. The environment variable `FLEETSIM_UNPACK_LIMIT_BYTE` sets
-another limit. Files that are not compressed have no limit here.
+A few megabytes of gzip or zip can unpack to gigabytes. Images and traces compress less than
+`MOST_RATIO`: the bundled traces by 4 to 6, MNIST by 5. Files that are not compressed have no limit.
 """
 
 import contextlib
@@ -32,11 +30,7 @@ _CHUNK_BYTE = 1 << 16
 
 
 def limit_byte(packed_byte: int) -> int:
-    """Return the number of bytes that compressed bytes may unpack to.
-
-    Raises:
-        DataError: the environment variable is not a number of bytes.
-    """
+    """Return the number of bytes that compressed bytes may unpack to."""
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
         return max(LEAST_LIMIT_BYTE, MOST_RATIO * packed_byte)
@@ -56,16 +50,7 @@ def too_large(place: str, packed_byte: int, limit: int) -> DataError:
 
 
 def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.BufferedReader:
-    """Return the unpacked gzip stream; reading raises `GZIP_FAULTS` where it is damaged.
-
-    Args:
-        file: the gzip stream, at its start.
-        packed_byte: its length.
-        place: its name in errors.
-
-    Raises:
-        DataError: when more is read than `limit_byte` allows.
-    """
+    """Return the unpacked gzip stream; reading raises `GZIP_FAULTS` where it is damaged."""
     return io.BufferedReader(_Bounded(file, packed_byte, place))
 
 
@@ -73,9 +58,6 @@ def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) 
     """Unpack a gzip stream once, keep nothing, and return to its start; for slow readers.
 
     A damaged stream passes: its reader can say where the damage is.
-
-    Raises:
-        DataError: it unpacks to more than `limit_byte` allows.
     """
     stream = unpacked(file, packed_byte, place)
     with contextlib.suppress(*GZIP_FAULTS):
@@ -85,11 +67,7 @@ def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) 
 
 
 def gunzip(content: bytes, place: str) -> bytes:
-    """Return unpacked bytes; bytes that are not gzip unchanged. `place` names them in errors.
-
-    Raises:
-        DataError: they are damaged, or unpack to more than `limit_byte` allows.
-    """
+    """Return unpacked bytes; bytes that are not gzip unchanged. `place` names them in errors."""
     if not content.startswith(GZIP_MAGIC):
         return content
     try:
@@ -99,8 +77,6 @@ def gunzip(content: bytes, place: str) -> bytes:
 
 
 class _Bounded(io.RawIOBase):
-    """Unpacked gzip stream that ends with an error at its limit."""
-
     def __init__(self, file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
         self._stream = gzip.GzipFile(fileobj=file, mode="rb")
         self._packed_byte = packed_byte

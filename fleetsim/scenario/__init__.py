@@ -1,14 +1,11 @@
 """The scenario: one YAML file that describes a run completely, checked before anything starts.
 
-- `settings`: The settings of a whole scenario, and its hashes.
+- `settings`: The settings of a whole scenario, which joins those of its parts, and its hashes.
 - `loading`: Loading of a scenario: read, override, check, and resolve to absolute paths.
 - `named_files`: Files that a scenario names: checks that they exist, and their absolute paths.
 - `own_files`: The user's own files and folders that a resolved scenario names, and their digests.
 - `contradictions`: Contradictions between the parts of a scenario.
-- `privacy_conflicts`: Parts of a scenario that break the promises of privacy and of secure
-  aggregation.
 - `samples`: Samples of the clients of a scenario.
-- `least_memory`: Least memory of a run, checked before anything as large as the fleet is made.
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `facts`: Facts of one scenario that decide which keys have an effect.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
@@ -16,8 +13,7 @@
 """
 
 from fleetsim.scenario.contradictions import never_ends
-from fleetsim.scenario.least_memory import LEAST_BYTE_PER_CLIENT
-from fleetsim.scenario.loading import from_document, load, schema
+from fleetsim.scenario.loading import LEAST_BYTE_PER_CLIENT, from_document, load, schema
 from fleetsim.scenario.outline import outline
 from fleetsim.scenario.samples import samples_of
 from fleetsim.scenario.settings import (

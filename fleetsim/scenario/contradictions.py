@@ -5,23 +5,32 @@ from pathlib import Path
 
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
-from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings, PartialSettings
+from fleetsim.engine.tasks.interruption import LoseSettings, PartialSettings
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
+from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
-from fleetsim.scenario.privacy_conflicts import of_privacy, of_secure_aggregation
 from fleetsim.scenario.samples import too_few_samples
-from fleetsim.scenario.settings import BufferedServerSettings, Scenario
+from fleetsim.scenario.settings import (
+    BufferedServerSettings,
+    Scenario,
+    SynchronousServerSettings,
+)
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import requirements
+from fleetsim.selectors.baselines.uniform import RandomSettings
+from fleetsim.selectors.demands import reason_to_hide
 from fleetsim.training import trainer_choice
+from fleetsim.user.parts.aggregators import AggregatorPluginSettings
 
 
 def contradictions(scenario: Scenario) -> list[Fault]:
@@ -31,8 +40,8 @@ def contradictions(scenario: Scenario) -> list[Fault]:
         *_of_shared_links(scenario),
         *_of_eligibility(scenario),
         *_of_aggregator(scenario),
-        *of_privacy(scenario),
-        *of_secure_aggregation(scenario),
+        *_of_privacy(scenario),
+        *_of_secure_aggregation(scenario),
         *_of_task(scenario),
         *_of_algorithm(scenario),
         *_of_stop(scenario),
@@ -92,7 +101,12 @@ def _of_shared_links(scenario: Scenario) -> Iterator[Fault]:
         )
         yield ("fleet", "shared_links", "cells"), message
     if not isinstance(scenario.server.interruption, LoseSettings):
-        yield ("server", "interruption", "kind"), NOT_SHARED
+        message = (
+            "lets transfers continue later, but those that share links are computed for all tasks"
+            " of a round at once; leave fleet.shared_links out, or use"
+            " server.interruption.kind = 'lose'"
+        )
+        yield ("server", "interruption", "kind"), message
 
 
 def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:
@@ -135,6 +149,61 @@ def _of_aggregator(scenario: Scenario) -> Iterator[Fault]:
     ):
         message = f"must be samples: server.aggregator.kind = {kind!r} counts all updates the same"
         yield ("server", "interruption", "weight"), message
+
+
+def _of_privacy(scenario: Scenario) -> Iterator[Fault]:
+    server = scenario.server
+    if not isinstance(server, SynchronousServerSettings) or server.privacy is None:
+        return
+    aggregator, selector = server.aggregator, server.selector
+    if aggregator.needs_single_updates():
+        message = (
+            "sees single updates, and server.privacy shows it a noisy sum; use fedavg or fedadam"
+            f"{_declaration(aggregator)}"
+        )
+        yield ("server", "aggregator", "kind"), message
+    elif isinstance(aggregator, FedAvgSettings | OptimizerKind) and aggregator.weights != "uniform":
+        message = "must be uniform: server.privacy bounds the share of each client alike"
+        yield ("server", "aggregator", "weights"), message
+    hidden = reason_to_hide(selector)
+    if hidden is not None:
+        message = f"spends privacy that server.privacy does not count: {hidden}; use random"
+        yield ("server", "selector", "kind"), message
+    elif server.privacy.sampling == "poisson" and selector != RandomSettings():
+        message = (
+            "supposes that every client is chosen with the same chance, which"
+            " server.selector.kind: random alone does; set none"
+        )
+        yield ("server", "privacy", "sampling"), message
+
+
+def _of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
+    server = scenario.server
+    if not isinstance(server, SynchronousServerSettings) or server.secure_aggregation is None:
+        return
+    if server.aggregator.needs_single_updates():
+        message = (
+            "sees single updates, and server.secure_aggregation shows sums alone; use fedavg or a"
+            f" server optimizer{_declaration(server.aggregator)}"
+        )
+        yield ("server", "aggregator", "kind"), message
+    hidden = reason_to_hide(server.selector)
+    if hidden is not None:
+        message = f"needs what server.secure_aggregation hides: {hidden}; use random or round-robin"
+        yield ("server", "selector", "kind"), message
+    if not isinstance(server.compression, UncompressedSettings):
+        message = "does not add up under the masks of server.secure_aggregation; set none"
+        yield ("server", "compression", "kind"), message
+    if server.max_update_norm is not None:
+        message = "needs single updates, which server.secure_aggregation hides; leave it out"
+        yield ("server", "max_update_norm"), message
+
+
+def _declaration(aggregator: AggregatorKind) -> str:
+    """Return the way out for an aggregator of the user's own, which may need no single updates."""
+    if isinstance(aggregator, AggregatorPluginSettings):
+        return ", or set sees_single_updates = False in it if it aggregates by sums alone"
+    return ""
 
 
 def _of_task(scenario: Scenario) -> Iterator[Fault]:

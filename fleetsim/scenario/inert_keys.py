@@ -1,11 +1,7 @@
 """Keys of a scenario, and entries of its lists, that were set but cannot change the run.
 
-- A key is inert if its value differs from its default and its condition (`Settings.acts_if`) does
-  not hold.
-- An entry of a list or mapping is inert if a condition of `Settings.entries_act_if` does not hold
-  for it.
-- A key with its default value is never reported, nor are its entries: resolved scenarios write all
-  keys out.
+Conditions are those of `Settings.acts_if` and `Settings.entries_act_if`. A key with its default
+value is never reported, nor are its entries: resolved scenarios write all keys out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,10 +27,6 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert
 
     Below an inert key only refused entries are reported. `written` is the mapping as the user wrote
     it, overrides applied.
-
-    Raises:
-        DataError: a device or trace file is wrong.
-        ScenarioError: a trace is not there.
     """
     if not isinstance(written, dict):
         return

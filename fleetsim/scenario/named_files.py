@@ -1,10 +1,6 @@
 """Files that a scenario names: checks that they exist, and their absolute paths.
 
-A name is one of:
-
-- the name of something bundled;
-- a path from the current folder;
-- a path from the folder of the scenario's own file.
+A name is that of something bundled, or a path from the current folder or the scenario's own.
 """
 
 import copy
@@ -32,9 +28,6 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
     """Return faults of files that a fleet names, by the keys that name them.
 
     `beside` is the folder of the scenario's file, which is searched too.
-
-    Raises:
-        DataError: a device or radio file that is there is wrong.
     """
     result: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
@@ -107,11 +100,7 @@ def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
 
 
 def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
-    """Return the path of a name; None if it is empty or leads to nothing.
-
-    Raises:
-        DataError: something is there that is neither file nor folder, or cannot be looked at.
-    """
+    """Return the path of a name; None if it is empty or leads to nothing."""
     return bundled.find(kind, name, beside=beside) if name else None
 
 
@@ -129,11 +118,7 @@ def _unusable(
 
 
 def own_folder(folder: str, beside: Path | None) -> Path:
-    """Return the absolute path of a data set's folder.
-
-    Raises:
-        ScenarioError: there is no such user, or the path cannot be looked at.
-    """
+    """Return the absolute path of a data set's folder."""
     home = paths.expanded(folder, ScenarioError)
     if beside is not None and paths.is_folder(beside / home, ScenarioError):
         home = beside / home

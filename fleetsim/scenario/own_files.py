@@ -33,11 +33,7 @@ def own_paths(data: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of all files of a folder.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Return the SHA-256 of a file, or of the names and contents of all files of a folder."""
     found = hashlib.sha256()
     with atomic_files.one_line_error(path, "cannot be read", HINT):
         for file in files_of(path):

@@ -16,9 +16,6 @@ def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Itera
     """Yield what a data set has too little of, if its size is known without its samples.
 
     Files of the user's own data set are read only if its folder is given.
-
-    Raises:
-        DataError: a file of the folder is damaged or too large.
     """
     task = scenario.task
     if isinstance(task.dataset, BlankSettings):
@@ -34,11 +31,7 @@ def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Itera
 
 
 def samples_of(scenario: Scenario, dataset: Dataset) -> ClientSamples:
-    """Assign the samples of a data set to the server and to every client of a scenario.
-
-    Raises:
-        ScenarioError: they cannot be split like that.
-    """
+    """Assign the samples of a data set to the server and to every client of a scenario."""
     task = scenario.task
     return split_samples(
         dataset,

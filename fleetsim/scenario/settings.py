@@ -1,12 +1,4 @@
-"""The settings of a whole scenario, and its hashes.
-
-The settings of each part are beside their owner; `Scenario` joins them.
-
-- `content_hash` identifies the whole scenario, every default included.
-- `definition_hash` does so without defaults: keys that later versions add do not change it.
-- `clients_hash` identifies the clients, without defaults too.
-- `world_hash` identifies what compared runs must share.
-"""
+"""The settings of a whole scenario, which joins those of its parts, and its hashes."""
 
 from __future__ import annotations
 
@@ -139,7 +131,7 @@ class Scenario(Settings):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of everything that can change the result."""
+        """SHA-256 of everything that can change the result, every default included."""
         return overrides.scenario_hash(self.data())
 
     @property
@@ -169,7 +161,10 @@ class Scenario(Settings):
 
     @property
     def definition_hash(self) -> str:
-        """SHA-256 of everything that can change the result, without values that are defaults."""
+        """SHA-256 of everything that can change the result, without values that are defaults.
+
+        So keys that later versions add do not change it.
+        """
         stated = {key: value for key, value in self.stated().items() if key != "checkpoint"}
         what = {"defaults": DEFAULTS_VERSION, "scenario": stated}
         return overrides.content_hash(what | self._sources([()]))
@@ -224,11 +219,7 @@ class Scenario(Settings):
         return next((own for own in self.plugins if own.kind.name == "selector"), None)
 
     def check_plugins(self) -> None:
-        """Build every plug-in once, to check that it can be.
-
-        Raises:
-            ScenarioError: one cannot.
-        """
+        """Build every plug-in once, to check that it can be."""
         for own in self.plugins:
             settings: Any = self
             for key in own.kind.key_path or ():
@@ -241,21 +232,11 @@ class Scenario(Settings):
         kept = [own for own in self.plugins if own.kind.key_path not in places]
         return (*kept, *others)
 
-    def with_plugins(self, others: Sequence[Plugin]) -> Scenario:
-        """Return this scenario with other parts, which have no settings."""
-        data = self.data()
-        for own in others:
-            if own.kind.key_path is not None:
-                *above, key = own.kind.key_path
-                parent: Any = data
-                for name in above:
-                    parent = parent[name]
-                parent[key] = {"kind": own.word}
-        return self._replaced(class_with(self.plugins_with(others)), data)
-
     def with_selector(self, selector: Selector) -> Scenario:
         """Return this scenario with another selector, which exists already."""
-        return self.with_plugins([given_plugin("selector", selector)])
+        own, data = given_plugin("selector", selector), self.data()
+        data["server"]["selector"] = {"kind": own.word}
+        return self._replaced(class_with(self.plugins_with([own])), data)
 
     def with_seed(self, seed: int) -> Scenario:
         """Return this scenario with another seed."""

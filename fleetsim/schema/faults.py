@@ -1,11 +1,8 @@
 """Messages about faults in a file, one line each: place, key, and what is allowed.
 
-`check` validates a document against a settings class. pydantic finds the faults, this module words
-them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`.
-
-- Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole number (but
-  5 is a valid float).
-- At most 20 faults are listed; at most 200 are examined in detail, which bounds the cost.
+pydantic finds the faults, this module words them: `oort.yaml:12: server.cohort = 0: must be a whole
+number >= 1`. Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole
+number (but 5 is a valid float).
 """
 
 import json
@@ -35,7 +32,7 @@ _UNIT = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _MAX_EXAMINED = 200
-"""Faults that are examined in detail."""
+"""Faults that are examined in detail, which bounds the cost."""
 _TYPE_NOUNS = {
     **dict.fromkeys(
         ("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "a whole number"
@@ -99,8 +96,6 @@ def check(model: type[M], document: Document, error: InputError = ScenarioError)
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One pydantic error about one key."""
-
     key_path: KeyPath
     message: str
     hint: str = ""
@@ -183,7 +178,6 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
-    """Return the message about a length or a form."""
     match kind:
         case "too_short":
             has = context["actual_length"]
@@ -228,7 +222,6 @@ def _missing(place: KeyPlace) -> _Fault:
 
 
 def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
-    """Return the fault of a missing or unknown discriminator."""
     tags = sorted(place.tags)
     allowed = ", ".join(map(repr, tags))
     if name in value:
@@ -240,7 +233,6 @@ def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
 
 
 def _mapping(place: KeyPlace, value: Any) -> _Fault:
-    """Return the fault of another value in the place of a mapping."""
     name, tags = place.discriminator, sorted(place.tags)
     message, hint = "must be a mapping {key: value}", ""
     if name is not None:

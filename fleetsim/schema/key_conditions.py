@@ -1,104 +1,19 @@
 """Conditions under which a key of a scenario can change a run.
 
-A settings class lists the keys that act only in some scenarios beside its fields:
-
-    class UsageSettings(Settings):
-        acts_if = by_key(starts_at_s=PEOPLE)
-
-A condition looks at the settings object that holds the key and at `Facts` of the whole scenario.
-`fleetsim.scenario.inert_keys` reports each key that differs from its default and whose condition
-does not hold.
-
-The entries of a list or mapping have conditions of their own, which look at the entry:
-
-    entries_act_if = by_key(kinds=KIND_IN_FLEET)
+A settings class lists beside its fields the keys that act only in some scenarios, such as
+`acts_if = by_key(starts_at_s=PEOPLE)`, and conditions on the entries of its lists and mappings:
+`entries_act_if = by_key(kinds=KIND_IN_FLEET)`. `fleetsim.scenario.inert_keys` reports what does not
+hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-
-class Facts(Protocol):
-    """Properties of a scenario that decide whether keys elsewhere in it can act."""
-
-    @property
-    def names_people(self) -> bool:
-        """True if `fleet.usage` names a trace or synthetic people."""
-
-    @property
-    def has_people(self) -> bool:
-        """True if any client follows a record of these people."""
-
-    @property
-    def has_metered(self) -> bool:
-        """True if any wireless client is ever on a metered network."""
-
-    @property
-    def has_cellular(self) -> bool:
-        """True if any transfer ever goes over the cellular network."""
-
-    @property
-    def has_unmetered(self) -> bool:
-        """True if any wireless client is ever on an unmetered network."""
-
-    @property
-    def has_wifi(self) -> bool:
-        """True if any transfer ever goes over Wi-Fi."""
-
-    @property
-    def has_batteries(self) -> bool:
-        """True if any device of the fleet runs on a battery."""
-
-    @property
-    def has_wireless(self) -> bool:
-        """True if any device of the fleet is not wired."""
-
-    @property
-    def has_distances(self) -> bool:
-        """True if the channel places clients at distances."""
-
-    @property
-    def device_kinds(self) -> frozenset[str]:
-        """Kinds of device in the fleet: phone, board, vm."""
-
-    @property
-    def least_ram_gib(self) -> float:
-        """Least memory of any device that clients have."""
-
-    @property
-    def assigned_devices(self) -> frozenset[str]:
-        """Names in `fleet.devices` that at least one client has."""
-
-    @property
-    def battery_devices(self) -> frozenset[str]:
-        """Names in `fleet.devices` whose devices run on a battery."""
-
-    @property
-    def figure_marks(self) -> frozenset[str]:
-        """Marks, `inferred` and `measured`, of figures in use that can have an error."""
-
-    @property
-    def last_round(self) -> int:
-        """Number of the last round, counted from 1, that the run can reach."""
-
-    @property
-    def is_buffered(self) -> bool:
-        """True if the server is buffered."""
-
-    @property
-    def can_train(self) -> bool:
-        """True if there are training samples, and a network that is more than a cost on paper."""
-
-    @property
-    def partition(self) -> str:
-        """Kind of the partition."""
-
-    @property
-    def checks_memory(self) -> bool:
-        """True if an SGD step must fit into the free memory of a device."""
+Facts = Any
+"""Facts of the whole scenario: `fleetsim.scenario.facts.ScenarioFacts`, which lies above."""
 
 
 @dataclass(frozen=True)

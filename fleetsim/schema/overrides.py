@@ -44,9 +44,6 @@ class Override:
 def apply(document: Document, changes: Iterable[str | Override]) -> Document:
     """Return a copy of a document with overrides applied, `KEY.PATH=VALUE` each if they are text.
 
-    Raises:
-        ScenarioError: one line per override that cannot be read or applied.
-
     >>> document = Document({"server": {"cohort": 10}}, "quickstart.yaml")
     >>> apply(document, ["server.cohort=20", "stop.rounds=5"]).data
     {'server': {'cohort': 20}, 'stop': {'rounds': 5}}
@@ -67,9 +64,6 @@ def content_hash(data: Any) -> str:
     """Return the SHA-256 (hex) of plain data; the order of keys does not matter.
 
     Numbers count by value, so 1 and 1.0 hash alike.
-
-    Raises:
-        ValueError: `data` holds NaN or infinity, which nothing validated does.
 
     >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": [2.5], "a": 1.0})
     True
@@ -96,14 +90,11 @@ def _canonical(data: Any) -> Any:
 
 
 class _Target:
-    """Copy of a document to which overrides are applied."""
-
     def __init__(self, document: Document) -> None:
         self.data = copy.deepcopy(document.data)
         self.places = dict(document.places)
 
     def put(self, change: Override) -> None:
-        """Apply one override."""
         name, value = change.name, copy.deepcopy(change.value)
         steps = _steps(change.key, name)
         here: Any = self.data
@@ -160,13 +151,11 @@ class _Target:
         self.places[path] = name
 
     def forget(self, path: KeyPath) -> None:
-        """Remove the places of a key and of all keys below it."""
         for place in [place for place in self.places if place[: len(path)] == path]:
             del self.places[place]
 
 
 def _parsed(change: str) -> Override:
-    """Return the override of a text such as `a.b[0]=5`."""
     if not change.isprintable():
         raise ScenarioError(
             f"--set {quoted(change)}: holds a character that is not text; remove it"
@@ -183,7 +172,6 @@ def _parsed(change: str) -> Override:
 
 
 def _steps(key: str, name: str) -> list[str | int]:
-    """Split a key path such as `a.b[0]` into its steps (a, b, 0)."""
     steps: list[str | int] = []
     position = 0
     while match := _STEP.match(key, position):

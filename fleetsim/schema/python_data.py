@@ -2,12 +2,6 @@
 
 A mapping is written as YAML and read again, so that the rules of `fleetsim.schema.strict_yaml` hold
 for it too. Its messages name keys, but no lines.
-
-Overrides are one of:
-
-- `"server.cohort=20"`, or a list of such texts, as of `--set`;
-- `{"server.cohort": 20}`, by key path. A value replaces that of the scenario, mappings included;
-- keywords, with two underscores for the dot: `server__cohort=20`.
 """
 
 import inspect
@@ -26,14 +20,12 @@ from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import MAX_DEPTH, Document, KeyPath, shown, spelled
 
 Overrides = str | Mapping[str, Any] | Iterable[str | Override]
-"""Overrides as text, as texts, or as values by key path."""
+"""`"server.cohort=20"`, as of `--set`, several such texts, or `{"server.cohort": 20}`; a value
+replaces that of the scenario, mappings included."""
 
 
 def document_of(data: Mapping[str, Any], source: str) -> Document:
     """Return a mapping as a document that messages call `source`.
-
-    Raises:
-        ScenarioError: the mapping holds what no file of settings can hold.
 
     >>> document_of({"stop": {"rounds": np.int64(5)}, "at": (0, 1)}, "scenario").data
     {'stop': {'rounds': 5}, 'at': [0, 1]}
@@ -52,13 +44,9 @@ def changes_of(
     keys: Collection[str],
     call: Callable[..., object],
 ) -> list[str | Override]:
-    """Return overrides, and those given as keywords, in order.
+    """Return overrides, and those given as keywords (`server__cohort=20`), in order.
 
-    Args:
-        overrides: overrides in any form.
-        keywords: values by key path, with two underscores for the dot.
-        keys: keys with which a key path may begin.
-        call: function that was called, for the message on an unknown keyword.
+    `keys` are those with which a keyword may begin, besides the arguments of the function `call`.
 
     Raises:
         ScenarioError: an override is none, or has a value that no file of settings can hold.
@@ -85,7 +73,6 @@ def changes_of(
 
 
 def _override(key: Any, value: Any, noun: str) -> Override:
-    """Return the override of a key path, or of a keyword."""
     if not isinstance(key, str):
         raise ScenarioError(f"{noun} {quoted(key)}: a key path must be text")
     plain = _plain(value, (), f"{noun} {key}")
@@ -94,11 +81,7 @@ def _override(key: Any, value: Any, noun: str) -> Override:
 
 
 def _plain(value: Any, path: KeyPath, source: str) -> Any:
-    """Return a value as mappings with text as keys, lists, text, numbers, booleans and None.
-
-    Raises:
-        ScenarioError: it is, or holds, another object, or is nested too deeply.
-    """
+    """Return a value as mappings with text as keys, lists, text, numbers, booleans and None."""
     if len(path) > MAX_DEPTH:
         raise ScenarioError(f"{source}: nested deeper than {MAX_DEPTH} levels; make it flatter")
     match value:

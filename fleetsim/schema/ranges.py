@@ -47,7 +47,6 @@ FailureChance = Annotated[float, Field(ge=1e-30, lt=1.0)]
 Clients = Annotated[int, Field(ge=1, le=1_000_000_000)]
 """A number of clients; as many as the largest fleet."""
 ClientId = Annotated[int, Field(ge=0, lt=1_000_000_000)]
-"""A client's number, from 0."""
 Samples = Annotated[int, Field(ge=1, le=1_000_000_000)]
 """A number of samples, texts or characters."""
 Rounds = Annotated[int, Field(ge=1, le=100_000_000)]
@@ -64,7 +63,6 @@ Weight = Annotated[float, Field(ge=0.0, le=1e12)]
 StepFactor = Annotated[float, Field(le=1e12)]
 """Factor of weights or gradients; bounded, because these are 32-bit floats."""
 LearningRate = Annotated[StepFactor, Field(ge=1e-30)]
-"""Step size of an optimizer."""
 NetworkRate = Annotated[float, Field(ge=1e-30, le=1.0)]
 """Step size of a selector's network. Adam and RMSProp move each weight by about this much; weights
 begin below 1, and products of much larger ones leave the range of 32-bit floats."""

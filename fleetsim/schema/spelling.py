@@ -49,9 +49,6 @@ def _slips(word: str, other: str) -> int:
 
     This is the restricted distance of Damerau ("A technique for computer detection and correction
     of spelling errors", Communications of the ACM 7(3), 1964) and Levenshtein, row by row.
-
-    >>> _slips("markte", "market"), _slips("lenet", "lenet5"), _slips("cosine", "none")
-    (1, 1, 3)
     """
     before: list[int] = []
     row = list(range(len(other) + 1))

@@ -146,11 +146,7 @@ def read(path: Path, error: InputError = ScenarioError) -> Document:
 def parse(
     text: str, source: str, error: InputError = ScenarioError, folder: Path | None = None
 ) -> Document:
-    """Read YAML from text, which messages call `source`; `folder` is that of its file, if any.
-
-    Raises:
-        error: the text breaks a rule of this module.
-    """
+    """Read YAML from text, which messages call `source`; `folder` is that of its file, if any."""
     reader = _Reader(text, source, error)
     data = reader.run()
     if data is None:
@@ -162,11 +158,7 @@ def parse(
 
 
 def parse_value(text: str, source: str) -> Any:
-    """Read one value: a scalar, `[a, b]` or `{key: value}`.
-
-    Raises:
-        ScenarioError: the text is empty, is laid out in lines, or breaks a rule of this module.
-    """
+    """Read one value: a scalar, `[a, b]` or `{key: value}`."""
     reader = _Reader(text, source, ScenarioError, is_one_value=True)
     value = reader.run()
     if not reader.places:
@@ -175,8 +167,6 @@ def parse_value(text: str, source: str) -> Any:
 
 
 class _Reader:
-    """Builder of one document from the parser's events."""
-
     def __init__(
         self, text: str, source: str, error: InputError, *, is_one_value: bool = False
     ) -> None:

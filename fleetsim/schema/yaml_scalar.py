@@ -26,9 +26,6 @@ _AMBIGUOUS = re.compile(rf"[-+]?0[0-9]+(?:\.[0-9]*)?{_EXPONENT}?")
 def meaning(text: str) -> Scalar:
     """Return the value of an unquoted scalar.
 
-    Raises:
-        ValueError: the scalar is ambiguous or too large; the message says the way out.
-
     >>> [meaning(text) for text in ("1e6", "10", "no", "12:30", "True", "", "0x1F")]
     [1000000.0, 10, 'no', '12:30', True, None, '0x1F']
     """

@@ -46,8 +46,6 @@ def dump(data: dict[str, Any]) -> str:
 
 
 class _Writer:
-    """Writer of one document, which counts its values."""
-
     def __init__(self) -> None:
         self.num_values = 1
 
@@ -55,7 +53,6 @@ class _Writer:
         return ValueError(f"cannot be written as YAML: {message}")
 
     def lines(self, data: dict[str, Any], indent: str, depth: int) -> Iterator[str]:
-        """Yield the lines of a mapping, one per key."""
         self.require_room(depth)
         for key, value in data.items():
             name = self.key(key)
@@ -69,7 +66,6 @@ class _Writer:
                 yield f" {self.flow(value, depth + 1)}\n"
 
     def flow(self, value: Any, depth: int) -> str:
-        """Return a value on one line."""
         self.num_values += 1
         if self.num_values > MAX_VALUES:
             raise self.refused(f"more than {MAX_VALUES} values")

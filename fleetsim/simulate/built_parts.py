@@ -42,12 +42,7 @@ def task_request(scenario: Scenario) -> TaskRequest:
 
 
 def build_client_memory(scenario: Scenario, prepared: PreparedTask) -> ClientMemory | None:
-    """Return the arrays of the clients' own training; None with the built-in training.
-
-    Raises:
-        ScenarioError: its part on the server reads updates that privacy would have to cover.
-        PluginError: its part on the server fails, or sends more than it says.
-    """
+    """Return the arrays of the clients' own training; None with the built-in training."""
     algorithm = prepared.algorithm
     if algorithm is None:
         return None
@@ -96,11 +91,7 @@ def build_selector(scenario: Scenario, *, train: bool) -> Selector:
 
 
 def build_aggregator(scenario: Scenario, buffers: BoolArray) -> Aggregator:
-    """Return the scenario's aggregator, behind noise if it asks for privacy.
-
-    Raises:
-        ScenarioError: privacy, of a model with buffers.
-    """
+    """Return the scenario's aggregator, behind noise if it asks for privacy."""
     server = scenario.server
     aggregator: Aggregator = server.aggregator.build(buffers=buffers)
     if isinstance(server, BufferedServerSettings) or server.privacy is None:
@@ -123,11 +114,7 @@ def build_secure_sum(scenario: Scenario, prepared: PreparedTask) -> SecureSum | 
 
 
 def build_accountant(scenario: Scenario, *, train: bool) -> Accountant | None:
-    """Return the accountant of a run that trains with privacy; None of another.
-
-    Raises:
-        ScenarioError: its library is not installed.
-    """
+    """Return the accountant of a run that trains with privacy; None of another."""
     server = scenario.server
     if isinstance(server, BufferedServerSettings) or server.privacy is None or not train:
         return None

@@ -12,12 +12,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.termination import Terminated
 from fleetsim.record import checkpoint
 from fleetsim.record.failures import RunHistory, failures
-from fleetsim.record.manifest import (
-    Manifest,
-    PlatformRecord,
-    read_manifest,
-    write_manifest,
-)
+from fleetsim.record.manifest import Manifest, PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.resumption import with_platform
 from fleetsim.record.run_folder import choose_folder, locked
@@ -33,16 +28,6 @@ def held_folder(
     """Lock the folder of a run within the block, and yield it with its manifest.
 
     The run may be complete: its status is `done` then, and nothing is left to do.
-
-    Args:
-        settings: folder, and what is done with a run that is there.
-        manifest: manifest of a run that begins now.
-        platform: numerical platform of this process, put on record.
-        scenario: resolved scenario as YAML.
-
-    Raises:
-        ScenarioError: the run in the folder is another one, or was on another platform.
-        DataError: the folder cannot be written.
     """
     folder, chosen = choose_folder(
         settings.out,
@@ -77,11 +62,7 @@ def _naming(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def restoring(folder: Path, state: State | None) -> Iterator[None]:
-    """Restore a state within the block.
-
-    Raises:
-        DataError: the state of the checkpoint is not one of this run.
-    """
+    """Restore a state within the block."""
     try:
         yield
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as fault:

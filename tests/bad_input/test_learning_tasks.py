@@ -7,31 +7,24 @@ from tests.bad_input.good import bad, scenario
 LEARNING = {
     "split that never comes out": bad(
         "kind: iid", "kind: dirichlet, alpha: 0.001, min_samples: 150",
-        "task.partition.min_samples", "lower it", "task.partition.alpha above 0.001",
-    ),
+        "task.partition.min_samples", "lower it", "task.partition.alpha above 0.001"),
     "images too small for the model": bad(
-        "kind: logistic", "kind: lenet5", "task.model.kind", "12x12", "(1, 8, 8)", "2nn"
-    ),
+        "kind: logistic", "kind: lenet5", "task.model.kind", "12x12", "(1, 8, 8)", "2nn"),
     "model too large for any memory": bad(
         "kind: logistic", "kind: 2nn, hidden: [1000000, 1000000]", "task.model.kind",
-        "at most 1e+09",
-    ),
+        "at most 1e+09"),
     "fleet too large for any memory": bad(
-        "kind: digits", "kind: blank", "fleet.size", "not enough memory", words=("--no-train",)
-    ),
+        "kind: digits", "kind: blank", "fleet.size", "not enough memory", words=("--no-train",)),
     "choice by losses that nobody has": bad(
         "kind: random", "kind: oort", "server.selector.kind", "another selector",
-        words=("--no-train",),
-    ),
+        words=("--no-train",)),
     "training on nothing": bad("kind: digits", "kind: blank", "task.dataset.kind", "--no-train"),
     "graphics card that is not there": bad(
         "seed: 1", "seed: 2", "--torch-device", "cuda", "use --torch-device cpu",
-        words=("--torch-device", "cuda"),
-    ),
+        words=("--torch-device", "cuda")),
     "data that is not there": bad(
         "kind: digits", "kind: mnist", "mnist", "cache", "fleetsim data fetch mnist",
-        "FLEETSIM_DATA",
-    ),
+        "FLEETSIM_DATA"),
 }  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """Data of one's own that are too few for the scenario: `validate` says what `run` says."""
 
-import gzip
 import os
 import tracemalloc
 from typing import Any
@@ -14,9 +13,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.scenario import load
 from tests.bad_input.good import GOOD, write
-from tests.fuzz.sources import idx
 
 OWNERS = np.repeat(np.arange(6), [1, 2, 3, 4, 10, 20])
 """Owners of 40 samples."""
@@ -34,22 +31,6 @@ def npz(folder, *, test=True, client=None):
         np.savez(folder / "test.npz", inputs=np.ones((4, 2), np.float32), labels=np.arange(4))
 
 
-def idx_files(folder, *, packed=False, client=None):
-    """The same 40 samples as images of bytes, in IDX files."""
-    folder.mkdir(exist_ok=True)
-    files = {
-        "train-images-idx3-ubyte": idx(np.ones((40, 2, 2), np.uint8)),
-        "train-labels-idx1-ubyte": idx(LABELS.astype(np.uint8)),
-        "test-images-idx3-ubyte": idx(np.ones((4, 2, 2), np.uint8)),
-        "test-labels-idx1-ubyte": idx(np.arange(4, dtype=np.uint8)),
-    }
-    if client is not None:
-        files["train-client-idx1-int"] = idx(client.astype(np.int32))
-    for name, content in files.items():
-        path = folder / (f"{name}.gz" if packed else name)
-        path.write_bytes(gzip.compress(content) if packed else content)
-
-
 def own(partition="{kind: iid}", *, size=4, dataset="", more=""):
     """Text of a scenario on the folder `own`."""
     text = GOOD.replace("{kind: digits}", f"{{kind: folder, folder: own{dataset}}}")
@@ -61,89 +42,51 @@ Case = tuple[dict[str, Any], str, str]
 """Changes of the folder, the scenario, and the expected message."""
 
 FROM_HEADERS: dict[str, Case] = {
-    "more clients than samples": (
-        {},
-        own(size=100_000),
-        "s.yaml:12: fleet.size = 100000: 100000 clients are more than the 40 training samples",
-    ),
+    "more clients than samples": ({}, own(size=100_000),
+        "s.yaml:12: fleet.size = 100000: 100000 clients are more than the 40 training samples"),
     # A quarter of all 40 become the test part.
-    "test part drawn from all": (
-        {"test": False},
-        own(size=31, dataset=", test_fraction: 0.25"),
-        "s.yaml:12: fleet.size = 31: 31 clients are more than the 30 training samples",
-    ),
+    "test part drawn from all": ({"test": False}, own(size=31, dataset=", test_fraction: 0.25"),
+        "s.yaml:12: fleet.size = 31: 31 clients are more than the 30 training samples"),
     # Half of 1, 2, 3, 4, 10 and 20, rounded down, are 0, 1, 1, 2, 5 and 10: 19 of 40.
-    "test part drawn from each client": (
-        {"test": False, "client": OWNERS},
+    "test part drawn from each client": ({"test": False, "client": OWNERS},
         own(size=22, dataset=", test_fraction: 0.5"),
-        "s.yaml:12: fleet.size = 22: 22 clients are more than the 21 training samples",
-    ),
-    "samples for validation": (
-        {},
-        own(size=21, more="evaluate: {validation_fraction: 0.5}\n"),
-        "s.yaml:12: fleet.size = 21: 21 clients are more than the 20 training samples",
-    ),
-    "samples held out": (
-        {},
-        own("{kind: iid}\n  holdout_fraction: 0.1", size=21),
-        "s.yaml:6: task.holdout_fraction = 0.1: 21 clients need 2 samples each",
-    ),
-    "samples per client": (
-        {},
-        own("{kind: dirichlet, alpha: 1, min_samples: 11}"),
-        "s.yaml:5: task.partition.min_samples = 11: 4 clients with 11 samples each need 44",
-    ),
-    "shards": (
-        {},
-        own("{kind: shards, shards_per_client: 11}"),
-        "s.yaml:5: task.partition.shards_per_client = 11: 4 clients with 11 shards",
-    ),
-    "natural clients": (
-        {"client": OWNERS},
-        own("{kind: natural}", size=7),
-        "s.yaml:12: fleet.size = 7: the data set has 6 clients of its own",
-    ),
-    "no natural clients": (
-        {},
-        own("{kind: natural}"),
-        "own names no clients of its own; add an array 'client' to its training part",
-    ),
-}
+        "s.yaml:12: fleet.size = 22: 22 clients are more than the 21 training samples"),
+    "samples for validation": ({}, own(size=21, more="evaluate: {validation_fraction: 0.5}\n"),
+        "s.yaml:12: fleet.size = 21: 21 clients are more than the 20 training samples"),
+    "samples held out": ({}, own("{kind: iid}\n  holdout_fraction: 0.1", size=21),
+        "s.yaml:6: task.holdout_fraction = 0.1: 21 clients need 2 samples each"),
+    "samples per client": ({}, own("{kind: dirichlet, alpha: 1, min_samples: 11}"),
+        "s.yaml:5: task.partition.min_samples = 11: 4 clients with 11 samples each need 44"),
+    "shards": ({}, own("{kind: shards, shards_per_client: 11}"),
+        "s.yaml:5: task.partition.shards_per_client = 11: 4 clients with 11 shards"),
+    "natural clients": ({"client": OWNERS}, own("{kind: natural}", size=7),
+        "s.yaml:12: fleet.size = 7: the data set has 6 clients of its own"),
+    "no natural clients": ({}, own("{kind: natural}"),
+        "own names no clients of its own; add an array 'client' to its training part"),
+}  # fmt: skip
 
 FROM_SAMPLES: dict[str, Case] = {
-    "a label without a client": (
-        {},
-        own("{kind: one-class}", size=3),
-        "fleet.size: one-class assigns one label to a client, and 3 clients cannot hold 4 labels",
-    ),
+    "a label without a client": ({}, own("{kind: one-class}", size=3),
+        "fleet.size: one-class assigns one label to a client, and 3 clients cannot hold 4 labels"),
     # Of 39 clients the last of 4 labels has 9, and 5 slices of 2 samples take all 10 of it.
-    "a client without a slice": (
-        {},
-        own("{kind: one-class}", size=39),
-        "fleet.size: the 10 samples of label 3 make no 9 slices of 2",
-    ),
+    "a client without a slice": ({}, own("{kind: one-class}", size=39),
+        "fleet.size: the 10 samples of label 3 make no 9 slices of 2"),
     # Each label goes to one client as good as whole, so that two of three clients have 10 samples.
-    "a draw that never succeeds": (
-        {},
+    "a draw that never succeeds": ({},
         own("{kind: dirichlet, alpha: 0.001, min_samples: 13}", size=3),
-        "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples",
-    ),
-    "more clients alike than clients": (
-        {},
-        own("{kind: partly-iid, num_iid: 5}"),
-        "s.yaml:5: task.partition.num_iid = 5: 5 clients are to have i.i.d. samples",
-    ),
-    "a natural client's only sample held out": (
-        {"client": OWNERS},
+        "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples"),
+    "clients that are not one for each sample": ({"test": False, "client": OWNERS[:30]},
+        own(size=35, dataset=", test_fraction: 0.5"),
+        "client is for 30 samples, but there are 40 inputs"),
+    "more clients alike than clients": ({}, own("{kind: partly-iid, num_iid: 5}"),
+        "s.yaml:5: task.partition.num_iid = 5: 5 clients are to have i.i.d. samples"),
+    "a natural client's only sample held out": ({"client": OWNERS},
         own("{kind: natural}\n  holdout_fraction: 0.5", size=6),
-        "task.holdout_fraction = 0.5: client 0 has 1 sample(s), too few to train with some",
-    ),
-    "natural clients' only samples for validation": (
-        {"client": OWNERS},
+        "task.holdout_fraction = 0.5: client 0 has 1 sample(s), too few to train with some"),
+    "natural clients' only samples for validation": ({"client": OWNERS},
         own("{kind: natural}", more="evaluate: {validation_fraction: 0.9}\n"),
-        "evaluate.validation_fraction = 0.9: 36 of 40 training samples would leave none",
-    ),
-}
+        "evaluate.validation_fraction = 0.9: 36 of 40 training samples would leave none"),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -165,17 +108,6 @@ def test_validate_says_of_a_shortage_what_run_says(case, here, both):
     assert message in both(text)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_sizes_of_idx_files_are_those_of_their_headers(packed, here, both):
-    idx_files(here / "own", packed=packed, client=OWNERS)
-
-    many = both(own(size=41))
-    natural = both(own("{kind: natural}", size=7))
-
-    assert "fleet.size = 41: 41 clients are more than the 40 training samples" in many
-    assert "fleet.size = 7: the data set has 6 clients of its own" in natural
-
-
 def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
     (here / "own").mkdir()
     rows = [f"{user},a word,{user % 2}" for user in range(10) for _ in range(5)]
@@ -185,59 +117,6 @@ def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
 
     # A fifth of each user's five texts is for testing.
     assert "41 clients are more than the 40 training samples" in both(text)
-
-
-def test_as_many_clients_as_samples_are_taken(here):
-    npz(here / "own")
-    (here / "s.yaml").write_text(own(size=40), encoding="utf-8")
-
-    assert load("s.yaml").fleet.size == 40
-
-
-def test_a_folder_that_is_not_there_is_said_to_be_missing(here, both):
-    line = both(own(size=100_000))
-
-    assert "own is no folder with train.npz" in line
-
-
-def test_a_folder_without_labels_is_told_by_its_reader(here, both):
-    (here / "own").mkdir()
-    np.savez(here / "own" / "train.npz", inputs=np.ones((3, 2), np.float32))
-
-    assert "needs labels and either images or inputs" in both(own(size=100_000))
-
-
-def test_a_damaged_file_is_named_when_the_scenario_is_loaded(here, both):
-    npz(here / "own")
-    (here / "own" / "train.npz").write_bytes(b"PK nothing")
-
-    assert "train.npz: damaged .npz file" in both(own(size=100_000))
-
-
-def test_clients_that_are_not_one_for_each_sample_are_told_by_the_reader(here, both):
-    npz(here / "own", test=False, client=OWNERS[:30])
-
-    line = both(own(size=35, dataset=", test_fraction: 0.5"))
-
-    assert "client is for 30 samples, but there are 40 inputs" in line
-
-
-@pytest.mark.parametrize(
-    ("dataset", "num_samples"),
-    [
-        ("{kind: mnist, folder: own}", 60_000),
-        ("{kind: fashion-mnist, folder: own}", 60_000),
-        ("{kind: cifar10, folder: own}", 50_000),
-        ("{kind: emnist, split: letters, folder: own}", 124_800),
-    ],
-)
-def test_a_published_set_in_a_folder_has_its_published_size(dataset, num_samples, here):
-    (here / "own").mkdir()
-    text = GOOD.replace("{kind: digits}", dataset).replace("size: 8", "size: 200000")
-    (here / "s.yaml").write_text(text, encoding="utf-8")
-
-    with pytest.raises(ScenarioError, match=f"more than the {num_samples} training samples"):
-        load("s.yaml")
 
 
 def test_elements_are_not_read_for_a_size(here):

@@ -41,292 +41,148 @@ DEVICES = "\n    pixel-6: 0.5\n    t2.small: 0.5"
 SCENARIOS = {
     # keys
     "unknown key": bad("cohort: 3", "cohrot: 3", "bad.yaml:19: server.cohrot = 3", "'cohort'"),
-    "wrong unit": bad(
-        "deadline_s: 60", "deadline_ms: 60000", "bad.yaml:21: server.deadline_ms", "'deadline_s'"
-    ),
-    "missing key": bad("  cohort: 3\n", "", "bad.yaml:18: server.cohort: missing"),
-    "key of another kind": bad(
-        "kind: random", "kind: random, variant: pow-d", "bad.yaml:23: server.selector.variant",
-        "'power-of-choice'",
-    ),
-    "bracket that is not closed": bad("task:", "task: [", "bad.yaml:5: not YAML"),
     # values
-    "not a number": bad(
-        "deadline_s: 60", "deadline_s: .nan", "bad.yaml:21: server.deadline_s = .nan", "finite",
-        ">= 0.001",
-    ),
-    "fewer chosen than wanted": bad(
-        "over_commit: 1.0", "over_commit: 0.5", "bad.yaml:20: server.over_commit = 0.5", ">= 1"
-    ),
-    "negative seed": bad("seed: 1", "seed: -1", "bad.yaml:2: seed = -1", ">= 0"),
-    "name with a slash": bad("name: small", "name: a/b", "bad.yaml:1: name = 'a/b'", "pattern"),
-    "learning rate beyond float32": bad(
-        "learning_rate: 0.1", "learning_rate: 1e300",
-        "bad.yaml:10: task.local.optimizer.learning_rate = 1e+300", "<= 1000000000000",
-    ),
-    "sample of nothing": bad(
-        "kind: digits", "kind: blank, input_shape: []", "bad.yaml:4: task.dataset.input_shape",
-        "at least 1",
-    ),
-    "sample larger than memory": bad(
-        "kind: digits", "kind: blank, input_shape: [1000000, 1000000]",
-        "bad.yaml:4: task.dataset.input_shape", "at most 100000000",
-    ),
-    "skew beyond a draw": bad(
-        "kind: iid", "kind: dirichlet, alpha: 1e308", "bad.yaml:5: task.partition.alpha",
-        "<= 1000000",
-    ),
-    "sizes beyond 64 bit": bad(
-        "kind: digits", "kind: blank, sigma: 100", "bad.yaml:4: task.dataset.sigma = 100", "<= 2.5"
-    ),
-    "more clients than there are people": bad(
-        "size: 8", "size: 8000000000000", "bad.yaml:12: fleet.size", "<= 1000000000"
-    ),
-    "more tiers than memory": bad(
-        "kind: random", "kind: tifl, num_tiers: 1000000000",
-        "bad.yaml:23: server.selector.num_tiers", "<= 10000",
-    ),
+    "sample larger than memory": bad("kind: digits", "kind: blank, input_shape: [1000000, 1000000]",
+        "bad.yaml:4: task.dataset.input_shape", "at most 100000000"),
     # names
     "unknown selector": bad(
         "kind: random", "kind: power_of_choise", "bad.yaml:23: server.selector.kind",
-        "did you mean 'power-of-choice'?",
-    ),
-    "unknown device": bad(
-        "pixel-6: 0.5", "pixel-66: 0.5", "bad.yaml:14: fleet.devices.pixel-66",
-        "did you mean 'pixel-6'?",
-    ),
-    "market misspelt": bad(
-        "pixel-6: 0.5", "markte: 0.5", "bad.yaml:14: fleet.devices.markte",
-        "did you mean 'market'?",
-    ),
-    "spread of units too wide": bad(
-        "size: 8", "size: 8\n  unit_spread_sigma: 15", "bad.yaml:13: fleet.unit_spread_sigma = 15",
-        "<= 1",
-    ),
-    "device without a name": bad(
-        "pixel-6: 0.5", "'': 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
-    ),
-    "device name longer than a file's": bad(
-        "pixel-6: 0.5", f"{'x' * 300}: 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
-    ),
-    "shared links that limit nobody": bad(
-        "kind: fading}", "kind: fading}\n  shared_links: {}",
-        "bad.yaml:17: fleet.shared_links", "give cells",
-    ),
-    "cells of a channel without a band": bad(
-        "kind: fading}",
+        "did you mean 'power-of-choice'?"),
+    "unknown device": bad("pixel-6: 0.5", "pixel-66: 0.5", "bad.yaml:14: fleet.devices.pixel-66",
+        "did you mean 'pixel-6'?"),
+    "market misspelt": bad("pixel-6: 0.5", "markte: 0.5", "bad.yaml:14: fleet.devices.markte",
+        "did you mean 'market'?"),
+    "cells of a channel without a band": bad("kind: fading}",
         "kind: constant, up_bit_per_s: 1e6, down_bit_per_s: 1e6}\n  shared_links: {cells: 3}",
-        "bad.yaml:17: fleet.shared_links.cells = 3", "'constant' has no band; give",
-    ),
+        "bad.yaml:17: fleet.shared_links.cells = 3", "'constant' has no band; give"),
     "shared links of a buffered server": bad(
         "kind: fading}\n  usage: {trace: null}\nserver:\n  cohort: 3\n  over_commit: 1.0\n"
         "  deadline_s: 60\n  minimum_reports: 1",
         "kind: fading}\n  shared_links: {cell_up_bit_per_s: 1e8}\nserver:\n  mode: buffered\n"
         "  concurrency: 3\n  buffer_size: 1",
-        "bad.yaml:17: fleet.shared_links", "server.mode = 'synchronous'",
-    ),
-    "shared links of tasks that may go on": bad(
-        "kind: fading}\n  usage: {trace: null}\nserver:\n",
+        "bad.yaml:17: fleet.shared_links", "server.mode = 'synchronous'"),
+    "shared links of tasks that may go on": bad("kind: fading}\n  usage: {trace: null}\nserver:\n",
         "kind: fading}\n  shared_links: {cell_up_bit_per_s: 1e8}\nserver:\n"
         "  interruption: {kind: pause}\n",
-        "bad.yaml:19: server.interruption.kind = 'pause'", "fleet.shared_links", "'lose'",
-    ),
-    "unknown radio": bad(
-        "kind: fading", "kind: fading, metered_radio: lt",
-        "bad.yaml:16: fleet.channel.metered_radio",
-        "did you mean 'lte'?",
-    ),
+        "bad.yaml:19: server.interruption.kind = 'pause'", "fleet.shared_links", "'lose'"),
+    "unknown radio": bad("kind: fading", "kind: fading, metered_radio: lt",
+        "bad.yaml:16: fleet.channel.metered_radio", "did you mean 'lte'?"),
     "radio without power of its own": bad(
-        "kind: fading", "kind: fading, metered_radio: wifi", "wifi.yaml", "'lte'"
-    ),
+        "kind: fading", "kind: fading, metered_radio: wifi", "wifi.yaml", "'lte'"),
     "cable on a metered network": bad(
-        "kind: fading", "kind: fading, metered_radio: wired", "radio 'wired'", "cellular", "'lte'"
-    ),
+        "kind: fading", "kind: fading, metered_radio: wired", "radio 'wired'", "cellular", "'lte'"),
     "cable on a wireless device": bad(
-        "kind: fading", "kind: fading, unmetered_radio: wired", "radio 'wired'", "is a cable"
-    ),
-    "no path loss": bad(
-        "kind: fading", "kind: fading, path_loss_db_at_1km: 0",
-        "bad.yaml:16: fleet.channel.path_loss_db_at_1km = 0", ">= 70",
-    ),
-    "ten megawatts": bad(
-        "kind: fading", "kind: fading, tx_power_dbm: 100",
-        "bad.yaml:16: fleet.channel.tx_power_dbm = 100", "<= 26",
-    ),
-    "more than the radio's class": bad(
-        "kind: fading", "kind: fading, tx_power_dbm: 24",
-        "bad.yaml:16: fleet.channel.tx_power_dbm = 24", "radio 'lte'", "at most 23 dBm",
-    ),
+        "kind: fading", "kind: fading, unmetered_radio: wired", "radio 'wired'", "is a cable"),
+    "more than the radio's class": bad("kind: fading", "kind: fading, tx_power_dbm: 24",
+        "bad.yaml:16: fleet.channel.tx_power_dbm = 24", "radio 'lte'", "at most 23 dBm"),
     "Wi-Fi only where nobody has it": bad(
         "t2.small: 0.5\n  channel: {kind: fading}\n  usage: {trace: null}\nserver:\n",
         "redmi-note-10: 0.5\n  channel: {kind: fading}\nserver:\n"
         "  eligibility: {unmetered: true}\n",
-        "bad.yaml:18: server.eligibility.unmetered", "fleet.network.kind = 'wifi'",
-    ),
-    "unknown network": bad(
-        "channel: {kind: fading}", "network: {kind: wi-fi}\n  channel: {kind: fading}",
-        "bad.yaml:16: fleet.network.kind", "wifi",
-    ),
-    "more clients on the cell than there are": bad(
-        "channel: {kind: fading}", "network: {kind: mixed, cellular_fraction: 1.5}",
-        "bad.yaml:16: fleet.network.cellular_fraction = 1.5", "<= 1",
-    ),
+        "bad.yaml:18: server.eligibility.unmetered", "fleet.network.kind = 'wifi'"),
     "access point beyond the wall": bad(
         "channel: {kind: fading}", "wifi: {kind: indoor, min_distance_m: 20}",
-        "bad.yaml:16: fleet.wifi", "min_distance_m = 20 is beyond radius_m = 10",
-    ),
-    "unknown trace": bad(
-        "trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
-        "did you mean 'people-week'?",
-    ),
-    "unknown network trace": bad(
-        "kind: fading", "kind: trace, trace: comute-5g", "bad.yaml:16: fleet.channel.trace",
-        "did you mean 'commute-5g'?",
-    ),
+        "bad.yaml:16: fleet.wifi", "min_distance_m = 20 is beyond radius_m = 10"),
+    "unknown trace": bad("trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
+        "did you mean 'people-week'?"),
     "usage trace for a network": bad(
         "kind: fading", "kind: trace, trace: people-week", "people-week", "no rates.csv",
-        "fleet.usage.trace",
-    ),
-    "network trace scaled to nothing": bad(
-        "kind: fading", "kind: trace, trace: commute-5g, rate_scale: 0",
-        "bad.yaml:16: fleet.channel.rate_scale", ">= 1e-09",
-    ),
-    "trace without a name": bad(
-        "trace: null", "trace: ''", "bad.yaml:17: fleet.usage.trace", "people-week"
-    ),
+        "fleet.usage.trace"),
     # what belongs together
     "shares over 1": bad(
-        "pixel-6: 0.5", "pixel-6: 0.6", "bad.yaml:13: fleet.devices", "must sum to 1", "1.1"
-    ),
-    "negative share": bad("pixel-6: 0.5", "pixel-6: -0.5", "bad.yaml:14: fleet.devices", ">= 1e-0"),
+        "pixel-6: 0.5", "pixel-6: 0.6", "bad.yaml:13: fleet.devices", "must sum to 1", "1.1"),
     "no devices": bad(DEVICES, " {}", "bad.yaml:13: fleet.devices", "name one, such as"),
     "cohort larger than the fleet": bad(
-        "cohort: 3", "cohort: 9", "bad.yaml:19: server.cohort = 9", "at most", "fleet.size = 8"
-    ),
-    "more chosen than there are": bad(
-        "over_commit: 1.0", "over_commit: 3", "bad.yaml:20: server.over_commit = 3", "at most 2.66"
-    ),
+        "cohort: 3", "cohort: 9", "bad.yaml:19: server.cohort = 9", "at most", "fleet.size = 8"),
+    "more chosen than there are": bad("over_commit: 1.0", "over_commit: 3",
+        "bad.yaml:20: server.over_commit = 3", "at most 2.66"),
+    "more at work than there are": bad(
+        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+        "\n  mode: buffered\n  concurrency: 9\n  buffer_size: 2",
+        "bad.yaml:20: server.concurrency = 9", "at most", "fleet.size = 8"),
     "more reports than the cohort": bad(
         "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
-        "at most", "3",
-    ),
+        "at most", "3"),
     "privacy of single updates": private(
         "{kind: median}", "random", "none", "bad.yaml:23: server.aggregator.kind = 'median'",
-        "a noisy sum",
-    ),
+        "a noisy sum"),
     "privacy of weighted updates": private(
-        "{kind: fedavg}", "random", "none", "server.aggregator.weights", "must be uniform",
-    ),
+        "{kind: fedavg}", "random", "none", "server.aggregator.weights", "must be uniform"),
     "privacy of losses that are told": private(
         "{kind: fedavg, weights: uniform}", "oort", "none", "server.selector.kind = 'oort'",
-        "is told the loss",
-    ),
+        "is told the loss"),
     "privacy of losses in a variant": private(
         "{kind: fedavg, weights: uniform}", "power-of-choice, variant: rpow-d", "none",
-        "server.selector.kind = 'power-of-choice'", "every chosen client",
-    ),
+        "server.selector.kind = 'power-of-choice'", "every chosen client"),
     "privacy of an even draw that is none": private(
         "{kind: fedavg, weights: uniform}", "round-robin", "poisson",
-        "server.privacy.sampling = 'poisson'", "random alone does; set none",
-    ),
+        "server.privacy.sampling = 'poisson'", "random alone does; set none"),
     "privacy of a buffered server": bad(
         "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
         "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
         "  privacy: {clip_norm: 1, noise_multiplier: 1, delta: 1e-5}",
-        "bad.yaml:22: server.privacy", "'synchronous'",
-    ),
+        "bad.yaml:22: server.privacy", "'synchronous'"),
     "secure aggregation of single updates": secure(
         "aggregator: {kind: krum, num_byzantine: 0}", "random",
-        "server.aggregator.kind = 'krum'", "shows sums alone",
-    ),
+        "server.aggregator.kind = 'krum'", "shows sums alone"),
     "secure aggregation of updates one at a time": secure(
-        "aggregator: {kind: fedasync}", "random", "server.aggregator.kind = 'fedasync'",
-    ),
+        "aggregator: {kind: fedasync}", "random", "server.aggregator.kind = 'fedasync'"),
     "secure aggregation with a selector of gradients": secure(
-        "aggregator: {kind: fedavg}", "gpfl", "server.selector.kind = 'gpfl'", "hides",
-    ),
+        "aggregator: {kind: fedavg}", "gpfl", "server.selector.kind = 'gpfl'", "hides"),
     "secure aggregation of compressed updates": secure(
         "compression: {kind: top-k, fraction: 0.1}", "random",
-        "server.compression.kind = 'top-k'", "under the masks",
-    ),
+        "server.compression.kind = 'top-k'", "under the masks"),
     "secure aggregation of screened updates": secure(
-        "max_update_norm: 3", "random", "server.max_update_norm = 3", "needs single updates",
-    ),
+        "max_update_norm: 3", "random", "server.max_update_norm = 3", "needs single updates"),
     "an odd number of neighbours": bad(
         "minimum_reports: 1", "secure_aggregation: {kind: secagg-plus, neighbours: 3}",
-        "bad.yaml:22: server.secure_aggregation.neighbours = 3", "multiple of 2",
-    ),
+        "bad.yaml:22: server.secure_aggregation.neighbours = 3", "multiple of 2"),
     "too few reports for krum": bad(
         "minimum_reports: 1", "minimum_reports: 2\n  aggregator: {kind: krum, num_byzantine: 0}",
-        "bad.yaml:22: server.minimum_reports = 2", "must be at least 3", "'krum'",
-    ),
+        "bad.yaml:22: server.minimum_reports = 2", "must be at least 3", "'krum'"),
     "too small a buffer for krum": bad(
         "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
         "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
         "  aggregator: {kind: krum, num_byzantine: 0}",
-        "bad.yaml:21: server.buffer_size = 2", "must be at least 3", "'krum'",
-    ),
+        "bad.yaml:21: server.buffer_size = 2", "must be at least 3", "'krum'"),
     "windows for krum": bad(
         "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
         "\n  mode: buffered\n  concurrency: 3\n  window_s: 2\n"
         "  aggregator: {kind: krum, num_byzantine: 0}",
-        "bad.yaml:21: server.window_s = 2", "needs 3; set server.buffer_size",
-    ),
-    "parts that count for less in a median": bad(
-        "minimum_reports: 1",
+        "bad.yaml:21: server.window_s = 2", "needs 3; set server.buffer_size"),
+    "parts that count for less in a median": bad("minimum_reports: 1",
         "interruption: {kind: partial, weight: processed}\n  aggregator: {kind: median}",
-        "bad.yaml:22: server.interruption.weight = 'processed'", "must be samples", "'median'",
-    ),
+        "bad.yaml:22: server.interruption.weight = 'processed'", "must be samples", "'median'"),
     "battery of the eligible below the cut-off": bad(
         *MIN_BATTERY, "bad.yaml:22: server.eligibility.min_battery_fraction = 0.1",
-        "above fleet.battery.cutoff_fraction = 0.15",
-    ),
+        "above fleet.battery.cutoff_fraction = 0.15"),
     "battery levels the wrong way round": bad(
         "usage: {trace: null}", "battery: {initial_fraction: [0.9, 0.5]}",
-        "bad.yaml:17: fleet.battery",
-        "[low, high]",
-    ),
+        "bad.yaml:17: fleet.battery", "[low, high]"),
     # what selectors need
     "named clients outside of the fleet": bad(
         "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients",
-        "no client 8", "0 to 7",
-    ),
+        "no client 8", "0 to 7"),
     "more sets of clients than are kept apart": bad(
         "kind: random", "kind: quick-init-ucb, max_sets: 55",
         "bad.yaml:23: server.selector.kind = 'quick-init-ucb'", "56 sets of 3", "fleet.size",
-        "server.cohort", "'bp-ucb'", "server.selector.max_sets",
-    ),
+        "server.cohort", "'bp-ucb'", "server.selector.max_sets"),
     "cohort too small for the guarantee": bad(
-        "kind: random", "kind: rbcs-f, guaranteed_fraction: 0.5", "bad.yaml:23: server.selector",
-    ),
+        "kind: random", "kind: rbcs-f, guaranteed_fraction: 0.5", "bad.yaml:23: server.selector"),
     "selector that follows samples that nobody keeps": bad(
         "kind: random", "kind: gpfl", "bad.yaml:23: server.selector", "gpfl",
-        "evaluate.validation_fraction",
-    ),
+        "evaluate.validation_fraction"),
     "selector that learns from samples that nobody keeps": bad(
         "kind: random", "kind: favor", "bad.yaml:23: server.selector", "favor",
-        "evaluate.validation_fraction", "learning: false",
-    ),
+        "evaluate.validation_fraction", "learning: false"),
     "selector that needs the number of rounds, which is unknown": bad(
         "selector: {kind: random}\nstop: {rounds: 2}", "selector: {kind: tifl}\nstop: {time_s: 9}",
-        "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited",
-    ),
+        "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited"),
     "two devices of one name": bad(
         "t2.small: 0.5", "./pixel-6.yaml: 0.5", "bad.yaml:15: fleet.devices", "'pixel-6'", "rename",
-        files={"pixel-6.yaml": DEVICE},
-    ),
+        files={"pixel-6.yaml": DEVICE}),
     # files of one's own
     "device without power": device(POWER, "", "own.yaml:1: power: missing"),
-    "device whose peak is not that of its cores": device(
-        "  backend: cpu\n",
-        "  backend: cpu\n  cores: [{core: A, count: 4, clock_ghz: 2.0, flop_per_cycle: 16}]\n"
-        "  peak_gflop_per_s: {value: 100, source: x}\n",
-        "own.yaml:6: compute.peak_gflop_per_s.value = 100",
-        "are 128",
-    ),
-    "device without a source": device(
-        "value: 8, source: measured", "value: 8", "own.yaml:19: ram_gib.source: missing"
-    ),
     "radio with negative watts": bad(
         "kind: fading", "kind: fading, unmetered_radio: radio.yaml",
         "radio.yaml:5: tail_w.value = -1",
@@ -338,12 +194,9 @@ SCENARIOS = {
     ),
     "trace of nothing": bad(
         "trace: null", "trace: own", "own/states.csv, row 2", "empty", "at least one row",
-        files={"own/states.csv": STATES, "own/users.csv": USERS},
-    ),
-    "trace without users": bad(
-        "trace: null", "trace: own", "own/users.csv", "no such file",
-        files={"own/states.csv": STATES + "ann,0,1,1,1,0\n"},
-    ),
+        files={"own/states.csv": STATES, "own/users.csv": USERS}),
+    "trace without users": bad("trace: null", "trace: own", "own/users.csv", "no such file",
+        files={"own/states.csv": STATES + "ann,0,1,1,1,0\n"}),
     "trace cut off in the middle": bad(
         "trace: null", "trace: own", "own/states.csv.gz, row", "fetch the file again",
         files={

@@ -8,17 +8,13 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import FloatArray, Outcome, ProbeRequest, Purpose, Work, WorkKind
-from fleetsim.engine import event_order
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.servers import stop
-from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.tasks.interruption import LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.fleet.population import Fleet
-from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 from tests.engine.tiny import COST, Tiny
 
@@ -73,18 +69,6 @@ def _restless(user: int) -> str:
         f"{30 * at},{int(online[at])},{charging},{unmetered},{load / 2}"
         for at, (charging, unmetered, load) in enumerate(others.tolist())
     )
-
-
-def late_at_once(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, server: Settings) -> None:
-    """Give the run a deadline of a nanosecond at 1e9 s, which is no later: everybody is late.
-
-    No scenario may ask for that: it stands for a fault of the simulator.
-    """
-    tiny.server = server.model_copy(update={"deadline_s": 1e-9})
-    tiny.stop = StopSettings().model_copy(update={"rounds": None, "time_s": 2e9})
-    monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
-    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
-    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
 
 
 def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any) -> World:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fleetsim.errors import SimulationError
@@ -37,13 +36,6 @@ def test_an_idle_battery_was_given_what_fits_into_it(tiny, initial, now_s, charg
     assert balance.charged_j == pytest.approx([charged_j], abs=1e-9)
     assert balance.left_j == pytest.approx([3600.0 * initial + charged_j])
     assert [*balance.owner_j, *balance.loss_j] == [0.0, 0.0]
-
-
-def test_clients_on_mains_have_no_balance(tiny):
-    tiny.size = 2
-    world = world_of(tiny.fleet())
-
-    assert np.isnan(np.array(world.battery_balance(10.0))).all()
 
 
 @pytest.mark.parametrize("spent_j", [-600.0, 1000.0])

@@ -1,6 +1,5 @@
 """Eligibility rules against a brute-force oracle, and conditions that hold throughout a task."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
-from fleetsim.engine.eligibility import Condition, EligibilitySettings, least_values
+from fleetsim.engine.eligibility import Condition, EligibilitySettings
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
 from fleetsim.units import BYTE_PER_GIB
 from tests.engine.batches import world_of
-from tests.engine.tiny import Tiny
 
 CAPACITY_J = 4614e-3 * 3600 * 3.85  # Pixel 6
 RAM_GIB = {"pixel-6": 8.0, "redmi-note-10": 4.0, "t2.small": 2.0}
@@ -150,23 +148,6 @@ def test_what_the_battery_vouched_for_at_the_beginning_survives_the_charger(tiny
     assert (row.finished_at_s == 2.0) == (outcome is Outcome.OFFLINE)
 
 
-def test_a_rule_picks_devices_by_their_memory(tiny):
-    tiny.devices = {"t2.small": 0.5, "t2.medium": 0.5}
-    tiny.server = {"cohort": 2, "eligibility": {"min_ram_gib": 4}}
-    tiny.run()
-
-    assert {row.device for row in tiny.recorder.tasks} == {"t2.medium"}
-    assert tiny.recorder.rounds[0].num_eligible == 2
-
-
-def test_least_values_are_found_wherever_they_stand():
-    rule = Condition.model_validate(
-        {"min_ram_gib": 4, "any_of": [{"none_of": [{"min_ram_gib": 2}]}, {"min_ram_gib": 4}]}
-    )
-
-    assert least_values(rule, "min_ram_gib") == [2, 4]
-
-
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
@@ -194,25 +175,6 @@ def test_apps_of_too_many_sizes_are_refused_with_the_way_out(tiny):
     tiny.memory = {"kind": "share", "free_fraction": [0.5, 0.5]}
     with pytest.raises(ScenarioError, match="1025 different amounts of memory; round ram_byte"):
         world_of(tiny.fleet(), min_free_ram_gib=1.0)
-
-
-def test_a_rule_survives_being_written_out_and_read_again(tmp_path: Path):
-    scenario = load("quickstart", ["server.eligibility={any_of: [{charging: true}]}"])
-    path = tmp_path / "again.yaml"
-    path.write_text(scenario.to_yaml(), encoding="utf-8")
-
-    assert load(path) == scenario
-
-
-def test_a_rule_without_further_conditions_is_the_charger_the_meter_and_the_level(tiny: Tiny):
-    tiny.trace("0,1,1,1,0 5,1,0,1,0 9,0,1,1,0", span_s=12)
-    fleet = tiny.fleet()
-    world = world_of(fleet, charging=True, unmetered=True)
-    schedule = fleet.usage.eligible_schedule(charging_required=True, unmetered_required=True)
-
-    for t_s in np.arange(0.0, 40.0, 0.5).tolist():
-        assert bool(world.eligible.candidates(t_s).size) == schedule.is_at_one(0, t_s)
-        assert world.eligible.next_change_s(t_s) == schedule.next_change_after_one(0, t_s)
 
 
 @pytest.mark.parametrize("charge_w", [7.5, 1e3, 1e4])

@@ -181,7 +181,6 @@ class Tiny:
     seed: int = 1
     cost: ModelCost = COST
     screen: Screen = refusal_reasons
-    upload_byte: int | None = None
     epochs: int = 1
     partial_fraction: float = 0.0
     parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
@@ -249,7 +248,7 @@ class Tiny:
                 partial_fraction=self.partial_fraction,
                 batch_size=50,
                 learning_rate_at=self.learning_rate_at,
-                upload_byte=self.upload_byte or self.cost.payload_byte,
+                upload_byte=self.cost.payload_byte,
                 trainer=trainer or NullTrainer(fleet.num_samples),
                 uplink=Uplink(UncompressedSettings(), seed=self.seed),
                 screen=self.screen,

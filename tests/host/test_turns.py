@@ -34,13 +34,6 @@ def test_what_a_turn_holds_is_given_back_around_a_callback_and_at_the_end() -> N
     assert settings == ["caller"]
 
 
-def test_a_fault_gives_everything_back() -> None:
-    with pytest.raises(ZeroDivisionError), turn(Held), as_the_caller():
-        _ = 1 / 0
-
-    assert settings == ["caller"]
-
-
 def test_a_fault_of_giving_back_gives_back_the_rest_and_ends_the_turn() -> None:
     class Broken(Held):
         def give_back(self):

@@ -16,28 +16,36 @@ from tests import settings_walk
 FILE = Path(__file__).with_name("defaults.json")
 
 
-def present() -> dict[str, Any]:
-    """Return the default of every key that has one, by class and key."""
-    found = {}
+Defaults = dict[str, dict[str, Any]]
+"""The default of every key that has one, by class and key."""
+
+
+def present() -> Defaults:
+    """Return the defaults of the settings classes."""
+    found: Defaults = {}
     for owner in settings_walk.scenario_classes():
         for name, info in owner.model_fields.items():
             if not info.is_required():
                 default = info.get_default(call_default_factory=True)
-                found[f"{owner.__name__}.{name}"] = stated_value(
-                    default, to_jsonable_python(default)
-                )
+                value = stated_value(default, to_jsonable_python(default))
+                found.setdefault(owner.__name__, {})[name] = value
     return found
 
 
-def recorded() -> tuple[int, dict[str, Any]]:
+def recorded() -> tuple[int, Defaults]:
     """Return the version and the defaults on record."""
     data = json.loads(FILE.read_text("utf-8"))
     return data["version"], data["defaults"]
 
 
-def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def changed(before: Defaults, now: Defaults) -> list[str]:
     """Return the keys in both whose defaults differ."""
-    return [key for key in before if key in now and before[key] != now[key]]
+    return [
+        f"{owner}.{key}"
+        for owner, keys in before.items()
+        for key, value in keys.items()
+        if value != now.get(owner, {}).get(key, value)
+    ]
 
 
 def main() -> None:
@@ -48,8 +56,9 @@ def main() -> None:
         differing = changed(before, now)
         if differing and version == DEFAULTS_VERSION:
             raise SystemExit(f"raise DEFAULTS_VERSION first: {', '.join(differing)} changed")
-    text = json.dumps({"version": DEFAULTS_VERSION, "defaults": now}, indent=1, sort_keys=True)
-    FILE.write_text(f"{text}\n", "utf-8")
+    lines = (f'"{owner}": {json.dumps(now[owner], sort_keys=True)}' for owner in sorted(now))
+    text = ",\n".join(lines)
+    FILE.write_text(f'{{"version": {DEFAULTS_VERSION}, "defaults": {{\n{text}\n}}}}\n', "utf-8")
 
 
 if __name__ == "__main__":

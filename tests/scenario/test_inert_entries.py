@@ -37,57 +37,34 @@ class Entry:
 
 EXAMPLES = {
     "FleetSettings.devices": [
-        Entry(
-            'fleet.devices["t2.small"]',
-            "0.01",
-            ("fleet.devices={pixel-6: 0.99, t2.small: 0.01}",),
-            ("fleet.devices={pixel-6: 1.0}",),
-            "no client has this device; raise that or fleet.size, or leave it out",
-        ),
-        Entry(
-            "fleet.devices.pixel-6",
-            "0.01",
+        Entry('fleet.devices["t2.small"]', "0.01",
+            ("fleet.devices={pixel-6: 0.99, t2.small: 0.01}",), ("fleet.devices={pixel-6: 1.0}",),
+            "no client has this device; raise that or fleet.size, or leave it out"),
+        Entry("fleet.devices.pixel-6", "0.01",
             ("fleet.devices={jetson-nano-cpu: 0.99, pixel-6: 0.01}", PEOPLE),
-            ("fleet.devices={jetson-nano-cpu: 1.0}", PEOPLE),
-            "no client has this device",
-        ),
+            ("fleet.devices={jetson-nano-cpu: 1.0}", PEOPLE), "no client has this device"),
     ],
     "UsageSettings.kinds": [
-        Entry(
-            "fleet.usage.kinds[1]",
-            "'board'",
-            (MADE_UP_OF.format("[phone, board]"),),
+        Entry("fleet.usage.kinds[1]", "'board'", (MADE_UP_OF.format("[phone, board]"),),
             (MADE_UP_OF.format("[phone]"),),
-            "the fleet has no board; add a board to fleet.devices, or leave it out",
-        ),
-        Entry(
-            "fleet.usage.kinds[0]",
-            "'phone'",
+            "the fleet has no board; add a board to fleet.devices, or leave it out"),
+        Entry("fleet.usage.kinds[0]", "'phone'",
             (MADE_UP_OF.format("[phone, board]"), "fleet.devices={jetson-nano-cpu: 1.0}"),
             (MADE_UP_OF.format("[board]"), "fleet.devices={jetson-nano-cpu: 1.0}"),
-            "the fleet has no phone; add a phone to fleet.devices",
-        ),
+            "the fleet has no phone; add a phone to fleet.devices"),
     ],
     "BatterySettings.charge_w_of": [
-        Entry(
-            "fleet.battery.charge_w_of.pixel-3",
-            "5",
+        Entry("fleet.battery.charge_w_of.pixel-3", "5",
             (RARE, "fleet.battery={charge_w_of: {pixel-6: 5, pixel-3: 5}}"),
-            (RARE, "fleet.battery={charge_w_of: {pixel-6: 5}}"),
-            "no client has this device",
-        )
+            (RARE, "fleet.battery={charge_w_of: {pixel-6: 5}}"), "no client has this device"),
     ],
     "StepDecaySettings.after_rounds": [
-        Entry(
-            "task.local.optimizer.decay.after_rounds[1]",
-            "2",
-            (STEPS.format("[1, 2]"),),
+        Entry("task.local.optimizer.decay.after_rounds[1]", "2", (STEPS.format("[1, 2]"),),
             (STEPS.format("[1]"),),
             "the run ends with stop.rounds at the latest; raise stop.rounds, or leave it out",
-            trains=True,
-        )
+            trains=True),
     ],
-}
+}  # fmt: skip
 
 ALL_ACT = {
     "AfterStepsSettings.after_steps": "a task's steps follow from each client's samples",

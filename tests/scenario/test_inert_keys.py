@@ -9,7 +9,7 @@ from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.scenario import load, scenario_warnings
 from fleetsim.simulate import run
-from tests.scenario.small import BASE, MADE_UP, PEOPLE
+from tests.scenario.small import MADE_UP, PEOPLE
 from tests.settings_walk import all_classes, declaring, scenario_classes
 
 TESTS = Path(__file__).parents[1]
@@ -103,30 +103,21 @@ EXAMPLES = {
     "UsageSettings.shift": inert("fleet.usage.shift=none"),
     "UsageSettings.starts_at_s": inert("fleet.usage.starts_at_s=68400"),
     "UsageSettings.time_zones": inert(
-        "fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}]", PEOPLE, BOARDS
-    ),
+        "fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}]", PEOPLE, BOARDS),
     "UsageSettings.unknown": inert("fleet.usage.unknown=offline", MADE_UP),
-    "UsageSettings.pair": inert(
-        "fleet.usage.pair=owner",
-        BOARDS,
-        PEOPLE,
-        "task.dataset={kind: synthetic}",
-        "task.partition={kind: natural}",
-    ),
+    "UsageSettings.pair": inert("fleet.usage.pair=owner",
+        BOARDS, PEOPLE, "task.dataset={kind: synthetic}", "task.partition={kind: natural}"),
     "UsageSettings.kinds": inert("fleet.usage.kinds=[phone, board]"),
     "EverydaySettings.screen_w": inert("fleet.battery.everyday.screen_w=2", EVERYDAY),
     "EverydaySettings.screen_from_load": inert(
-        "fleet.battery.everyday.screen_from_load=0.5", EVERYDAY
-    ),
+        "fleet.battery.everyday.screen_from_load=0.5", EVERYDAY),
     "EverydaySettings.cpu_w": inert("fleet.battery.everyday.cpu_w=2", EVERYDAY),
     "BatterySettings.charge_w": inert(
-        "fleet.battery.charge_w=3", "fleet.battery={charge_w_of: {pixel-6: 5}}", PEOPLE
-    ),
+        "fleet.battery.charge_w=3", "fleet.battery={charge_w_of: {pixel-6: 5}}", PEOPLE),
     "FleetSettings.battery": inert("fleet.battery={charge_w: 3, initial_fraction: [0, 0]}", VMS),
     "FleetSettings.network": inert("fleet.network={kind: wifi}", VMS),
     "FleetSettings.wifi": inert(
-        "fleet.wifi={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"
-    ),
+        "fleet.wifi={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"),
     "UncertaintySettings.inferred": inert(
         "fleet.uncertainty.inferred=0.3",
         "fleet.devices={reproduction/jetson-nano-fedgcs: 1.0}",
@@ -134,10 +125,8 @@ EXAMPLES = {
         f'fleet.channel.unmetered_radio="{TESTS / "plain-radio.yaml"}"',
     ),
     # Of a wired reproduction and its cable the round-trip time alone can have an error.
-    "UncertaintySettings.measured": inert(
-        "fleet.uncertainty.measured=0.05",
-        f'fleet.devices={{"{TESTS / "reproduced-vm.yaml"}": 1.0}}',
-    ),
+    "UncertaintySettings.measured": inert("fleet.uncertainty.measured=0.05",
+        f'fleet.devices={{"{TESTS / "reproduced-vm.yaml"}": 1.0}}'),
     "TransferSettings.unmetered_radio": inert("fleet.channel.unmetered_radio=lte", VMS),
     "TransferSettings.metered_radio": inert("fleet.channel.metered_radio=nr-low", MADE_UP),
     "ConstantSettings.down_bit_per_s": inert("fleet.channel.down_bit_per_s=5", VMS, CONSTANT),
@@ -156,17 +145,13 @@ EXAMPLES = {
         for key, value in keys.items()
     },
     "BlockSettings.overhead_fraction": inert(
-        "fleet.channel.overhead_fraction=0.2", "fleet.channel={kind: fading, rate: shannon}"
-    ),
+        "fleet.channel.overhead_fraction=0.2", "fleet.channel={kind: fading, rate: shannon}"),
     "BlockSettings.up_overhead_fraction": inert(
-        "fleet.channel.up_overhead_fraction=0.2", "fleet.channel={kind: normalised}"
-    ),
+        "fleet.channel.up_overhead_fraction=0.2", "fleet.channel={kind: normalised}"),
     "BlockSettings.rician_k": inert(
-        "fleet.channel={kind: normalised, fading: rician, rician_k: 3}", VMS
-    ),
+        "fleet.channel={kind: normalised, fading: rician, rician_k: 3}", VMS),
     "BlockSettings.nakagami_m": inert(
-        "fleet.channel={kind: normalised, fading: nakagami, nakagami_m: 3}", VMS
-    ),
+        "fleet.channel={kind: normalised, fading: nakagami, nakagami_m: 3}", VMS),
     "BlockSettings.block_s": inert("fleet.channel.block_s=0.05", "fleet.channel.fading=none"),
     "SharedLinksSettings.cells": inert(
         "fleet.shared_links={cells: 2, cell_up_bit_per_s: 10, server_in_bit_per_s: 1.0e6}",
@@ -174,11 +159,9 @@ EXAMPLES = {
         SHARED,
     ),
     "SharedLinksSettings.cell_up_bit_per_s": inert(
-        "fleet.shared_links.cell_up_bit_per_s=10", VMS, SHARED
-    ),
+        "fleet.shared_links.cell_up_bit_per_s=10", VMS, SHARED),
     "SharedLinksSettings.cell_down_bit_per_s": inert(
-        "fleet.shared_links.cell_down_bit_per_s=10", VMS, SHARED
-    ),
+        "fleet.shared_links.cell_down_bit_per_s=10", VMS, SHARED),
     "CostSettings.sample_byte": inert("task.model.sample_byte=9", ON_PAPER, BLANK),
     "CostSettings.unfolded_byte": inert("task.model.unfolded_byte=9", ON_PAPER, BLANK),
     "EnginesSettings.phone": inert("fleet.memory.engines.phone=autograd", VMS, MEMORY),
@@ -187,35 +170,23 @@ EXAMPLES = {
     "EligibilitySettings.charging": inert("server.eligibility.charging=true"),
     "EligibilitySettings.unmetered": inert("server.eligibility.unmetered=true", ON_WIFI),
     "EligibilitySettings.min_battery_fraction": inert(
-        "server.eligibility.min_battery_fraction=0.9", VMS
-    ),
+        "server.eligibility.min_battery_fraction=0.9", VMS),
     # The smallest device, a t2.small, has 2 GiB.
     "EligibilitySettings.min_ram_gib": inert("server.eligibility.min_ram_gib=2"),
     "Condition.charging": inert("server.eligibility.all_of=[{charging: true}]"),
     "Condition.unmetered": inert("server.eligibility.all_of=[{unmetered: true}]", ON_WIFI),
     "Condition.min_battery_fraction": inert(
-        "server.eligibility.any_of=[{min_battery_fraction: 0.9}]", VMS
-    ),
+        "server.eligibility.any_of=[{min_battery_fraction: 0.9}]", VMS),
     "SynchronousSettings.interruption": inert("server.interruption={kind: pause}"),
     "BufferedSettings.interruption": inert("server.interruption={kind: pause}", BUFFERED),
-    "FedAsyncSettings.staleness": inert(
-        "server.aggregator.staleness={kind: hinge}",
-        "server.aggregator={kind: fedasync}",
-        trains=True,
-    ),
-    "FedBuffSettings.staleness": inert(
-        "server.aggregator.staleness={kind: constant}",
-        "server.aggregator={kind: fedbuff}",
-        trains=True,
-    ),
-    "TopKSettings.error_feedback": inert(
-        "server.compression.error_feedback=true",
-        BLANK,
-        "server.compression={kind: top-k, fraction: 0.1}",
-    ),
+    "FedAsyncSettings.staleness": inert("server.aggregator.staleness={kind: hinge}",
+        "server.aggregator={kind: fedasync}", trains=True),
+    "FedBuffSettings.staleness": inert("server.aggregator.staleness={kind: constant}",
+        "server.aggregator={kind: fedbuff}", trains=True),
+    "TopKSettings.error_feedback": inert("server.compression.error_feedback=true",
+        BLANK, "server.compression={kind: top-k, fraction: 0.1}"),
     "Quantise8BitSettings.rounding": inert(
-        "server.compression.rounding=nearest", BLANK, "server.compression={kind: quantise-8bit}"
-    ),
+        "server.compression.rounding=nearest", BLANK, "server.compression={kind: quantise-8bit}"),
     **{
         f"LocalOptimizerKind.{key}": inert(f"task.local.optimizer.{key}={value}", BLANK)
         for key, value in OPTIMIZER_KEYS.items()
@@ -239,11 +210,9 @@ EXAMPLES = {
         for key, value in AUGMENTATION_KEYS.items()
     },
     "FedDynSettings.alpha": inert(
-        "task.local.algorithm.alpha=0.5", BLANK, "task.local.algorithm={kind: feddyn}"
-    ),
+        "task.local.algorithm.alpha=0.5", BLANK, "task.local.algorithm={kind: feddyn}"),
     "DittoSettings.personal_weight": inert(
-        "task.local.algorithm.personal_weight=0.5", BLANK, "task.local.algorithm={kind: ditto}"
-    ),
+        "task.local.algorithm.personal_weight=0.5", BLANK, "task.local.algorithm={kind: ditto}"),
     "StepSettings.max_gradient_norm": inert("task.local.max_gradient_norm=0.1", BLANK),
     "StepSettings.label_smoothing": inert("task.local.label_smoothing=0.1", BLANK),
     "StepSettings.loss": inert("task.local.loss={kind: focal}", BLANK),
@@ -258,11 +227,9 @@ EXAMPLES = {
         "server.aggregator={kind: fedavg, weights: uniform}",
     ),
     "BufferedServerSettings.max_update_norm": inert(
-        "server.max_update_norm=0.001", BLANK, BUFFERED
-    ),
+        "server.max_update_norm=0.001", BLANK, BUFFERED),
     "BufferedServerSettings.aggregator": inert(
-        "server.aggregator={kind: fedasync}", BLANK, BUFFERED
-    ),
+        "server.aggregator={kind: fedasync}", BLANK, BUFFERED),
     "EvaluateSettings.every_rounds": inert("evaluate.every_rounds=2", BLANK),
     "EvaluateSettings.validation_fraction": inert("evaluate.validation_fraction=0.5", BLANK),
     "StopSettings.accuracy": inert("stop.accuracy=0.9", BLANK),
@@ -277,14 +244,11 @@ EXAMPLES = {
     "FedGCSKeys.performance": selector("fedgcs, records: surrogate", "performance=rise"),
     "FedGCSKeys.max_records": selector("fedgcs, records: surrogate", "max_records=9"),
     "FedGCSKeys.exploration_fraction": selector(
-        "fedgcs, records: surrogate", "exploration_fraction=1.0"
-    ),
+        "fedgcs, records: surrogate", "exploration_fraction=1.0"),
     "FedCorSettings.warm_up_fit_steps": selector(
-        "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3", "warm_up_fit_steps=2"
-    ),
+        "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3", "warm_up_fit_steps=2"),
     "FedCorSettings.observed_fit_steps": selector(
-        "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3", "observed_fit_steps=2"
-    ),
+        "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3", "observed_fit_steps=2"),
     **{
         f"FedMarlKeys.{key}": selector(
             "fedmarl", f"{key}={value}", "server.selector.learning=false"
@@ -293,22 +257,18 @@ EXAMPLES = {
     },
     "PowerOfChoiceSettings.batch": selector("power-of-choice", "batch=4"),
     "PowerOfChoiceSettings.loss": selector(
-        "power-of-choice", "loss=first_epoch", "task.local.epochs=2"
-    ),
+        "power-of-choice", "loss=first_epoch", "task.local.epochs=2"),
     "SurveySettings.loss": selector("survey, policy: 3", "loss=first_epoch", "task.local.epochs=2"),
     "SurveySettings.ties": selector("survey, policy: 3", "ties=lowest_id"),
     "TiFLSettings.interval_rounds": selector("tifl, num_tiers: 2, rule: none", "interval_rounds=1"),
     "TiFLSettings.trigger": selector("tifl, num_tiers: 2, rule: none", "trigger=every"),
     "OortOptions.pacer_step_s": selector(
-        "oort, preferred_percentile: 50, pacer_window_rounds: 1", "pacer_step_s=1"
-    ),
+        "oort, preferred_percentile: 50, pacer_window_rounds: 1", "pacer_step_s=1"),
     "OortOptions.pacer_step_percent": selector(
-        "oort, pacer_window_rounds: 1", "pacer_step_percent=50"
-    ),
+        "oort, pacer_window_rounds: 1", "pacer_step_percent=50"),
     "OortOptions.max_blacklist_fraction": selector("oort", "max_blacklist_fraction=0.9"),
     "BpUcbSettings.side_m": selector(
-        "bp-ucb, slot_rounds: 1", "side_m=10", "fleet.channel={kind: fading}"
-    ),
+        "bp-ucb, slot_rounds: 1", "side_m=10", "fleet.channel={kind: fading}"),
     **{
         f"BpUcbSettings.{key}": selector(
             "bp-ucb, slot_rounds: 1, potentials: printed", f"{key}={value}"
@@ -319,7 +279,7 @@ EXAMPLES = {
         f"AutoFLSettings.{key}": selector("autofl, learning: false", f"{key}={value}")
         for key, value in AUTOFL_LEARNING.items()
     },
-}
+}  # fmt: skip
 
 ALWAYS_ACT = """
 BatterySettings: charge_w_of capacity_wh health_fraction initial_fraction cutoff_fraction charging
@@ -549,14 +509,6 @@ def test_no_key_of_a_bundled_scenario_is_without_effect():
 )
 def test_keys_that_act_or_have_their_default_are_not_warned_of(changes, base):
     assert scenario_warnings(load(base, changes)) == []
-
-
-def test_the_key_of_a_mapping_without_effect_is_named_by_its_line(base):
-    base.write_text(BASE.replace("cohort: 2}", "cohort: 2,\n  eligibility: {charging: true}}"))
-
-    (line,) = scenario_warnings(load(base))
-
-    assert line.startswith(f"{base}:11: server.eligibility.charging = true: has no effect: ")
 
 
 def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(base, tmp_path, command):

@@ -15,7 +15,6 @@ from fleetsim.host import memory
 from fleetsim.scenario import LEAST_BYTE_PER_CLIENT, load
 from fleetsim.schema import yaml_text
 from fleetsim.schema.distinct import Distinct
-from fleetsim.selectors.baselines import fixed
 from tests.bad_input.good import GOOD
 
 MIB = 1 << 20
@@ -71,22 +70,6 @@ def test_entries_of_a_list_are_compared_with_a_few_others_and_not_with_all():
 
     assert TypeAdapter(Annotated[tuple[Any, ...], Distinct()]).validate_python(clients) == clients
     assert Client.num_compared <= 2 * size
-
-
-def test_thousands_of_clients_are_read_checked_and_written_again(tmp_path):
-    clients = ", ".join(map(str, range(3000)))
-    path = written(
-        tmp_path,
-        ("size: 8", "size: 200000"),
-        ("{kind: random}", f"{{kind: fixed, clients: [{clients}]}}"),
-    )
-
-    loaded = load(path)
-    (tmp_path / "again.yaml").write_text(loaded.to_yaml())
-
-    assert isinstance(loaded.server.selector, fixed.FixedSettings)
-    assert loaded.server.selector.clients == tuple(range(3000))
-    assert load(tmp_path / "again.yaml") == loaded
 
 
 def test_a_scenario_that_grows_too_long_with_its_defaults_is_refused_in_one_line(

@@ -58,10 +58,6 @@ def test_what_cannot_change_the_result_does_not_change_the_identity():
     assert hashes("server.cohort=8", "seed=1") == hashes()  # as the file says
 
 
-def test_the_seed_on_the_command_line_is_the_seed():
-    assert hashes(seed=5) == hashes("seed=5")
-
-
 @pytest.mark.slow
 def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     tmp_path, monkeypatch
@@ -104,23 +100,6 @@ def test_the_market_is_no_file_even_where_one_is_called_so(tmp_path, monkeypatch
     scenario = load("quickstart", ["fleet.devices={market: 0.5, pixel-6: 0.5}"])
 
     assert scenario.fleet.devices == {"market": 0.5, "pixel-6": 0.5}
-
-
-@pytest.mark.parametrize(
-    "channel",
-    [
-        "{kind: fading, fading: rician, rician_k: 3, up_bandwidth_hz: 1e6, shadowing_sd_db: 8}",
-        "{kind: normalised, mean_snr_db: 10, fading: nakagami, nakagami_m: 0.5}",
-        "{kind: calibrated, max_bit_per_s_per_hz: 6, outage_bit_per_s_per_hz: 0.2}",
-        "{kind: normalised, upload_success: [{probability: 1, share: 0.6}, "
-        "{probability: 0.5, share: 0.4}]}",
-    ],
-)
-def test_a_resolved_channel_is_the_same_channel(channel, tmp_path):
-    scenario = load("quickstart", [f"fleet.channel={channel}"])
-    (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
-
-    assert load(tmp_path / "resolved.yaml") == scenario
 
 
 def test_over_commitment_of_a_tenth_fits_a_fleet_that_is_a_tenth_larger():

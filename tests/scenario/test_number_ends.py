@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim import rng
 from fleetsim.errors import DivergenceError, PluginError, ScenarioError
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.scenario import Scenario, load, scenario_warnings
@@ -197,44 +196,6 @@ def test_a_number_at_an_end_of_its_range(number, values, place, scenario, tmp_pa
     assert (found is not None) == is_taken
     if found is not None:
         check(found, tmp_path / "run", may_diverge=number in OF_TRAINING)
-
-
-def drawn(numbers: list[Number], name: str, seed: int, place) -> list[str]:
-    """Return overrides that set three of the numbers to ends of their ranges."""
-    generator = rng.stream(seed, "tests/number ends", *map(ord, name[:8]))
-    changes: list[str] = []
-    for index in generator.permutation(len(numbers))[:3].tolist():
-        number = numbers[index]
-        modes = list(number.modes())
-        choices = number.ends()
-        values = choices[int(generator.integers(len(choices)))]
-        # Settings around a number that stand already stay, with the numbers set before.
-        changes += [change for change in place(number) if change not in changes]
-        changes += modes[int(generator.integers(len(modes)))]
-        changes.append(number.at(*(capped(number, value) for value in values)))
-    return changes
-
-
-@pytest.mark.slow
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", sorted({number.kinds[0] for number in OF_SELECTORS}))
-def test_several_numbers_of_a_selector_at_ends(kind, seed, place, scenario, tmp_path):
-    numbers = [number for number in OF_SELECTORS if number.kinds[0] == kind]
-    found = loaded(scenario, drawn(numbers, kind, seed, place))
-
-    if found is not None:
-        check(found, tmp_path / "run", may_diverge=False)
-
-
-@pytest.mark.slow
-@pytest.mark.one_in(6)
-@pytest.mark.parametrize("seed", range(60))
-def test_several_numbers_of_server_and_training_at_ends(seed, place, scenario, tmp_path):
-    found = loaded(scenario, drawn(OF_TRAINING, "training", seed, place))
-
-    if found is not None:
-        check(found, tmp_path / "run", may_diverge=True)
 
 
 @pytest.mark.parametrize(

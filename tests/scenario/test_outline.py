@@ -29,23 +29,6 @@ def test_the_rules_that_end_a_run_are_all_named():
     assert found["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"
 
 
-def test_many_devices_are_counted():
-    kinds = [name for name in bundled.names("devices") if name.startswith(("pixel", "galaxy"))]
-    found = lines_of(
-        "quickstart",
-        {"fleet.devices": dict.fromkeys(kinds, 1 / len(kinds)), "fleet.size": 10 * len(kinds)},
-    )
-
-    assert len(kinds) > 6
-    assert f", {len(kinds) - 6} more kinds), channel " in found["fleet"]
-
-
-def test_steps_are_named_where_they_replace_epochs():
-    changes = {"task.local.epochs": None, "task.local.steps": 12}
-
-    assert lines_of("quickstart", changes)["task"].endswith(", 12 SGD steps in batches of 8")
-
-
 @pytest.mark.parametrize("name", [n for n in bundled.names("scenarios") if "/" not in n])
 def test_every_bundled_scenario_has_five_lines(name):
     assert len(outline(load(name))) == 5

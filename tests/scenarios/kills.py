@@ -147,8 +147,6 @@ class Result(NamedTuple):
 
     kills: tuple[Kill, ...]
     """Those that met the run at work."""
-    num_orphans: int
-    """Processes that trained for one that was killed alone."""
     digests: dict[str, str]
 
 
@@ -177,7 +175,7 @@ def killed(kind: str, number: int, out: Path) -> Result:
     Raises:
         AssertionError: a process failed, or left another one behind.
     """
-    met, sessions, num_orphans = [], set(), 0
+    met, sessions = [], set()
     for kill in (*moments(kind, number), None):
         with _started(kind, out) as process:
             sessions.add(process.pid)
@@ -189,12 +187,11 @@ def killed(kind: str, number: int, out: Path) -> Result:
                 (os.killpg if kill.is_group else os.kill)(process.pid, signal.SIGKILL)
         if kill is not None and process.returncode == -signal.SIGKILL:
             met.append(kill)
-            num_orphans += 0 if kill.is_group else len(_left_of({process.pid}))
         else:
             assert process.returncode == 0, f"{kind}, number {number}: {_log(out).read_text()}"
             break
     _wait_for_the_end_of(sessions)
-    return Result(tuple(met), num_orphans, _digests(out))
+    return Result(tuple(met), _digests(out))
 
 
 def num_rounds_saved(out: Path) -> int:
@@ -266,15 +263,13 @@ def _is_writing(out: Path) -> bool:
 def _wait_for_the_end_of(sessions: set[int]) -> None:
     """Wait until no process of these sessions is left, such as one that trained for a dead one."""
     until_s = time.monotonic() + MOST_S
-    while left := _left_of(sessions):
-        assert time.monotonic() < until_s, f"left behind: {left}"
+    while any(
+        _session_of(int(path.name)) in sessions
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit()
+    ):
+        assert time.monotonic() < until_s, "processes are left behind"
         time.sleep(0.05)
-
-
-def _left_of(sessions: set[int]) -> list[int]:
-    """Return the processes of sessions."""
-    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [pid for pid in pids if _session_of(pid) in sessions]
 
 
 def _session_of(pid: int) -> int:
@@ -313,17 +308,13 @@ def main() -> None:
             count["runs"] += 1
             count["equal"] += is_equal
             count["kills"] += len(result.kills)
-            count["alone"] += sum(not kill.is_group for kill in result.kills)
-            count["orphans"] += result.num_orphans
-            count["writing"] += sum(kill.while_writing for kill in result.kills)
-            count["early"] += sum(kill.after_round < 0 for kill in result.kills)
             if is_equal:
                 shutil.rmtree(out)
             print(
                 f"{kind}, {number}: {'equal' if is_equal else 'DIFFERENT'}, {result.kills}",
                 flush=True,
             )
-    names = ("runs", "kills", "alone", "orphans", "writing", "early", "equal")
+    names = ("runs", "kills", "equal")
     print(f"{'kind':42}", *(f"{name:>8}" for name in names))
     total = sum(counts.values(), Counter())
     for kind, count in (*counts.items(), ("all", total)):

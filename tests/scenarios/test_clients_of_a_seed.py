@@ -56,16 +56,6 @@ def test_another_seed_alone_gives_other_clients(runs):
     assert who(one) != who(two)
 
 
-def test_who_the_clients_are_depends_on_fleet_and_data_alone():
-    def clients_hash(*overrides: str) -> str:
-        return fleetsim.load("quickstart", overrides).clients_hash
-
-    assert clients_hash() == clients_hash("server.cohort=5", "task.local.epochs=2")
-    assert clients_hash() != clients_hash("fleet.size=49")
-    assert clients_hash() != clients_hash("task.partition.alpha=0.6")
-    assert clients_hash() != clients_hash("evaluate.validation_fraction=0.1")
-
-
 def test_the_accuracy_on_samples_kept_for_selectors_is_on_record(runs, tmp_path):
     _, run = runs["plain"]
     without = fleetsim.run(fleetsim.load("quickstart", ["stop.rounds=1"]), out=tmp_path / "run")

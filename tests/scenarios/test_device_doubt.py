@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.contracts import Progress
 from fleetsim.fleet.devices.figures import figures
 from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
 from fleetsim.fleet.devices.uncertainty import FigureErrors
@@ -110,23 +109,6 @@ def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_p
 
 
 @pytest.mark.slow
-def test_two_selectors_meet_the_same_errors_and_another_seed_others(tmp_path):
-    one, two, other = (
-        quick(tmp_path / name, DOUBT, *changes).manifest
-        for name, changes in (
-            ("one", ["server.selector.kind=random"]),
-            ("two", ["server.selector.kind=round-robin"]),
-            ("other", ["server.selector.kind=random", "seed=2"]),
-        )
-    )
-
-    assert one.device_figures == two.device_figures
-    assert one.world_hash == two.world_hash
-    pairs = zip(one.device_figures, other.device_figures, strict=True)
-    assert all(mine.factor != theirs.factor for mine, theirs in pairs)
-
-
-@pytest.mark.slow
 def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     plain = quick(tmp_path / "plain")
     zero = quick(tmp_path / "zero", "fleet.uncertainty={inferred: 0, measured: 0}")
@@ -135,25 +117,6 @@ def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
     assert zero.manifest.digest == plain.manifest.digest != drawn.manifest.digest
     assert zero.manifest.world_hash == plain.manifest.world_hash != drawn.manifest.world_hash
     assert plain.manifest.device_figures == zero.manifest.device_figures == ()
-
-
-@pytest.mark.slow
-def test_a_resumed_run_has_the_same_errors(tmp_path):
-    def interrupt(progress: Progress) -> None:
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    changes = [DOUBT, "stop.rounds=5", "fleet.size=12", "server.cohort=4"]
-    scenario = load(
-        "quickstart", [*changes, "task.partition.min_samples=2", "checkpoint.every_rounds=1"]
-    )
-    whole = run(scenario, out=tmp_path / "whole", train=False)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "cut", train=False, on_progress=interrupt)
-    resumed = run(scenario, out=tmp_path / "cut", train=False, resume=True)
-
-    assert resumed.manifest.digest == whole.manifest.digest
-    assert resumed.manifest.device_figures == whole.manifest.device_figures != ()
 
 
 @pytest.mark.slow

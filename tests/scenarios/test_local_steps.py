@@ -75,28 +75,6 @@ def test_selectors_that_count_work_run_by_steps(selector, tmp_path):
         assert (delivered["train_flop"] == flop).all()
 
 
-@pytest.mark.slow
-def test_gpfl_s_last_gradient_downloads_nothing_and_uploads_a_gradient(tmp_path):
-    done = run_of(
-        tmp_path / "gpfl",
-        *BY_STEPS,
-        "evaluate.validation_fraction=0.1",
-        "server.selector={kind: gpfl, vector: last_gradient}",
-    )
-    tasks = done.tasks
-    model_byte = tasks.loc[tasks["purpose"] == "train", "upload_byte"].max()
-    asked = tasks[(tasks["purpose"] == "probe") & (tasks["round"] > 1)]
-    again = asked[asked["download_byte"] == 0]
-    delivered = tasks[(tasks["purpose"] == "train") & (tasks["outcome"] == "delivered")]
-
-    assert len(again) > 0
-    assert (again.loc[again["outcome"] == "delivered", "upload_byte"] == model_byte + 8).all()
-    for round_ in (2, 3, 4):
-        before = set(delivered.loc[delivered["round"] == round_ - 1, "client"])
-        assert set(again.loc[again["round"] == round_, "client"]) <= before
-    assert (again["energy_compute_j"] > 0).any()
-
-
 @pytest.mark.parametrize(
     "changes", [["task.local.steps=20"], ["task.local.epochs=null"]], ids=["both", "neither"]
 )

@@ -107,32 +107,6 @@ def digest(name: str, *changes: str, out: Path, workers: int = 1) -> str | None:
     return run(load(scenario, [*own, *changes]), out=out, workers=workers).manifest.digest
 
 
-def test_another_seed_gives_another_run(tmp_path: Path) -> None:
-    one, other = (
-        digest("quickstart", *SMALL, "stop.rounds=1", f"seed={seed}", out=tmp_path / str(seed))
-        for seed in (1, 2)
-    )
-
-    assert one != other
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["serial", "stacked"])
-def test_the_number_of_processes_that_train_changes_no_byte(kind: str, tmp_path: Path) -> None:
-    one, two = (
-        digest(
-            "interruptions-fedbuff",
-            *SHORT,
-            f"trainer.kind={kind}",
-            out=tmp_path / str(workers),
-            workers=workers,
-        )
-        for workers in (1, 2)
-    )
-
-    assert one == two
-
-
 # --- in full --------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ import fleetsim
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.schema import faults, spelling
 from fleetsim.schema.fault_location import Locator
-from fleetsim.schema.spelling import did_you_mean, nearest
+from fleetsim.schema.spelling import nearest
 from fleetsim.schema.strict_yaml import Document, KeyPath, parse
 from fleetsim.settings import Settings
 
@@ -118,46 +118,33 @@ GOOD = "server: {cohort: 5}\n"
         # limits and types
         ("size: 0", "size = 0: must be a whole number > 0"),
         ("size: 5.0", "size = 5.0: must be a whole number > 0; write 5"),
-        ("size: 5.5", "size = 5.5: must be a whole number > 0"),
         ("size: true", "size = true: must be a whole number > 0"),
         ("size: '5'", "size = '5': must be a whole number > 0; drop the quotes"),
-        ("size: 5 clients", "size = '5 clients': must be a whole number > 0"),
         ("size:", "size = null: must be a whole number > 0"),
         ("size: {a: 1}", "size: must be a whole number > 0, not a mapping"),
         ("name: Bad", "name = 'Bad': must match pattern '^[a-z]+$'"),
         ("name: 5", "name = 5: must be text; write '5' in quotes"),
-        ("name: true", "name = true: must be text; write 'true' in quotes"),
         ("devices: {t2.small: 0}", 'devices["t2.small"] = 0: must be a number > 0 and <= 1'),
         ("devices: {b: 1.5}", "devices.b = 1.5: must be a number > 0 and <= 1"),
         ("devices: {b: .nan}", "devices.b = .nan: must be a finite number > 0 and <= 1"),
-        ("devices: {b: .inf}", "devices.b = .inf: must be a finite number > 0 and <= 1"),
         ("devices: [b]", "devices = ['b']: must be a mapping {key: value}"),
         # keys of mappings
         ("by_radio: {7g: 1}", "by_radio[\"7g\"] = 1: the key must be 'wifi' or 'lte'"),
-        (
-            "by_radio: {wify: 1}",
-            "by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?",
-        ),
+        ("by_radio: {wify: 1}",
+         "by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?"),
         ("by_count: {'0': 1}", 'by_count["0"] = 1: the key must be a whole number > 0'),
-        ("by_count: {a: 1}", "by_count.a = 1: the key must be a whole number"),
         # lists
         ("sites: []", "sites = []: must have at least 1 item, not 0"),
         ("sites: {radio: lte}", "sites: must be a list [a, b], not a mapping"),
-        (
-            "sites:\n- {radio: lte}\n- radio: wify\n",
-            "sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?",
-        ),
+        ("sites:\n- {radio: lte}\n- radio: wify\n",
+         "sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?"),
         ("sites:\n- {at_m: [1]}\n", "sites[0].at_m[1]: missing"),
         ("sites:\n- {at_m: [1, 2, 3]}\n", "sites[0].at_m = [1, 2, 3]: must have at most 2"),
-        ("sites:\n- {at_m: [x, 1]}\n", "sites[0].at_m[0] = 'x': must be a number"),
         ("sites:\n- {at_m: [1, x]}\n", "sites[0].at_m[1] = 'x': must be a number >= 0 and <= 9"),
-        (
-            "sites:\n- {sizes: [1, 0]}\n",
-            "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9",
-        ),
-        ("sites: [3]", "sites[0] = 3: must be a mapping {key: value}"),
+        ("sites:\n- {sizes: [1, 0]}\n",
+         "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9"),
     ],
-)
+)  # fmt: skip
 def test_each_fault_of_the_world_is_one_line(text, says):
     lines = said(GOOD + text)
     # The fault is in the last line.
@@ -172,61 +159,33 @@ def test_each_fault_of_the_world_is_one_line(text, says):
     [
         ("deadline: 600", "deadline = 600: unknown key; KEYS MEAN 'deadline_s'?"),
         ("deadline_ms: 6", "deadline_ms = 6: unknown key; KEYS MEAN 'deadline_s'?"),
-        ("bandwidth_mhz: 6", "bandwidth_mhz = 6: unknown key; KEYS MEAN 'bandwidth_hz'?"),
         ("dedline_s: 6", "dedline_s = 6: unknown key; MEAN 'deadline_s'?"),
         ("num_spare_s: 6", "num_spare_s = 6: unknown key; MEAN 'num_spare'?"),
         ("deadline_s: -1", "deadline_s = -1: must be a number > 0"),
-        ("deadline_s: 10 min", "deadline_s = '10 min': must be a number > 0"),
         ("bandwidth_hz: 0", "bandwidth_hz = 0: must be a number > 0"),
         ("limit: aut", "limit = 'aut': must be 'auto' or a number; MEAN 'auto'?"),
-        ("limit: [1]", "limit = [1]: must be 'auto' or a number"),
         ("selector: {kind: ort}", "selector.kind = 'ort': must be one of KINDS; MEAN 'oort'?"),
-        ("selector: {kind: 7}", "selector.kind = 7: must be one of KINDS"),
         ("selector: {}", "selector.kind: missing, must be one of KINDS"),
-        (
-            "selector: {kin: oort}",
-            "selector.kind: missing, must be one of KINDS; did you misspell it as 'kin'?",
-        ),
-        (
-            "selector: oort",
-            "selector = 'oort': must be a mapping whose kind is one of KINDS; write {kind: oort}",
-        ),
-        ("selector: [oort]", "selector = ['oort']: must be a mapping whose kind is one of KINDS"),
-        (
-            "selector:\n    kind: oort\n    exploration_fraction: 2",
-            "selector.exploration_fraction = 2: must be a number >= 0 and <= 1",
-        ),
-        (
-            "selector: {kind: oort, pacer_step: 2}",
-            "selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?",
-        ),
-        (
-            "selector: {kind: random, pacer_step_s: 2}",
-            "selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'",
-        ),
-        (
-            "selector: {kind: oort, pacer_step_s: 1.5}",
-            "selector.pacer_step_s = 1.5: must be whole seconds",
-        ),
-        (
-            "fallbacks:\n  - {kind: random}\n  - {kind: oort, pacer_step_s: 0}",
-            "fallbacks[1].pacer_step_s = 0: must be a number > 0",
-        ),
-        (
-            "selector: {kind: random, with_replacement: yes}",
-            "selector.with_replacement = 'yes': must be true or false",
-        ),
-        (
-            "selector: {kind: random, with_replacement: 1}",
-            "selector.with_replacement = 1: must be true or false",
-        ),
+        ("selector: {kin: oort}",
+         "selector.kind: missing, must be one of KINDS; did you misspell it as 'kin'?"),
+        ("selector: oort",
+         "selector = 'oort': must be a mapping whose kind is one of KINDS; write {kind: oort}"),
+        ("selector:\n    kind: oort\n    exploration_fraction: 2",
+         "selector.exploration_fraction = 2: must be a number >= 0 and <= 1"),
+        ("selector: {kind: oort, pacer_step: 2}",
+         "selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?"),
+        ("selector: {kind: random, pacer_step_s: 2}",
+         "selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'"),
+        ("selector: {kind: oort, pacer_step_s: 1.5}",
+         "selector.pacer_step_s = 1.5: must be whole seconds"),
+        ("selector: {kind: random, with_replacement: yes}",
+         "selector.with_replacement = 'yes': must be true or false"),
         ("plan: {kind: oort, pacer_step_s: 0}", "plan.pacer_step_s = 0: must be a number > 0"),
         ("backup: {radio: wify}", "backup.radio = 'wify': must be 'wifi' or 'lte'; MEAN 'wifi'?"),
         ("backup: 3", "backup = 3: must be 'none' or a mapping {key: value}"),
-        ("backup: {radoi: lte}", "backup.radoi = 'lte': unknown key; MEAN 'radio'?"),
         ("plan: soon", "plan = 'soon': must be a mapping whose kind is one of KINDS or a number"),
     ],
-)
+)  # fmt: skip
 def test_each_fault_of_the_server_is_one_line(server, says):
     short = {"KEYS": "keys carry their unit:", "KINDS": "'oort', 'random'", "MEAN": "did you mean"}
     for word, full in short.items():
@@ -242,18 +201,13 @@ def test_each_fault_of_the_server_is_one_line(server, says):
     [
         ("name: x", "w.yaml:1: server: missing"),
         ("name: x\nserver: {}", "w.yaml:2: server.cohort: missing (Clients chosen in each round)"),
-        (
-            "server: {cohort: 5, num_spare: 996}",
-            "w.yaml:1: server: cohort + num_spare must be at most 1000",
-        ),
-        ("name: x\nserver: 3", "w.yaml:2: server = 3: must be a mapping {key: value}"),
+        ("server: {cohort: 5, num_spare: 996}",
+         "w.yaml:1: server: cohort + num_spare must be at most 1000"),
         ("name: x\nserver:", "w.yaml:2: server = null: must be a mapping {key: value}"),
-        (
-            "name: x\nserver:\n  cohort: 20\n",
-            "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}",
-        ),
+        ("name: x\nserver:\n  cohort: 20\n",
+         "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_or_contradictory_key_is_one_line(text, line):
     assert said(text) == [line]
 
@@ -295,28 +249,6 @@ def test_faults_of_overrides_come_last_and_name_the_override():
         "w.yaml:9: server.cohort = 0: must be a whole number > 0",
         "--set size=0: size = 0: must be a whole number > 0",
     )
-
-
-def test_a_data_error_holds_all_lines():
-    with pytest.raises(DataError) as caught:
-        faults.check(World, parse("server: {cohort: 0}\nsize: 0", "w.yaml", DataError), DataError)
-
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
-        "w.yaml:1",
-        "w.yaml:2",
-    ]
-
-
-def test_a_long_value_is_cut_in_the_line():
-    (line,) = said(GOOD + f"name: {'X' * 200}")
-
-    assert line == f"w.yaml:2: name = '{'X' * 76}...: must match pattern '^[a-z]+$'"
-
-
-def test_a_long_key_is_cut_in_the_line():
-    (line,) = said(GOOD + f"{'X' * 200}: 1")
-
-    assert line.startswith(f'w.yaml:2: ["{"X" * 77}..."] = 1: unknown key; allowed: name, size')
 
 
 @pytest.mark.parametrize("text", ["name: 'a\\nb'", '"a\\nb\\u2028": 1', "server: {'x\\u0085y': 1}"])
@@ -516,12 +448,6 @@ def test_a_good_document_becomes_the_settings():
     assert world.by_count == {3: 1}
 
 
-def test_a_float_keeps_all_its_digits():
-    document = parse(f"{GOOD}devices: {{a: 0.1, b: 0.30000000000000004, c: 5e-324}}", "w.yaml")
-
-    assert faults.check(World, document).devices == {"a": 0.1, "b": 0.1 + 0.2, "c": 5e-324}
-
-
 # --- words ---------------------------------------------------------------------------------------
 
 
@@ -529,10 +455,6 @@ def test_the_nearest_of_equally_near_words_does_not_depend_on_their_order():
     words = ["aab", "aac", "AAB", "aad"]
 
     assert len({nearest("aaa", order) for order in itertools.permutations(words)}) == 1
-
-
-def test_a_hint_is_empty_where_nothing_is_near():
-    assert did_you_mean("zebra", ["oort"]) == ""
 
 
 def test_a_line_about_a_key_that_is_not_there_shows_no_value():

@@ -26,30 +26,6 @@ def terminate(progress):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every_rounds", [1, 4])
-def test_an_interrupt_keeps_every_finished_round_and_the_run_goes_on(
-    every_rounds, scenario, whole, tmp_path
-):
-    out = tmp_path / "run"
-    checkpoint = scenario.checkpoint.model_copy(update={"every_rounds": every_rounds})
-    rarely = scenario.model_copy(update={"checkpoint": checkpoint})
-
-    def interrupt_round_3(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        simulate.run(rarely, out=out, on_progress=interrupt_round_3)
-
-    assert caught.value.__notes__ == [f"3 round(s) are recorded in {out}"]
-    interrupted = open_run(out)
-    assert interrupted.manifest.status == "interrupted"
-    assert interrupted.rounds.equals(whole.rounds.head(3))
-    resumed = simulate.run(rarely, out=out, resume=True)
-    assert resumed.manifest.digest == whole.manifest.digest
-
-
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on_on_another_platform_only_if_that_is_allowed(
     scenario, whole, tmp_path
 ):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim.contracts import Progress
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.algorithms.scaffold import Scaffold
 from fleetsim.record import checkpoint
@@ -53,26 +52,6 @@ def last_state(done: Run) -> dict[str, np.ndarray]:
     latest = checkpoint.read_latest(folder, done.manifest.identity)
     assert latest is not None
     return checkpoint.read_state(folder, latest)
-
-
-def interrupted(path: Path, folder: Path, changes: list[str], after: int) -> None:
-    def stop(progress: Progress) -> None:
-        if progress.round == after:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(load(path, changes), out=folder, workers=1, on_progress=stop)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["scaffold", "feddyn", "ditto"])
-def test_a_resumed_run_and_two_workers_give_the_same_bytes(path: Path, name: str) -> None:
-    whole = run(load(path, kind(name)), out=path.parent / "whole", workers=1)
-    two = run(load(path, kind(name)), out=path.parent / "two", workers=2)
-    interrupted(path, path.parent / "part", kind(name), after=3)
-    resumed = run(load(path, kind(name)), out=path.parent / "part", workers=2, resume=True)
-
-    assert whole.manifest.digest == two.manifest.digest == resumed.manifest.digest
 
 
 @pytest.mark.slow
@@ -155,25 +134,19 @@ def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            ["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
-            r"task.local.optimizer.*steps of plain sgd",
-        ),
+        (["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
+         r"task.local.optimizer.*steps of plain sgd"),
         (["task.local.optimizer.momentum=0.9"], r"task.local.optimizer.*without momentum"),
         (["task.local.max_gradient_norm=1"], r"task.local.max_gradient_norm.*leave it out"),
         (["task.local.proximal_mu=1"], r"task.local.proximal_mu.*leave it out"),
         (["trainer.kind=stacked"], r"trainer.kind.*cannot compute .*scaffold.*use auto or serial"),
-        (
-            ["server={mode: buffered, concurrency: 2, buffer_size: 1}"],
-            r"task.local.algorithm.kind.*use server.mode: synchronous",
-        ),
-        (
-            [*kind("feddyn"), "server.aggregator={kind: fedavgm}"],
-            r"server.aggregator.kind.*'feddyn'; use fedavg",
-        ),
+        (["server={mode: buffered, concurrency: 2, buffer_size: 1}"],
+         r"task.local.algorithm.kind.*use server.mode: synchronous"),
+        ([*kind("feddyn"), "server.aggregator={kind: fedavgm}"],
+         r"server.aggregator.kind.*'feddyn'; use fedavg"),
         ([*kind("feddyn"), "task.local.proximal_mu=1"], r"task.local.proximal_mu.*of its own"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_suit_an_algorithm_is_one_line(
     path: Path, changes: list[str], says: str
 ) -> None:

@@ -121,13 +121,11 @@ def test_a_trace_of_other_people_is_refused(home, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            {"task__partition": {"kind": "iid"}},
-            r"fleet\.usage\.pair.*task\.partition\.kind = 'iid'",
-        ),
+        ({"task__partition": {"kind": "iid"}},
+         r"fleet\.usage\.pair.*task\.partition\.kind = 'iid'"),
         ({"fleet__usage": {"pair": "owner"}}, r"fleet\.usage\.pair.*needs the trace of the same"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, says):
     with pytest.raises(ScenarioError, match=says) as caught:
         fleetsim.run(scenario(home, **changes), out=tmp_path / "run", train=False)

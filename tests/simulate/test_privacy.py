@@ -55,22 +55,6 @@ def test_epsilon_counts_the_selected_among_the_eligible(done):
 
 
 @pytest.mark.slow
-def test_a_run_that_stopped_goes_on_with_the_same_noise_and_epsilon(done, tmp_path):
-    made, _ = done
-
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    scenario = load("quickstart-private", SMALL)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "run", on_progress=stop)
-    again = run(scenario, out=tmp_path / "run", resume=True)
-
-    assert again.manifest.digest == made.manifest.digest
-
-
-@pytest.mark.slow
 def test_without_training_or_privacy_there_is_no_epsilon(tmp_path):
     untrained = run(load("quickstart-private", SMALL), out=tmp_path / "a", train=False)
     plain = run(load("quickstart-private", (*SMALL, "server.privacy=null")), out=tmp_path / "b")

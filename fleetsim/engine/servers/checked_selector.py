@@ -37,13 +37,6 @@ class CheckedSelector:
     """Selector whose answers are right, or end the run."""
 
     def __init__(self, selector: Selector, user: UserPart | None, clock: Clock | None) -> None:
-        """Wrap a selector.
-
-        Args:
-            selector: the selector.
-            user: its name if it is of the user's own.
-            clock: virtual clock of the run; None: it is called without a run.
-        """
         self._selector = selector
         self._user = user
         self._clock = clock
@@ -81,7 +74,6 @@ class CheckedSelector:
         return requests
 
     def _probe(self, method: str, request: ProbeRequest) -> ProbeRequest:
-        """Return a request whose fields are right, with its own model as the trainer takes it."""
         work, given, belief = request.work, request.parameters, request.belief
         sizes = [request.download_byte, request.upload_byte]
         model = None if given is None else _model(given, self._num_weights)
@@ -182,7 +174,6 @@ def _whole_numbers(answer: object, most: int) -> IntArray | None:
 
 
 def _are_among(clients: IntArray, candidates: IntArray) -> bool:
-    """Return whether all clients are among the candidates, which ascend."""
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
     return bool((candidates[place] == clients).all())
 
@@ -193,21 +184,12 @@ def diagnostics_text(answer: Any) -> str | None:
     Raises:
         TypeError, ValueError, OverflowError: the answer is none of `Diagnostics`.
     """
-    numbers = _checked(answer)
-    return json.dumps(numbers, sort_keys=True, allow_nan=False) if numbers else None
-
-
-def _checked(answer: Any) -> dict[str, float | list[float]]:
-    """Return an answer in Python's own types.
-
-    Raises:
-        TypeError, ValueError, OverflowError: it is none.
-    """
     if not isinstance(answer, Mapping):
         raise TypeError
     if not all(isinstance(name, str) and name.isidentifier() for name in answer):
         raise ValueError
-    return {name: _value(value) for name, value in answer.items()}
+    numbers = {name: _value(value) for name, value in answer.items()}
+    return json.dumps(numbers, sort_keys=True, allow_nan=False) if numbers else None
 
 
 def _value(value: Any) -> float | list[float]:

@@ -1,8 +1,7 @@
 """Arrays of clients' own training: those that clients keep, and those of the server.
 
 A client's arrays travel in its job and come back in the result. They change when its update is
-aggregated, together with the server's, and not otherwise: a task that is lost, late, cancelled,
-refused or in a round of too few answers leaves them as they were (decision 50).
+aggregated, together with the server's, and not otherwise (decision 50).
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,23 +39,11 @@ class ClientMemory:
         num_parameters: int,
         user: UserPart | None,
     ) -> None:
-        """Start without arrays of clients.
-
-        Args:
-            algorithm: own training of the clients, with or without a part on the server.
-            start: what the server knows before the first round.
-            num_parameters: number of trained parameters of the model.
-            user: name of the training if it is of the user's own; else its faults are ValueErrors.
-
-        Raises:
-            PluginError, ValueError: its part on the server fails, or sends more than it says.
-        """
         self._part = algorithm if isinstance(algorithm, ServerPart) else None
         self._user = user
         self._name = type(algorithm).__name__
         self._start = start
         self.wire = Wire()
-        """Bytes of the arrays that travel."""
         self._kept: dict[int, Arrays] = {}
         self._server: Arrays = {}
         if self._part is not None:
@@ -74,11 +61,7 @@ class ClientMemory:
         return self._kept.get(client, {})
 
     def sent_with_model(self) -> Arrays:
-        """Return the arrays that clients receive beside the model.
-
-        Raises:
-            PluginError: they are larger than was said.
-        """
+        """Return the arrays that clients receive beside the model."""
         if self._part is None:
             return {}
         arrays = self._arrays("broadcast", self._asked("broadcast", self._server))
@@ -86,11 +69,7 @@ class ClientMemory:
         return arrays
 
     def fault(self, sent: Arrays | None) -> str | None:
-        """Return why the server refuses arrays that a client sent; None if it takes them.
-
-        Raises:
-            PluginError: they are larger than was said.
-        """
+        """Return why the server refuses arrays that a client sent; None if it takes them."""
         self._check_bytes("ClientUpdate.sent", sent or {}, self.wire.upload_byte)
         for name, array in (sent or {}).items():
             num_broken = array.size - int(np.count_nonzero(np.isfinite(array)))
@@ -103,10 +82,7 @@ class ClientMemory:
     ) -> tuple[Parameters, Arrays]:
         """Return the next global model, and the server's next arrays for `keep`.
 
-        Args:
-            before: global model before the aggregation [P].
-            after: model that the aggregator makes [P].
-            reports: aggregated reports.
+        `before` is the global model [P], and `after` what the aggregator makes of it [P].
         """
         if self._part is None:
             return after, self._server
@@ -125,11 +101,7 @@ class ClientMemory:
         return given.astype(before.dtype, copy=False), self._arrays("server_step", answer[1])
 
     def keep(self, server: Arrays, results: Iterable[tuple[int, JobResult]]) -> None:
-        """Replace the arrays of the server, and of the clients whose results are aggregated.
-
-        Raises:
-            PluginError: a client's arrays differ in name, shape or type from those of others.
-        """
+        """Replace the arrays of the server, and of the clients whose results are aggregated."""
         self._server = server
         for client, result in results:
             if result.state is None:
@@ -165,11 +137,6 @@ class ClientMemory:
         }
 
     def _asked(self, method: str, *arguments: Any) -> Any:
-        """Return the answer of a method of the server's part.
-
-        Raises:
-            PluginError: it is of the user's own, and fails.
-        """
         call = getattr(self._part, method)
         if self._user is None:
             return call(*arguments)
@@ -177,7 +144,6 @@ class ClientMemory:
             return call(*arguments)
 
     def _fault(self, method: str, text: str) -> Exception:
-        """Return the error about an answer of a method, which `text` describes."""
         if self._user is None:
             return ValueError(f"{self._name}.{method} {text}")
         return self._user.error(f"{method} {text}")
@@ -204,5 +170,4 @@ class ClientMemory:
 
 
 def _form(state: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and number type of arrays by name."""
     return {name: (array.shape, str(array.dtype)) for name, array in sorted(state.items())}

@@ -9,8 +9,8 @@ import simpy
 
 from fleetsim.contracts import Job, JobResult, Outcome, Parameters, ProbeRequest, Work, WorkKind
 from fleetsim.counts import ceil_product, num_batches
+from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.launcher import Launcher
-from fleetsim.engine.servers.parts import LiveParts, Parts
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.errors import ScenarioError
@@ -26,17 +26,13 @@ class _Messages(NamedTuple):
     download_byte: int
     upload_byte: int
     more_round_trips: tuple[int, int] = (0, 0)
-    frozen_byte: int = 0
-    """Bytes of frozen weights, which are downloaded before the others."""
 
 
 class Dispatcher:
     """Dispatcher of tasks on the clock, with the trainer's jobs of those under way."""
 
-    def __init__(self, parts: Parts, live: LiveParts, launcher: Launcher) -> None:
-        self._world = live.world
-        self._launcher = launcher
-        self._learning = learning = parts.learning
+    def __init__(self, learning: Learning, launcher: Launcher) -> None:
+        self._learning, self._launcher, self._world = learning, launcher, launcher.world
         # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
         self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
@@ -79,20 +75,11 @@ class Dispatcher:
         )
 
     def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
-        """Return bytes and exchanges of a training.
-
-        Raises:
-            ScenarioError: the selector asks for a part of an update, which masks cover as a whole.
-        """
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:
             update_byte = self._upload_byte(request.upload_fraction)
-            return _Messages(
-                model_byte,
-                update_byte + self._learning.wire.upload_byte,
-                frozen_byte=self._frozen_byte(request.client),
-            )
+            return _Messages(model_byte, update_byte + self._learning.wire.upload_byte)
         if request.upload_fraction != 1.0:
             raise ScenarioError(
                 "server.secure_aggregation masks whole updates, and the selector asks client"
@@ -102,7 +89,6 @@ class Dispatcher:
             model_byte + secure.download_byte(cohort),
             secure.upload_byte(cohort),
             (secure.download_round_trips, secure.upload_round_trips),
-            self._frozen_byte(request.client),
         )
 
     def probe(
@@ -130,7 +116,6 @@ class Dispatcher:
                 request.download_byte + model_byte,
                 request.upload_byte
                 + (vector_byte if yields_vector and request.uploads_vector else 0),
-                frozen_byte=self._frozen_byte(request.client) if request.needs_model else 0,
             ),
         )
 
@@ -138,10 +123,6 @@ class Dispatcher:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
         holds_it = version >= 0 and self._world.held_version[client] == version
         return 0 if holds_it else self._payload_byte
-
-    def _frozen_byte(self, client: int) -> int:
-        """Return the bytes of frozen weights that a client lacks."""
-        return int(self._world.frozen_left_byte[client])
 
     def _job(
         self,
@@ -173,6 +154,8 @@ class Dispatcher:
         version: int,
         messages: _Messages,
     ) -> Task:
+        needs_model = isinstance(request, TrainingRequest) or request.needs_model
+        frozen_byte = int(self._world.frozen_left_byte[request.client]) if needs_model else 0
         return Task(
             number=self._launcher.number(),
             round=round_,
@@ -181,11 +164,11 @@ class Dispatcher:
             job=job,
             address=address,
             version=version,
-            download_bit=(messages.download_byte + messages.frozen_byte) * BIT_PER_BYTE,
+            download_bit=(messages.download_byte + frozen_byte) * BIT_PER_BYTE,
             upload_bit=messages.upload_byte * BIT_PER_BYTE,
             dispatched_at_s=self._launcher.now_s,
             more_round_trips=messages.more_round_trips,
-            frozen_bit=messages.frozen_byte * BIT_PER_BYTE,
+            frozen_bit=frozen_byte * BIT_PER_BYTE,
         )
 
     def _counted(self, job: Job) -> Job:
@@ -204,11 +187,6 @@ class Dispatcher:
         self._submit(batch)
         return batch
 
-    @property
-    def is_time_up(self) -> bool:
-        """True at the end of the run's virtual time."""
-        return bool(self._launcher.time_is_up.processed)
-
     def _submit(self, batch: TaskBatch) -> None:
         """Give the trainer the jobs of tasks that will deliver, unless the server cuts them off."""
         for task, job in batch.jobs():
@@ -220,10 +198,7 @@ class Dispatcher:
         """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
 
         Clients that still work then are cut off: late at the deadline, cancelled otherwise. The
-        trainer starts on the jobs that `collect` will ask for.
-
-        Returns:
-            Results of the tasks, in their order.
+        trainer starts on the jobs that `collect` will ask for. Results are in the order of tasks.
         """
         if not tasks:
             return []
@@ -258,7 +233,6 @@ class Dispatcher:
     def _receive(
         self, collected: list[tuple[TaskResult, JobResult | None]]
     ) -> list[tuple[TaskResult, JobResult | None]]:
-        """Replace the trained models by those that the server has of them."""
         sent = [
             (at, result.task.request, result.task.job, yielded, yielded.vector)
             for at, (result, yielded) in enumerate(collected)

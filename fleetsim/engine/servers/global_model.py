@@ -127,7 +127,7 @@ class GlobalModel:
         return self._trainer.validate(self.parameters)
 
     def state(self) -> State:
-        """Return everything that `restore` needs."""
+        """Return the model, its version and the state of the aggregator."""
         parameters = self.parameters.view()  # never changed, so that no copy is needed
         parameters.flags.writeable = False
         own: State = {
@@ -138,11 +138,7 @@ class GlobalModel:
         return own | joined({_AGGREGATOR: self._aggregator.state()})
 
     def restore(self, state: State) -> None:
-        """Restore what `state` returned.
-
-        Raises:
-            ValueError: it is not that of this model.
-        """
+        """Restore what `state` returned."""
         given = state["parameters"]
         if given.dtype != np.float32 or given.shape != self.parameters.shape:
             raise ValueError(f"the model is {given.dtype} {given.shape}")

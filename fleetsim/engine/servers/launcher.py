@@ -45,9 +45,7 @@ class Launcher:
         self.world, self.clock = world, clock
         self.waiting = WaitingClients(world, energy)
         self.next_task = 0
-        """Number of the next task."""
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
-        """Event at the end of the run's virtual time."""
         self._stop_at_s = stop_at_s
         self._cost, self._batch_size = cost, batch_size
         self._interruption = interruption
@@ -56,6 +54,11 @@ class Launcher:
     def now_s(self) -> float:
         """Virtual time."""
         return float(self.clock.now)
+
+    @property
+    def is_time_up(self) -> bool:
+        """True at the end of the run's virtual time."""
+        return bool(self.time_is_up.processed)
 
     def number(self) -> int:
         """Return the number of another task."""

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from fleetsim.contracts import Progress, Recorder, Report, RoundOutcome, RoundRow, State, TaskRow
-from fleetsim.engine.servers.parts import LiveParts, Parts
+from fleetsim.engine.servers.checked_selector import CheckedSelector
+from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
 from fleetsim.engine.world import World
 
@@ -19,9 +21,7 @@ class RoundRecord:
     ) -> None:
         self._world, self._recorder, self._on_progress = world, recorder, on_progress
         self.round = 0
-        """Rounds closed so far."""
         self.energy_total_j = 0.0
-        """Joules of all rounds in the record."""
 
     def _closed(self, rows: Sequence[TaskRow], span: Span, **columns: Any) -> RoundRow:
         """Count another round, and return its row from those of all its tasks; see `round_row`."""
@@ -43,7 +43,7 @@ class RoundRecord:
             self._recorder.task(task_row)
         self._recorder.round(row)
 
-    def _announce(self, row: RoundRow, accuracy: float | None) -> None:
+    def announce(self, row: RoundRow, accuracy: float | None) -> None:
         """Report the progress of a run after a round is closed and saved."""
         if self._on_progress is not None:
             self._on_progress(
@@ -71,10 +71,18 @@ class RoundRecord:
 class RoundCloser(RoundRecord):
     """Closing of the rounds of a server."""
 
-    def __init__(self, parts: Parts, live: LiveParts, *, last_round: int | None) -> None:
-        super().__init__(live.world, parts.recorder, parts.on_progress)
+    def __init__(
+        self,
+        parts: Parts,
+        world: World,
+        model: GlobalModel,
+        selector: CheckedSelector,
+        *,
+        last_round: int | None,
+    ) -> None:
+        super().__init__(world, parts.recorder, parts.on_progress)
         self._learning, self._last_round = parts.learning, last_round
-        self._selector, self._model = live.selector, live.model
+        self._selector, self._model = selector, model
 
     def close(
         self, span: Span, rows: Sequence[TaskRow], *, reports: Sequence[Report], aggregated: bool
@@ -114,7 +122,3 @@ class RoundCloser(RoundRecord):
         if row.aggregated:
             accountant.spend(row.num_selected, row.num_eligible)
         return accountant.epsilon
-
-    def announce(self, row: RoundRow) -> None:
-        """Report the progress of a run after a round is closed and saved."""
-        self._announce(row, self._model.accuracy)

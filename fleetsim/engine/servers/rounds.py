@@ -30,7 +30,6 @@ from fleetsim.fleet.population import Fleet
 from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.units import BIT_PER_BYTE
 
-_SHOWN_QUANTILES = (0.1, 0.5, 0.9)
 _SEEN_BY_SERVER = (
     Outcome.DELIVERED,
     Outcome.LATE,
@@ -111,10 +110,8 @@ class EndedTask(NamedTuple):
     waiting_j: float | None = None
     """Joules of waiting for the server after it; None: they are not charged."""
     loss: float | None = None
-    """Loss of its training, if it was delivered."""
     staleness: int = 0
     metrics: dict[str, float] | None = None
-    """Numbers of the clients' own training."""
 
 
 def task_rows(
@@ -185,24 +182,17 @@ class Span:
     """Number of eligible and idle clients when the server last counted them."""
 
 
-class BatteryLevels(NamedTuple):
-    """Levels of the fleet's batteries at the end of a round, as columns of its row."""
-
-    num_off: int
-    battery_low_fraction: float
-    battery_median_fraction: float
-    battery_high_fraction: float
-
-
-def battery_levels(world: World, now_s: float) -> BatteryLevels | None:
-    """Return the levels of live batteries; None if batteries do not live or no client has one."""
+def battery_levels(world: World, now_s: float) -> dict[str, Any]:
+    """Return the columns of a round about live batteries; none without any."""
     batteries = world.fleet.batteries
     if batteries.num_flows == 0 or not batteries.has_any:
-        return None
+        return {}
     mine = np.isfinite(batteries.capacity_j)
     charge = world.idle.charge_at(now_s).take(mine)
-    fractions = np.quantile(charge.level_j / batteries.capacity_j[mine], _SHOWN_QUANTILES)
-    return BatteryLevels(int(charge.is_off.sum()), *fractions.tolist())
+    fractions = np.quantile(charge.level_j / batteries.capacity_j[mine], (0.1, 0.5, 0.9))
+    columns = (f"battery_{name}_fraction" for name in ("low", "median", "high"))
+    levels = dict(zip(columns, fractions.tolist(), strict=True))
+    return {"num_off": int(charge.is_off.sum()), **levels}
 
 
 def round_row(
@@ -213,7 +203,7 @@ def round_row(
     aggregated: bool,
     evaluation: Evaluation | None,
     energy_before_j: float,
-    batteries: BatteryLevels | None,
+    batteries: dict[str, Any],
     validation: Evaluation | None = None,
 ) -> RoundRow:
     """Return the row of a round from its task rows."""
@@ -252,7 +242,7 @@ def round_row(
         ),
         energy_total_j=energy_before_j + energy_j,
         num_refused=num[Outcome.REFUSED],
-        **({} if batteries is None else batteries._asdict()),
+        **batteries,
         energy_enlisted_idle_j=math.fsum(waited_j) if waited_j else None,
         validation_accuracy=validation.accuracy if validation else None,
     )

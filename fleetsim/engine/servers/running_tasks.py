@@ -30,7 +30,6 @@ class RunningTask:
 
     task: Task
     selection: int
-    """Number of the selection for which it was dispatched."""
     batch: TaskBatch
 
 
@@ -92,7 +91,6 @@ def _column(records: Sequence[object], name: str) -> Any:
 
 
 def _records(state: State, columns: _Columns) -> list[dict[str, Any]]:
-    """Return the fields of each record, by name."""
     values = {
         name: [
             None if math.isnan(value) else kind(value)

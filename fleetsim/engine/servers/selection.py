@@ -4,9 +4,20 @@ from collections.abc import Generator
 
 import simpy
 
-from fleetsim.contracts import FleetView, IntArray, ProbeRequest, Report, RoundView, WorkKind
+from fleetsim.contracts import (
+    Evaluation,
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    Report,
+    RoundView,
+    WorkKind,
+)
+from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
-from fleetsim.engine.servers.parts import LiveParts, Parts
+from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.launcher import Launcher
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import refused_probe, report_of
 from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
@@ -23,18 +34,19 @@ class Selection:
     def __init__(
         self,
         parts: Parts,
-        live: LiveParts,
+        launcher: Launcher,
         dispatcher: Dispatcher,
         *,
+        model: GlobalModel,
+        selector: CheckedSelector,
         most: int,
         deadline_s: float | None,
         setup_requests: list[ProbeRequest],
     ) -> None:
         """Select up to `most` clients; stages of probing last at most `deadline_s`."""
         self._learning, self._seed = parts.learning, parts.seed
-        self._clock, self._world, self._model = live.clock, live.world, live.model
-        self._selector = live.selector
-        self._dispatcher = dispatcher
+        self._launcher, self._dispatcher, self._world = launcher, dispatcher, launcher.world
+        self._model, self._selector = model, selector
         self._most, self._deadline_s = most, deadline_s
         self._setup_requests = setup_requests
         self._shown: tuple[IntArray, IntArray] | None = None
@@ -43,11 +55,7 @@ class Selection:
         """Last delivered probe of each client that trained the global model in this round."""
 
     def refuse_probes(self, round_: int) -> None:
-        """Check that a selector that declares to need no probes asks for none.
-
-        Raises:
-            ScenarioError: it asks clients before its selection.
-        """
+        """Check that a selector that declares to need no probes asks for none."""
         view = self._view(round_, [], 0)
         if self._setup_requests or self._selector.probe(view):
             raise ScenarioError(
@@ -69,7 +77,7 @@ class Selection:
             requests, self._setup_requests = self._setup_requests, []
             yield from self._send(round_, _SETUP_STAGE, requests, reports, probes)
         stage = 0
-        while not self._dispatcher.is_time_up:
+        while not self._launcher.is_time_up:
             view = self._view(round_, reports, stage)
             requests = self._selector.probe(view)
             if not requests:
@@ -90,9 +98,10 @@ class Selection:
         probes: list[TaskResult],
     ) -> Generator[simpy.Event, None, None]:
         """Run one stage of probing: all clients at once, until all have answered or failed."""
-        present = set(self._world.eligible.candidates(self._now_s).tolist())
+        now_s = self._launcher.now_s
+        present = set(self._world.eligible.candidates(now_s).tolist())
         reports += [
-            refused_probe(request.client, self._now_s)
+            refused_probe(request.client, now_s)
             for request in requests
             if request.client not in present
         ]
@@ -128,11 +137,7 @@ class Selection:
     def select(
         self, round_: int, reports: list[Report], *, at_most: int | None = None
     ) -> list[TrainingRequest]:
-        """Return the requests of the selector to the present candidates, possibly none.
-
-        Raises:
-            PluginError, SimulationError: the selector broke its contract.
-        """
+        """Return the requests of the selector to the present candidates, possibly none."""
         view = self._view(round_, reports, 0, at_most)
         if view.candidates.size == 0:
             return []
@@ -150,21 +155,18 @@ class Selection:
             address=(self._seed, round_),
         )
 
-    @property
-    def _now_s(self) -> float:
-        return float(self._clock.now)
-
     def _view(
         self, round_: int, reports: list[Report], stage: int, at_most: int | None = None
     ) -> RoundView:
-        candidates = self._world.eligible.candidates(self._now_s)
+        now_s = self._launcher.now_s
+        candidates = self._world.eligible.candidates(now_s)
         if self._shown is None or self._shown[0] is not candidates:
             num_samples = self._world.fleet.num_samples[candidates]
             freeze(num_samples)
             self._shown = (candidates, num_samples)
         return RoundView(
             round=round_,
-            now_s=self._now_s,
+            now_s=now_s,
             wanted=self._most if at_most is None else at_most,
             candidates=candidates,
             num_samples=self._shown[1],
@@ -176,10 +178,10 @@ class Selection:
 
 
 def fleet_view(
-    parts: Parts, live: LiveParts, *, cohort: int, planned_rounds: int | None
+    parts: Parts, *, cohort: int, planned_rounds: int | None, validation: Evaluation | None
 ) -> FleetView:
     """Return what a selector is shown before the first round."""
-    learning, num_samples = parts.learning, live.world.fleet.num_samples.copy()
+    learning, num_samples = parts.learning, parts.fleet.num_samples.copy()
     freeze(num_samples)
     if learning.label_coverage is not None:
         freeze(learning.label_coverage)
@@ -194,8 +196,8 @@ def fleet_view(
         planned_rounds=planned_rounds,
         parameters=learning.parameters,
         payload_byte=learning.cost.payload_byte + learning.wire.download_byte,
-        position_m=live.world.fleet.position_m,
-        validation=live.model.validate(),
+        position_m=parts.fleet.position_m,
+        validation=validation,
         clients_hash=parts.clients_hash,
         layer_counts=learning.cost.layer_counts,
         label_coverage=learning.label_coverage,

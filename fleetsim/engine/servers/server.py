@@ -15,16 +15,16 @@ from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.launcher import Launcher
-from fleetsim.engine.servers.parts import LiveParts, Parts
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.round_closer import RoundCloser
 from fleetsim.engine.servers.rounds import EndedTask, Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, fleet_view
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
 from fleetsim.engine.state_parts import joined, part_of
-from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
+from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
-from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.errors import SimulationError
 
 
 class _Settings(Protocol):
@@ -57,13 +57,7 @@ class Server(ABC):
         Selectors are told of `cohort` clients at work for one round, and asked for up to `most`.
         With a `state` the run continues, but for the running tasks: they are repeated by the
         subclass, and the clock begins with the first of them.
-
-        Raises:
-            ScenarioError: interrupted tasks may continue, but the fleet shares links.
         """
-        interruption = settings.interruption
-        if parts.fleet.links is not None and not isinstance(interruption, LoseSettings):
-            raise ScenarioError(f"server.interruption.kind = {interruption.kind!r} {NOT_SHARED}")
         self._stop = stop
         self._parts = parts
         fleet, learning, spare_byte = parts.fleet, parts.learning, None
@@ -81,26 +75,30 @@ class Server(ABC):
         )
         self._model = GlobalModel(learning)
         self._selector = CheckedSelector(parts.selector, parts.user_selector, self._clock)
-        live = LiveParts(self._clock, self._world, self._model, self._selector)
         self._without_updates = WithoutUpdates(fleet.size)
-        self._closer = RoundCloser(parts, live, last_round=stop.rounds)
+        self._closer = RoundCloser(
+            parts, self._world, self._model, self._selector, last_round=stop.rounds
+        )
         self._launcher = Launcher(
             self._world,
             self._clock,
-            interruption,
+            settings.interruption,
             parts.energy,
             stop_at_s=max(stop.time_s, now_s),
             cost=learning.cost,
             batch_size=learning.batch_size,
         )
-        self._dispatcher = Dispatcher(parts, live, self._launcher)
-        asked = self._selector.setup(
-            fleet_view(parts, live, cohort=cohort, planned_rounds=stop.rounds)
+        self._dispatcher = Dispatcher(learning, self._launcher)
+        view = fleet_view(
+            parts, cohort=cohort, planned_rounds=stop.rounds, validation=self._model.validate()
         )
+        asked = self._selector.setup(view)
         self._selection = Selection(
             parts,
-            live,
+            self._launcher,
             self._dispatcher,
+            model=self._model,
+            selector=self._selector,
             most=most,
             deadline_s=settings.deadline_s,
             setup_requests=asked if state is None else [],
@@ -140,7 +138,6 @@ class Server(ABC):
         return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 
     def _reached(self) -> StopReason | None:
-        """Return the stop rule that holds between two rounds, if any."""
         if self.now_s >= self._stop.time_s:
             return self._stop.time_is_up(num_waiting_for=0)
         reason = self._stop.after_round(
@@ -222,7 +219,7 @@ class Server(ABC):
             span, sorted(rows, key=lambda row: row.task), reports=reports, aggregated=is_enough
         )
         self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
-        self._closer.announce(row)
+        self._closer.announce(row, self._model.accuracy)
 
     def _is_unmasked(self, reports: Sequence[Report]) -> bool:
         """Return whether the server can read the sum of the delivered updates."""
@@ -256,7 +253,6 @@ class Server(ABC):
         return joined(parts)
 
     def _restore(self, state: State) -> None:
-        """Restore `_state` and the clients."""
         self._world.restore(part_of(state, "clients"))
         self._model.restore(part_of(state, "model"))
         self._closer.restore(part_of(state, "rounds"))

@@ -92,7 +92,6 @@ class WithoutUpdates:
     """Tasks and rounds since the last update, too many of which end a run."""
 
     num_clients: int
-    """Size of the fleet."""
     tasks: int = 0
     """Tasks that ended since an update was delivered."""
     rounds: int = 0

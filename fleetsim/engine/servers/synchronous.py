@@ -58,8 +58,6 @@ class SynchronousSettings(Settings):
 
 @dataclass(slots=True)
 class _Round:
-    """Round under way."""
-
     round: int
     started_at_s: float
     probes: list[TaskResult] = field(default_factory=list)
@@ -83,7 +81,6 @@ class SynchronousServer(Server):
         *,
         state: State | None = None,
     ) -> None:
-        """Set up at virtual time 0, or at the moment of `state` (from a checkpoint)."""
         super().__init__(
             settings,
             stop,
@@ -116,7 +113,7 @@ class SynchronousServer(Server):
             yield from self._selection.probe(round_.round, round_.reports, round_.probes)
             self._launcher.waiting.release()
             round_.probe_s += self.now_s - began_s
-            if not self._is_time_up:
+            if not self._launcher.is_time_up:
                 requests = self._selection.select(round_.round, round_.reports)
                 if not requests:
                     num_refusals += 1
@@ -130,10 +127,9 @@ class SynchronousServer(Server):
         self._launcher.waiting.release()
         self._count(round_.trained)
         self._finish(round_)
-        return self._stop.time_is_up(num_waiting_for=0) if self._is_time_up else None
+        return self._stop.time_is_up(num_waiting_for=0) if self._launcher.is_time_up else None
 
     def _count(self, ended: list[TaskResult]) -> None:
-        """Count tasks that have ended for a round, or probes after which none was selected."""
         num_delivered = sum(
             result.is_delivered
             for result in ended
@@ -149,7 +145,7 @@ class SynchronousServer(Server):
         minimum = self._settings.minimum_reports
         began_s, again_s = self.now_s, self.now_s + pause_s(num_refusals)
         after_change = num_refusals > 0
-        while not self._is_time_up:
+        while not self._launcher.is_time_up:
             num_eligible = int(self._world.eligible.candidates(self.now_s).size)
             if num_eligible >= minimum and not after_change:
                 round_.num_eligible = num_eligible
@@ -183,7 +179,3 @@ class SynchronousServer(Server):
             minimum=self._settings.minimum_reports,
             probes=round_.probes,
         )
-
-    @property
-    def _is_time_up(self) -> bool:
-        return self._dispatcher.is_time_up

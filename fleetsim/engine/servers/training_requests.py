@@ -131,7 +131,6 @@ def _numbers(
 def _continued_probes(
     cohort: Cohort, works: list[Work], trained: Mapping[int, Task]
 ) -> list[Task | None]:
-    """Return the probe that each client continues."""
     if cohort.continues is None:
         return [None] * len(works)
     asked = array_of(cohort.continues)

@@ -1,11 +1,9 @@
 """Clients that have answered and wait for the server, and the idle power that they draw.
 
-A client is enlisted from its dispatch until the server releases it. Up to the end of its task its
-idle power is part of the task. A synchronous server releases clients when it closes the round, and
-after a probe when it has selected. Until then they stay awake and draw their idle power, which is
-what a straggler costs the others. The wait ends early where the owner takes the device away, the
-process crashes or the battery meets its cut-off level. Clients whose task was lost or cut off do
-not wait. On a buffered server no client waits.
+A synchronous server releases clients when it closes the round, and after a probe when it has
+selected. Until then they stay awake, which is what a straggler costs the others. The wait ends
+early where the owner takes the device away, the process crashes or the battery meets its cut-off
+level. Clients whose task was lost or cut off do not wait. On a buffered server no client waits.
 """
 
 from collections.abc import Sequence
@@ -70,7 +68,6 @@ class WaitingClients:
         return self._joules.pop(result.task.number, 0.0) if self.is_charged else None
 
     def _wait(self, now_s: float) -> None:
-        """Charge all waiting clients up to now."""
         until_s = np.minimum(self._lost_at_s, now_s)
         waits = (until_s > self._since_s).nonzero()[0]
         if waits.size:

@@ -4,7 +4,6 @@
 - `task_batch`: Timelines of tasks dispatched at the same instant.
 - `phase_segments`: Time and resources that tasks used, by phase segment.
 - `task_outcomes`: Outcomes and resource use of dispatched tasks.
-- `resources`: Resources that a client reports about itself.
 - `interruption`: Interruptions of tasks: settings, pause policy and accumulated waiting time.
 - `lost_clients`: Losses of clients during transfers that share links.
 """

@@ -1,8 +1,6 @@
 """Interruptions of tasks: settings, pause policy and accumulated waiting time.
 
-An interruption is the moment at which a client stops being eligible during a task because its owner
-uses or unplugs it. By the server's settings the client then loses the task, pauses it, or hands in
-what it has done. docs/models/interruption.md has the rules and the sources.
+docs/models/interruption.md has the rules and the sources.
 """
 
 from collections.abc import Sequence
@@ -61,13 +59,6 @@ class PartialSettings(Settings):
 InterruptionSettings = Annotated[
     LoseSettings | PauseSettings | PartialSettings, Field(discriminator="kind")
 ]
-
-
-NOT_SHARED = (
-    "lets transfers continue later, but those that share links are computed for all tasks of a"
-    " round at once; leave fleet.shared_links out, or use server.interruption.kind = 'lose'"
-)
-"""Reason for which a fleet with shared links cannot have tasks that continue."""
 
 
 class PausePolicy:

@@ -42,10 +42,8 @@ class PhaseSegments:
     """Arrays by segment and task; 0 for tasks that do not reach a segment."""
 
     def __init__(self, size: int, now_s: float) -> None:
-        """Make arrays for n tasks that are dispatched now."""
         expected = len(Phase)
         self.phases: list[Phase] = []
-        """Phase of each segment."""
         self.used: FloatArray = np.zeros((len(Used), expected, size))
         self.is_in: BoolArray = np.zeros((expected, size), dtype=np.bool_)
         """Tasks that pause or work in each segment."""

@@ -14,7 +14,6 @@ class TrainingRequest(NamedTuple):
     work: Work
     """Whole training, including the epochs of a probe that it continues."""
     upload_fraction: float = 1.0
-    """Share of its update that the client sends."""
     weight: float | None = None
     """Weight of its answer, see `Report.weight`."""
     is_share: bool = False
@@ -28,7 +27,6 @@ class Task(NamedTuple):
 
     number: int
     round: int
-    """Round for which it was dispatched."""
     request: TrainingRequest | ProbeRequest
     work: Work
     """Work that the client computes in it: without the epochs of a probe that it continues."""

@@ -23,7 +23,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, Job, ModelCost, Work, WorkKind
+from fleetsim.contracts import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Job,
+    ModelCost,
+    Resources,
+    Work,
+    WorkKind,
+)
 from fleetsim.counts import num_batches
 from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.tasks.interruption import (
@@ -34,12 +43,12 @@ from fleetsim.engine.tasks.interruption import (
 )
 from fleetsim.engine.tasks.lost_clients import TransferTimelines, until_lost
 from fleetsim.engine.tasks.phase_segments import Phase, Used
-from fleetsim.engine.tasks.resources import resources_of
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, TaskOutcomes
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
 from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.population import Fleet
 from fleetsim.units import BIT_PER_BYTE
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -284,5 +293,25 @@ def _takes_steps(work: Work) -> bool:
 
 
 def _in_order(parts: Sequence[IntArray]) -> IntArray:
-    """Return all rows of the parts, ascending."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NONE, *parts]))
+
+
+def resources_of(
+    fleet: Fleet, client: int, now_s: float, *, level_j: float, cost: ModelCost, batch_size: int
+) -> Resources:
+    """Return what a client with this battery level (NaN on mains) reports at a moment."""
+    state = fleet.usage.state_at_one(client, now_s)
+    epoch_s = fleet.epoch_s(client, cost, batch_size)
+    capacity_j = float(fleet.batteries.capacity_j[client])
+    return Resources(
+        flop_per_s=fleet.conv_flop_per_s(client),
+        ram_byte=fleet.profile(client).ram_byte,
+        load_fraction=state.load,
+        is_charging=state.charging,
+        is_unmetered=state.unmetered,
+        battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
+        samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
+        down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
+        up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
+        free_ram_byte=None if fleet.memory is None else float(fleet.memory.free_byte[client]),
+    )

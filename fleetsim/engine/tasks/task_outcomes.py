@@ -1,7 +1,6 @@
 """Outcomes and resource use of dispatched tasks, and their revision when the server cuts them off.
 
-`TaskBatch` computes the timelines of the segments; this module determines where they end and what
-was used by then. Nothing is charged to the world before `settle`.
+Nothing is charged to the world before `settle`.
 """
 
 from __future__ import annotations
@@ -27,15 +26,8 @@ from fleetsim.units import BIT_PER_BYTE
 OUTCOMES = tuple(Outcome)
 """Outcomes are kept as indices into these."""
 DELIVERED, OFFLINE, BATTERY, LINK, CRASHED, MEMORY = (
-    OUTCOMES.index(outcome)
-    for outcome in (
-        Outcome.DELIVERED,
-        Outcome.OFFLINE,
-        Outcome.BATTERY,
-        Outcome.LINK,
-        Outcome.CRASHED,
-        Outcome.MEMORY,
-    )
+    OUTCOMES.index(Outcome[name])
+    for name in ("DELIVERED", "OFFLINE", "BATTERY", "LINK", "CRASHED", "MEMORY")
 )
 _COMPONENT = {
     Phase.DOWNLOAD: Component.RECEIVE,
@@ -109,7 +101,6 @@ class TaskOutcomes:
         self.completed_fraction = np.ones(size)
         self.weight_fraction = np.ones(size)
         self.resources: dict[int, Resources] = {}
-        """Resources that clients reported, by row."""
         self.segments = PhaseSegments(size, now_s)
         self._world = world
         self._pause_policy = pause_policy

@@ -93,18 +93,16 @@ def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
     assert halving.selector.outcomes[0].parameters.tolist() == [1.5] * 3
 
 
-def test_fewer_epochs_than_the_probe_had_cannot_be_asked(halving):
-    halving.selector = Halving(tried=2, epochs=np.array([2, 1]))
-
-    with pytest.raises(SimulationError, match="include the 2 of the probe that client 1 continues"):
-        halving.run()
-
-
-def test_nobody_goes_on_where_training_counts_in_steps(halving):
-    halving.selector = Halving(steps=np.array([5, 5]))
-
-    with pytest.raises(SimulationError, match="that count in epochs, not in steps"):
-        halving.run()
+@pytest.mark.parametrize(
+    ("selector", "says"),
+    [
+        (Halving(2, epochs=[2, 1]), "include the 2 of the probe that client 1 continues"),
+        (Halving(steps=[5, 5]), "that count in epochs, not in steps"),
+    ],
+)
+def test_nobody_goes_on_with_fewer_epochs_than_the_probe_had_or_in_steps(halving, selector, says):
+    with pytest.raises(SimulationError, match=says):
+        halving.run(selector=selector)
 
 
 class OfLastRound(Halving):

@@ -28,11 +28,6 @@ def test_every_number_of_epochs_below_the_full_one_is_as_likely():
     assert stats.chisquare(counts, 4000 * np.array([0.15, 0.15, 0.15, 0.15, 0.4])).pvalue > 1e-3
 
 
-def test_nobody_or_everybody_does_a_part():
-    assert set(parts(FIVE, 0.0, 50)) == {FIVE}
-    assert {work.epochs for work in parts(FIVE, 1.0)} == {1, 2, 3, 4}
-
-
 def test_steps_are_counted_where_the_scenario_counts_them():
     works = parts(Work(WorkKind.TRAIN, steps=3), 1.0, 100)
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.engine.servers.running_tasks import (
     RunningTask,
-    first_dispatch_s,
     saved_tasks,
     state_of_running,
 )
@@ -62,7 +61,3 @@ def test_every_field_of_a_request_has_a_column_of_its_name():
     names |= {field.name for field in fields(Work)} - {"kind", "num_samples", "counted"}
 
     assert names <= {key.removeprefix("running/") for key in state}
-
-
-def test_the_first_dispatch_of_no_flights_never_comes():
-    assert first_dispatch_s(state_of_running([])) == np.inf

@@ -73,13 +73,6 @@ def test_a_selector_may_ask_for_steps_of_each_or_epochs_instead(by_steps):
     assert one_epoch.train_flop == 120 * 3e9
 
 
-def test_steps_may_be_asked_for_where_the_scenario_counts_epochs(tiny):
-    tiny.selector = Particular(steps=[1, 3])
-    one, three = rows_of(tiny)
-
-    assert (one.train_flop, three.train_flop) == (50 * 3e9, 150 * 3e9)
-
-
 def test_an_interrupted_client_hands_in_its_share_of_the_steps(by_steps):
     # Taken away half a step after the fourth of 50, 50, 20, 50, 50.
     taken_s = round(1.0 + 4 * BATCH_S + 170 * SAMPLE_S + (BATCH_S + 50 * SAMPLE_S) / 2)

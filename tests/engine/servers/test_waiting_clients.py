@@ -21,7 +21,6 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.errors import SimulationError
 from fleetsim.fleet.devices.profile import load_device
 from tests.engine.tiny import NANO_FILE, FirstCome, Tiny, goes_on
 
@@ -99,21 +98,6 @@ def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
     assert waits_j(waiting) == pytest.approx(
         {0: IDLE_W * (150.0 - task_s(100)), 1: IDLE_W * (150.0 - task_s(200)), 2: 0.0}
     )
-
-
-def test_a_client_that_was_lost_does_not_wait(waiting):
-    rows = waiting.rows(
-        crash_per_hour=60.0, size=30, samples=[100] * 29 + [900], server={"cohort": 30}
-    )
-    end_s = waiting.recorder.rounds[0].finished_at_s
-
-    assert {row.outcome for row in rows} >= {Outcome.DELIVERED, Outcome.CRASHED}
-    for row in rows:
-        if row.outcome is not Outcome.DELIVERED:
-            assert waited_j(row) == 0.0
-        else:
-            # Some processes die while they wait.
-            assert waited_j(row) <= IDLE_W * (end_s - row.finished_at_s) + 1e-9
 
 
 def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
@@ -219,32 +203,6 @@ def test_a_phone_that_is_charged_while_it_waits_is_charged_less(tiny):
     assert row.finished_at_s < 300.0
     left = tiny.server_ran.clients().battery_fraction[phone]
     assert left == pytest.approx(0.5 + (5.0 * 100.0 - row.energy_j) / profile.battery_j)
-
-
-def test_nobody_waits_for_a_buffered_server(waiting):
-    waiting.server = {"concurrency": 3, "buffer_size": 2}
-    waiting.stop = {"rounds": 3}
-    waiting.run()
-    server = waiting.server_ran
-
-    assert {waited_j(row) for row in waiting.recorder.tasks} == {0.0}
-    assert {waited_j(row) for row in waiting.recorder.rounds} == {0.0}
-    assert server.clients().energy_enlisted_idle_j.tolist() == [0.0] * 3
-
-
-def test_a_lost_meter_of_waiting_is_found_at_the_end_of_the_round(waiting):
-    server = waiting.build()
-    wait = server._world.wait
-
-    def forgets(clients, from_s, until_s):
-        joules, ends_s = wait(clients, from_s, until_s)
-        server._world.enlisted_idle_j[clients] -= joules
-        return joules, ends_s
-
-    server._world.wait = forgets
-
-    with pytest.raises(SimulationError, match="joules are not conserved"):
-        server.run()
 
 
 LIVE = {

@@ -31,7 +31,6 @@ from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
-from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
 from tests.engine.batches import (
@@ -95,31 +94,6 @@ def test_a_paused_computation_goes_on_from_where_it_was(tiny):
     assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
 
 
-def test_each_resumption_of_a_computation_costs_its_seconds_even_if_they_were_in_vain(tiny):
-    # 21: 20 s are done. 30: 5 s of loading for 5 s, all lost, as 35 to 40 is too short for more.
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 30,1,0,1,0 35,0,0,1,0 40,1,0,1,0", span_s=1000)
-    row = one_task(tiny, {**PAUSE, "resume_s": 6.0})
-
-    assert (row.num_pauses, row.paused_s) == (2, 14.0)
-    assert row.compute_s == pytest.approx(COMPUTE_S + 5.0 + 6.0)
-    assert row.finished_at_s == pytest.approx(2.0 + COMPUTE_S + 11.0 + 14.0)
-    assert row.energy_compute_j == pytest.approx(3.3 * (COMPUTE_S + 11.0))
-    assert row.train_flop == pytest.approx(100 * 3e9)
-
-
-@pytest.mark.parametrize(("transfers", "moved_again"), [("resume", 0.0), ("restart", 4.0)])
-def test_an_interrupted_transfer_goes_on_or_begins_anew(tiny, transfers, moved_again):
-    tiny.cost = TEN_SECONDS
-    row = one_task(tiny, {**PAUSE, "transfers": transfers}, trace="0,1,0,1,0 4,0,0,1,0 6,1,0,1,0")
-
-    assert row.outcome is Outcome.DELIVERED
-    assert (row.num_pauses, row.paused_s) == (1, 2.0)
-    assert row.download_s == pytest.approx(10.0 + moved_again)
-    assert row.download_byte == 10_000_000 + moved_again * 1_000_000
-    assert row.energy_receive_j == pytest.approx(2.0 * (10.0 + moved_again))
-    assert row.energy_tail_j == pytest.approx(3 * TAIL_J, rel=1e-5)  # 4 s, the rest, the upload
-
-
 def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     """A phone's LTE tail of 10 s outlives a pause of 3 s: no promotion, and one tail in all."""
     tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
@@ -139,17 +113,6 @@ def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     assert spent[1] - spent[0] == pytest.approx(saved_j)
 
 
-def test_a_client_that_is_not_back_in_time_is_lost_at_the_end_of_its_patience(tiny):
-    # 9 s of patience are used up by the first pause, 11 are left for the second.
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 30,1,0,1,0 35,0,0,1,0 300,1,0,1,0", span_s=1000)
-    row = one_task(tiny, {**PAUSE, "max_pause_s": 20.0})
-
-    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 46.0)
-    assert (row.num_pauses, row.paused_s, row.completed_fraction) == (2, 20.0, None)
-    assert energies(row) == pytest.approx((3.3 * 25.0, 2.0, 0.0, 2.1 * 26.0))
-    assert row.train_flop == pytest.approx(100 * 3e9 * 25.0 / COMPUTE_S)
-
-
 @pytest.mark.parametrize(
     ("back", "patience_s", "outcome"),
     [
@@ -165,73 +128,6 @@ def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_
 
     assert row.outcome is outcome
     assert (row.finished_at_s == 21.0 + patience_s) == (outcome is Outcome.OFFLINE)
-
-
-@pytest.mark.parametrize(
-    ("deadline_s", "outcome", "paused_s", "computed_s"),
-    [
-        (21.0, Outcome.LATE, 0.0, 20.0),  # at the very moment at which the pause begins
-        (40.0, Outcome.LATE, 19.0, 20.0),  # inside it
-        (50.0, Outcome.LATE, 29.0, 20.0),  # at the moment at which it would go on
-        (55.0, Outcome.LATE, 29.0, 25.0),
-    ],
-)
-def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s, computed_s):
-    row = one_task(tiny, PAUSE, deadline_s=deadline_s, trace="0,1,0,1,0 21,0,0,1,0 50,1,0,1,0")
-
-    assert (row.outcome, row.finished_at_s) == (outcome, deadline_s)
-    assert (row.paused_s, row.num_pauses) == (paused_s, int(paused_s > 0.0))
-    assert energies(row) == pytest.approx(
-        (3.3 * computed_s, 2.0, 0.0, 2.1 * (1.0 + computed_s)), abs=1e-12
-    )
-    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
-    assert (row.download_byte, row.upload_byte) == (1_000_000, 0)
-
-
-def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
-    """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
-    tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
-    late = one_task(tiny, PAUSE, deadline_s=40.0, trace="0,1,0,1,0 4,0,0,1,0 640,1,0,1,0")
-    lost = one_task(tiny, {"kind": "lose"})
-
-    assert (late.outcome, late.finished_at_s, late.paused_s) == (Outcome.LATE, 40.0, 36.0)
-    assert (lost.outcome, lost.finished_at_s) == (Outcome.OFFLINE, 4.0)
-    assert energies(late) == pytest.approx(energies(lost))
-    assert late.energy_tail_j == pytest.approx(lost.energy_tail_j)
-
-
-def test_a_transfer_that_would_go_on_at_the_very_deadline_pays_no_second_tail(tiny):
-    tiny.cost = TEN_SECONDS
-    row = one_task(tiny, PAUSE, deadline_s=6.0, trace="0,1,0,1,0 4,0,0,1,0 6,1,0,1,0")
-
-    assert (row.outcome, row.paused_s, row.download_byte) == (Outcome.LATE, 2.0, 4_000_000)
-    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
-
-
-@pytest.mark.parametrize("pause_at_s", [1, 40])
-def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_at_s):
-    tiny.size = 2
-    tiny.trace(f"0,1,0,1,0 {pause_at_s},0,0,1,0 1000,1,0,1,0", span_s=5000)
-    tasks = [task(0, 0), task(1, 1)]
-    world = world_of(tiny.fleet())
-    batch = laid_out(world, tasks, batch_size=50, interruption=policy_of(PAUSE))
-    for each in ended(batch, at_s=500.0):
-        assert (each.outcome, each.finished_at_s) == (Outcome.CANCELLED, 500.0)
-        assert (each.num_pauses, each.paused_s) == (1, 500.0 - pause_at_s)
-        assert each.energy_j[Component.COMPUTE] == pytest.approx(3.3 * (pause_at_s - 1.0))
-        assert each.energy_j[Component.IDLE] == pytest.approx(2.1 * pause_at_s)
-        assert (each.downloaded_bit, each.uploaded_bit) == (PAYLOAD_BIT, 0.0)
-        assert each.num_samples == (100 if pause_at_s > 1 else 0)
-    assert (world.held_version[:2] == 0).all()  # the download was complete
-
-
-def test_what_ends_at_the_moment_of_an_interruption_is_done(tiny):
-    """The download ends at 1 s, at the interruption; the next phase waits."""
-    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 1,0,0,1,0 11,1,0,1,0")
-
-    assert (row.num_pauses, row.paused_s, row.download_s) == (1, 10.0, 1.0)
-    assert row.finished_at_s == pytest.approx(12.0 + COMPUTE_S)
-    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
 
 
 def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
@@ -488,15 +384,6 @@ def test_under_partial_an_interrupted_download_or_probe_is_lost(tiny):
     assert (lost.outcome, lost.finished_at_s, lost.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
 
 
-def test_a_deadline_may_come_while_a_part_waits(tiny):
-    tiny.trace("0,1,1,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PARTIAL, eligibility={"charging": True}, deadline_s=50.0)
-
-    assert (row.outcome, row.finished_at_s, row.paused_s) == (Outcome.LATE, 50.0, 9.0)
-    assert (row.upload_s, row.energy_transmit_j, row.completed_fraction) == (0.0, 0.0, None)
-    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
-
-
 @cache
 def busy_fleet(seed: int, *, drains: bool = False) -> Fleet:
     """Phones and boards whose owners come and go every few minutes, and may draw on them."""
@@ -599,13 +486,6 @@ def test_a_cut_that_a_later_one_preceded_is_as_if_it_were_the_only_one(policy):
 
         assert ended(batch, at_s=cut_s) == ended(batch_in(once), at_s=cut_s)
         assert rows_of(twice) == rows_of(once)
-
-
-def test_a_fleet_that_shares_links_cannot_have_its_tasks_go_on(tiny):
-    tiny.shared_links = {"server_in_bit_per_s": 1e8}
-
-    with pytest.raises(ScenarioError, match=r"server.interruption.kind = 'pause'.*'lose'"):
-        one_task(tiny, PAUSE)
 
 
 def test_a_late_task_is_cut_where_it_was_when_an_answer_comes_at_the_very_deadline(tiny):

@@ -132,13 +132,6 @@ def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: T
         assert set(names[kinds == "vm"].tolist()) == {wired}
 
 
-def test_a_trace_that_nobody_lives_through_puts_nobody_on_wifi(tiny: Tiny) -> None:
-    tiny.usage = PEOPLE
-    fleet = phones(tiny, CONSTANT, devices={NANO_FILE: 1.0}).fleet()
-
-    assert not fleet.usage.is_unmetered_at(np.arange(4), np.zeros(4)).any()
-
-
 def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
     channel = {"kind": "fading", "fading": "none", "bandwidth_hz": 1e6}
     at = {"min_distance_m": 100.0, "cell_radius_m": 100.0}

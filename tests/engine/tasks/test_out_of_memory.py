@@ -132,13 +132,6 @@ def test_a_model_that_fits_nowhere_is_refused_with_what_it_takes(mixed):
         mixed.build()
 
 
-def test_a_model_whose_memory_was_not_counted_is_refused(mixed):
-    mixed.memory, mixed.cost = share("fails"), COST
-
-    with pytest.raises(ValueError, match="memory of the model was not counted"):
-        mixed.build()
-
-
 # A step leaves 828 MiB of the 2,048 that a t2.medium has free: a game of 900 MiB is too much.
 GAME_BYTE = 900 * BYTE_PER_MIB
 SPARE_BYTE = 828 * BYTE_PER_MIB
@@ -153,24 +146,16 @@ def playing(mixed: Tiny) -> Tiny:
     return mixed
 
 
-def spared(tiny: Tiny, when_short: str, spare_byte: float = SPARE_BYTE) -> World:
+def spared(tiny: Tiny, when_short: str) -> World:
     """World in which a step leaves the client so much."""
     tiny.memory = share(when_short)
-    return world_of(tiny.fleet(), spare_byte=np.array([float(spare_byte)]))
+    return world_of(tiny.fleet(), spare_byte=np.array([float(SPARE_BYTE)]))
 
 
 def at_work(tiny: Tiny, when_short: str, now_s: float) -> TaskResult:
     """Result of a task of a short download and 8 s of computation, dispatched at a moment."""
     world = spared(tiny, when_short)
     return laid_out(world, [task(0, 0)], now_s, batch_size=50).settle()[0]
-
-
-def test_who_is_short_because_of_an_app_is_not_asked_until_it_is_closed(playing):
-    world = spared(playing, "ineligible")
-    sizes = [world.eligible.candidates(t_s).size for t_s in (0.0, 59.9, 60.0, 99.9, 100.0)]
-
-    assert sizes == [1, 1, 0, 0, 1]
-    assert world.fleet.usage.state_at_one(0, 60.0).ram_byte == GAME_BYTE
 
 
 @pytest.mark.parametrize(("closed_s", "back_s"), [(100, 100.0), (None, 100_000.0)])
@@ -196,12 +181,6 @@ def test_who_never_has_the_memory_is_asked_once(playing):
     laid_out(world, [task(0, 0)], 60.0, batch_size=50).settle()
 
     assert world.eligible.next_change_s(61.0) == math.inf
-
-
-def test_an_app_that_leaves_exactly_enough_disturbs_nobody(playing):
-    for spare_byte, num_eligible in ((GAME_BYTE - 1.0, 0), (GAME_BYTE, 1)):
-        world = spared(playing, "ineligible", spare_byte)
-        assert world.eligible.candidates(70.0).size == num_eligible
 
 
 def test_who_is_at_work_leaves_when_an_app_takes_the_memory(playing):

@@ -43,13 +43,6 @@ def test_a_task_that_begins_in_the_tail_of_the_last_begins_at_once(world: World)
     assert third.download_s == pytest.approx(PROMOTION_S + 1.0)
 
 
-def test_those_who_wake_and_those_who_are_awake_go_together(world: World) -> None:
-    [first] = laid_out(world, [task(0, 0)]).settle()
-    batch = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
-
-    assert [t.download_s for t in batch.settle()] == pytest.approx([1.0, PROMOTION_S + 1.0])
-
-
 def test_a_radio_takes_its_share_of_a_link_when_it_is_awake(tiny: Tiny) -> None:
     """The one that is awake has the server's 8 Mbit/s to itself while the other wakes."""
     tiny.channel = {**CONSTANT, "unmetered_radio": "3g"}

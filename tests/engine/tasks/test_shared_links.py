@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from fleetsim.errors import ScenarioError
 from tests.engine.batches import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
@@ -115,16 +114,6 @@ def test_a_client_that_goes_leaves_its_share_to_the_others(tiny, monkeypatch):
     assert stays.upload_s == pytest.approx(1.5)
 
 
-def test_a_deadline_cuts_a_shared_upload_where_it_stands(tiny):
-    tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
-    tiny.server = {"cohort": 2, "deadline_s": 1.0 + COMPUTE_S + 1.0}
-    tiny.run()
-
-    for row in tiny.recorder.tasks:
-        assert (row.outcome, row.upload_byte) == (Outcome.LATE, PAYLOAD_BIT // 16)
-        assert row.energy_transmit_j == pytest.approx(2.0)
-
-
 def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
     def tasks_of(links):
         tiny.shared_links = links
@@ -224,10 +213,3 @@ def test_bits_and_joules_are_conserved_however_uploads_arrive(tiny, samples, up_
     assert [r.energy_transmit_j for r in rows] == pytest.approx([2.0 * r.upload_s for r in rows])
     assert all(r.upload_s >= 1.0 - 1e-9 for r in rows)
     assert busy_s >= 64.0 / (cells * up_mbit_per_s) - 1e-9
-
-
-def test_a_buffered_server_refuses_links_that_tasks_share(tiny):
-    tiny.shared_links, tiny.server = WIDE, {"concurrency": 2, "buffer_size": 1}
-
-    with pytest.raises(ScenarioError, match=r"fleet\.shared_links"):
-        tiny.build_buffered()

@@ -88,21 +88,6 @@ def test_a_t2_small_that_trains_for_three_hours_slows_to_a_fifth_after_37_5_minu
     assert ends_s[-1] > 2.7 * 3600
 
 
-def test_a_rested_phone_trains_faster_than_one_that_has_just_trained(tiny):
-    tiny.devices, tiny.thermal = {"pixel-6": 1.0}, {"kind": "skin"}
-    tiny.size, tiny.samples = 1, [1000]
-    world, took_s = world_of(tiny.fleet()), []
-    now_s = 0.0
-    for pause_s in (0.0, 0.0, 3600.0):
-        now_s += pause_s
-        [done] = laid_out(world, [task(0, 0, dispatched_at_s=now_s)], now_s).settle()
-        took_s.append(done.compute_s)
-        now_s = done.finished_at_s
-
-    assert took_s[1] > 1.02 * took_s[0]
-    assert took_s[2] == pytest.approx(took_s[0], rel=1e-9)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["synchronous", "buffered"])
 def test_a_run_resumed_anywhere_remembers_credits_and_heat(tiny, mode):
@@ -119,7 +104,3 @@ def test_a_run_resumed_anywhere_remembers_credits_and_heat(tiny, mode):
 
     assert any(row.train_flop < 0.5 * 12e9 * row.compute_s for row in of_instances)
     assert float(np.nanmax(skin_c)) > 35.0
-
-
-def test_a_fleet_without_credits_or_skins_saves_no_conditions(tiny):
-    assert "condition" not in world_of(tiny.fleet()).take_changed()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.engine.tasks.resources import resources_of
+from fleetsim.engine.tasks.task_batch import resources_of
 from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.compute import unloaded_s
