@@ -1,7 +1,6 @@
 """Entries of lists and mappings: none is repeated, and a warning names those without effect."""
 
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
 
 import pytest
 from hypothesis import given
@@ -11,10 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, scenario_warnings, schema
-from fleetsim.schema.distinct import Distinct
 from fleetsim.selectors.baselines.fixed import ClientIds
 from tests.scenario.small import BASE, MADE_UP, PEOPLE
-from tests.settings_walk import all_classes, declaring, scenario_classes
+from tests.settings_walk import all_classes
 
 MADE_UP_OF = "fleet.usage={{synthetic: {{availability: 0.9}}, kinds: {}}}"
 STEPS = "task.local.optimizer.decay={{kind: steps, after_rounds: {}, factor: 0.5}}"
@@ -66,42 +64,6 @@ EXAMPLES = {
     ],
 }  # fmt: skip
 
-ALL_ACT = {
-    "AfterStepsSettings.after_steps": "a task's steps follow from each client's samples",
-    "AutoFLSettings.clock_levels": "any may be drawn to explore",
-    "BlankSettings.input_shape": "sides of a tensor",
-    "FlwrDatasetsSettings.arguments": "the library refuses those that it has no use for",
-    "Condition.all_of": "keys of the entries have conditions of their own",
-    "Condition.any_of": "likewise",
-    "Condition.none_of": "likewise",
-    "EligibilitySettings.all_of": "likewise",
-    "EligibilitySettings.any_of": "likewise",
-    "EligibilitySettings.none_of": "likewise",
-    "FixedSettings.clients": "any can replace those before it",
-    "RandomSettings.from_sets": "each set is drawn",
-    "ResistiveSettings.from_fraction": "a curve",
-    "ResistiveSettings.open_circuit_v": "a curve",
-    "RoundRobinSettings.sets": "any can replace those before it",
-    "TaperedChargingSettings.from_fraction": "a curve",
-    "TaperedChargingSettings.power_fraction": "a curve",
-    "TransferSettings.upload_success": "each share is drawn",
-    "UsageSettings.time_zones": "each zone is drawn",
-}
-"""Lists all of whose entries can act wherever the list does, and why."""
-
-MAY_REPEAT = {
-    "AfterStepsSettings.after_steps": "must be ascending",
-    "BlankSettings.input_shape": "sides of a tensor may be equal",
-    "RandomSettings.from_sets": "a set that stands twice is drawn twice as often",
-    "ResistiveSettings.from_fraction": "must be ascending",
-    "ResistiveSettings.open_circuit_v": "a battery's voltage may stay the same",
-    "RoundRobinSettings.sets": "a set that stands twice has two turns",
-    "StepDecaySettings.after_rounds": "must be ascending",
-    "TaperedChargingSettings.from_fraction": "must be ascending",
-    "TaperedChargingSettings.power_fraction": "the power may stay the same",
-}
-"""Lists in which an entry may stand twice, or that are held to more, and why."""
-
 TWICE = [
     (MADE_UP_OF.format("[phone, vm, phone]"), "fleet.usage.kinds[2] = 'phone'", 0),
     ("server.selector={kind: fixed, clients: [4, 1, 1]}", "server.selector.clients[2] = 1", 1),
@@ -129,35 +91,7 @@ TWICE = [
 ]
 
 
-def lists(annotation: Any) -> list[tuple[Any, bool]]:
-    """Lists of any length and mappings in an annotation, and whether each is `Distinct`."""
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is dict:
-        return [(annotation, True)]
-    if origin is tuple:
-        return [(annotation, False)] if args[-1] is Ellipsis else []
-    held = any(isinstance(item, Distinct) for item in getattr(annotation, "__metadata__", ()))
-    return [(found, held or is_held) for arg in args for found, is_held in lists(arg)]
-
-
-def list_keys() -> dict[str, bool]:
-    """Keys of a scenario that hold a list or mapping, and whether its entries are distinct."""
-    found = {}
-    for owner in scenario_classes():
-        for key, info in owner.model_fields.items():
-            held = any(isinstance(item, Distinct) for item in info.metadata)
-            for _, is_held in lists(info.annotation):
-                found[f"{declaring(owner, key).__name__}.{key}"] = held or is_held
-    return found
-
-
-def test_every_list_says_whether_entries_may_repeat():
-    allowed = {key for key, is_distinct in list_keys().items() if not is_distinct}
-
-    assert allowed == MAY_REPEAT.keys(), "make the list Distinct, or say why entries may repeat"
-
-
-def test_every_list_says_which_of_its_entries_act():
+def test_every_condition_on_entries_has_an_example():
     declared = {
         f"{owner.__name__}.{key}"
         for owner in all_classes()
@@ -165,10 +99,6 @@ def test_every_list_says_which_of_its_entries_act():
     }
 
     assert declared == EXAMPLES.keys(), "an entry without effect is an example"
-    assert not declared & ALL_ACT.keys()
-    assert declared | ALL_ACT.keys() == list_keys().keys(), (
-        "state with entries_act_if when the entries of the list act, or say why all always do"
-    )
 
 
 @pytest.mark.parametrize("example", [entry for found in EXAMPLES.values() for entry in found])
