@@ -70,18 +70,6 @@ def test_checkpoint_is_made_every_so_many_rounds_and_given_back(tmp_path: Path):
     assert state["model"].tolist() == [21.0, 21.0, 21.0]  # 1 + 2 + ... + 6
 
 
-def test_resume_without_a_checkpoint_starts_afresh_in_the_same_folder(tmp_path: Path):
-    simulate(new_recorder(tmp_path, every_rounds=10), None, 4)
-
-    recorder, state = RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=10)
-    simulate(recorder, state, 4)
-    recorder.finish(client_columns())
-
-    assert state is None
-    rounds = tables.read(tmp_path / "rounds.parquet", "rounds", hint="")
-    assert rounds["round"].to_pylist() == [1, 2, 3, 4]
-
-
 def test_state_keeps_every_key_shape_and_type(tmp_path: Path):
     state = {
         "file": np.array(3),
@@ -101,13 +89,6 @@ def test_state_keeps_every_key_shape_and_type(tmp_path: Path):
         assert read[key].dtype == array.dtype
         np.testing.assert_array_equal(read[key], array)
         assert read[key].shape == array.shape
-
-
-def test_state_of_objects_is_refused(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=5)
-
-    with pytest.raises(ValueError, match="state 'bad': an array of objects"):
-        recorder.checkpoint({"bad": np.array([{}], dtype=object)}, NOBODY)
 
 
 def test_later_changes_of_an_array_do_not_reach_a_remembered_state(tmp_path: Path):
@@ -132,25 +113,6 @@ def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpo
     assert tasks["task"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
     assert saved(tmp_path).num_rounds == 4
     assert saved(tmp_path).num_rows("tasks") == 6
-
-
-def test_run_flushed_between_checkpoints_goes_on_where_it_was(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=3)
-    simulate(recorder, None, 5)
-    recorder.flush()
-    recorder.flush()
-
-    assert int(resumed(tmp_path)["round"]) == 5
-
-
-def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=3)
-    recorder.task(task_row(0))
-
-    recorder.flush()
-
-    assert tables.read(tmp_path / "tasks.parquet", "tasks", hint="").num_rows == 1
-    assert RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=3)[1] is None
 
 
 def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):

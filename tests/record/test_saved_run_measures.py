@@ -89,11 +89,6 @@ def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path: Path):
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)
 
 
-def test_the_ending_is_read_off_the_rounds(run: Run):
-    # .6 and .5 of the last three, the second was not evaluated.
-    assert run.ending(3) == pytest.approx((0.55, 0.05))
-
-
 # --- waiting --------------------------------------------------------------------------------------
 
 
@@ -101,12 +96,6 @@ def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
     # Whole tasks: the rounds table, 20 and 7. Computing: 11 - 5 and 9 - 7; the late one is not in.
     assert run.average_waiting_s() == 13.5
     assert run.average_waiting_s(computing_alone=True) == 4.0
-
-
-def test_nobody_waits_alone(tmp_path: Path):
-    alone = made(tmp_path / "alone", [task_row(0, 0, **spent(400.0))])
-
-    assert alone.average_waiting_s(computing_alone=True) is None
 
 
 # --- selection ------------------------------------------------------------------------------------
@@ -222,9 +211,3 @@ def test_opinions_stand_with_the_round_that_was_judged(tmp_path: Path):
     assert told["client"].tolist() == [1, 3, 1]
     assert told["opinion"].tolist() == [0.75, 0.25, 0.5]
     assert told["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)
-
-
-def test_without_opinions_the_tables_have_no_column_and_the_frame_no_row(run: Run):
-    assert not {"opinion", "belief"} & set(run.tasks.columns)
-    assert run.opinions().columns.tolist() == ["round", "client", "opinion", "belief"]
-    assert run.opinions().empty

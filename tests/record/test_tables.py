@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,14 +86,6 @@ def test_digest_does_not_depend_on_chunks_or_offsets(cuts: list[int]):
     assert digest(pa.concat_tables(pieces)) == digest(TABLE)
 
 
-def test_digest_does_not_depend_on_how_the_file_is_encoded(tmp_path: Path):
-    pq.write_table(
-        TABLE, tmp_path / "t", compression="none", row_group_size=1, use_dictionary=False
-    )
-
-    assert digest(pq.read_table(tmp_path / "t")) == digest(TABLE)
-
-
 def test_every_nan_counts_as_the_same_value():
     negative = np.array([-np.nan])
 
@@ -142,13 +133,6 @@ def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     assert table["accuracy"].null_count == 1
 
 
-def test_battery_level_is_null_on_mains_only():
-    table = tables.from_columns(client_columns())
-
-    assert table["battery_fraction"].to_pylist() == [0.5, 0.75, None, None, None]
-    assert table["energy_idle_j"].null_count == 0
-
-
 def test_equal_tables_make_equal_files_however_they_are_chunked():
     rows = [task_row(task) for task in range(6)]
     whole = tables.from_rows("tasks", rows)
@@ -157,21 +141,10 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
     assert tables.encode(pa.concat_tables(parts)) == tables.encode(whole)
 
 
-def test_frame_has_numbers_with_nan_for_null_even_when_all_are_null_or_none_is_there():
-    for rows in ([], [round_row(2)]):
-        frame = tables.to_frame(tables.from_rows("rounds", rows))
-
-        assert frame["accuracy"].dtype == np.float64
-        assert frame["round"].dtype == np.int64
-        assert frame["accuracy"].isna().all()
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"client": 1.5}, r"tasks\.client must hold int64"),
-        ({"client": None}, r"tasks\.client must not be None, as it is in row 1"),
-        ({"train_flop": "1e9"}, r"tasks\.train_flop must hold double"),
         ({"compute_s": None}, r"tasks\.compute_s must not be None, as it is in row 1"),
         ({"download_byte": 2**63}, r"tasks\.download_byte must hold int64"),
     ],
@@ -183,16 +156,9 @@ def test_value_that_does_not_fit_its_column_is_refused(change: dict[str, object]
         tables.from_rows("tasks", rows)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"device": ("pixel-6",)}, r"differ in length.*'device': 1"),
-        ({"num_samples": np.full(5, 1.5)}, r"clients\.num_samples must hold int64"),
-    ],
-)
-def test_client_column_that_does_not_fit_is_refused(change: dict[str, Any], says: str):
-    with pytest.raises(ValueError, match=says):
-        tables.from_columns(dataclasses.replace(client_columns(), **change))
+def test_client_columns_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"differ in length.*'device': 1"):
+        tables.from_columns(dataclasses.replace(client_columns(), device=("pixel-6",)))
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,6 @@ def test_ten_rounds_end_a_run_and_those_not_evaluated_are_left_out():
     assert ending(np.empty(0)) is None
 
 
-def test_without_tasks_no_round_waits():
-    assert waiting_s(np.empty(0, dtype=np.int64), np.empty(0)).size == 0
-
-
 @pytest.mark.slow
 @given(
     st.integers(1, 6).flatmap(
@@ -76,13 +72,6 @@ def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model(
     assert accuracy_at(np.full(3, math.nan), 1.0, 3) is None
     hundred = [accuracy_at(np.arange(1.0, 101.0), n / 100, 100) for n in range(1, 101)]
     assert hundred == list(range(1, 101))
-
-
-def test_a_slot_that_is_not_over_does_not_count():
-    values = np.arange(1.0, 8.0)
-
-    assert at_slot_ends(values, 3).tolist() == [3.0, 6.0]
-    assert at_slot_ends(values, 8).tolist() == []
 
 
 @pytest.mark.parametrize(

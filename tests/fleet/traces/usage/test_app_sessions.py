@@ -92,13 +92,6 @@ def test_a_session_that_runs_over_the_end_goes_on_at_the_beginning(monkeypatch):
     assert sum(at_the_end) > 0
 
 
-def test_a_record_shorter_than_a_session_is_never_busier_than_it_may_be():
-    trace = with_app_sessions(always_on(20, 60), seed=1)
-
-    assert trace.load.max() <= 0.95
-    assert trace.load.min() >= 0.01
-
-
 def test_the_states_stay_those_of_the_trace():
     chosen = SyntheticUsageSettings(availability=0.4, severity=0.5, users=3)
     people = make_usage(chosen, seed=1)
@@ -112,13 +105,6 @@ def test_the_states_stay_those_of_the_trace():
             found.append([column[part][row].tolist() for column in one.columns[:3]])
 
         assert found[0] == found[1]
-
-
-def test_a_users_sessions_do_not_depend_on_the_number_of_users():
-    few, more = (with_app_sessions(always_on(num), seed=1) for num in (2, 5))
-
-    assert few.times_s.tolist() == more.times_s[: few.num_changes].tolist()
-    assert few.load.tolist() == more.load[: few.num_changes].tolist()
 
 
 def test_the_mean_load_is_that_of_the_model():

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.traces.csv_table import read_csv_table
-from fleetsim.fleet.traces.usage.files import main_file, read_records, read_trace
-from fleetsim.fleet.traces.usage.trace import is_change
+from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.validation.people import usage_of
 
 
@@ -21,34 +20,6 @@ def test_flhetbench_sums_to_the_seconds_of_its_intervals(real_trace):
     assert (trace.num_users, table.num_rows) == (710, 14_139)
     by_hand_s = int((table.whole_numbers("end_s") - table.whole_numbers("start_s")).sum())
     assert int((trace.lasts_s * trace.online).sum()) == by_hand_s
-
-
-def test_flhetbench_has_the_hours_of_its_own_rows(real_trace):
-    """Share of people available at half past every hour, by their intervals as they stand."""
-    home = real_trace("flash-flhetbench")
-    users, rows = read_csv_table(home / "users.csv.gz"), read_csv_table(home / "intervals.csv.gz")
-    begin_s, end_s = users.whole_numbers("trace_start_s"), users.whole_numbers("trace_end_s")
-    number = {user: at for at, user in enumerate(users.columns["user"])}
-    owner = np.array([number[user] for user in rows.columns["user"]])
-    start_s, stop_s = rows.whole_numbers("start_s"), rows.whole_numbers("end_s")
-    trace = read_trace(home)
-    usage = usage_of(trace)
-    client_of = np.argsort(usage.user)
-
-    by_rows, by_reader = np.zeros(24), np.zeros(24)
-    for user in range(trace.num_users):
-        at_s = np.arange(begin_s[user] // 3600 * 3600 + 1800, end_s[user], 3600)
-        at_s = at_s[at_s >= begin_s[user]]
-        mine = owner == user
-        inside = (start_s[mine] <= at_s[:, None]) & (at_s[:, None] < stop_s[mine])
-        since_midnight_s = at_s - begin_s[user] // 86_400 * 86_400
-        clients = np.full(at_s.size, client_of[user])
-        read = usage.state_at(clients, since_midnight_s.astype(float)).online
-        np.add.at(by_rows, at_s // 3600 % 24, inside.any(axis=1))
-        np.add.at(by_reader, at_s // 3600 % 24, read)
-
-    assert by_reader.tolist() == by_rows.tolist()
-    assert by_reader[[1, 2, 3, 4]].sum() > 1.5 * by_reader[[17, 18, 19, 20]].sum()
 
 
 @pytest.fixture
@@ -80,38 +51,3 @@ def test_extrasensory_is_on_the_charger_at_each_sample_that_says_so(some_people)
 
     assert at.sum() > 1000
     assert charging.tolist() == [said[state] for state in np.array(battery_state)[at]]
-
-
-def test_extrasensory_is_online_for_no_more_than_ten_minutes_after_a_sample(some_people):
-    table = read_csv_table(some_people / "states.csv")
-    user, unix_s = table.whole_numbers("user"), table.whole_numbers("t")
-    trace = read_trace(some_people, unknown="offline")
-
-    by_hand_s = sum(
-        int(np.minimum(np.diff(unix_s[user == one]), 600).sum()) + 60 for one in np.unique(user)
-    )
-    assert int((trace.lasts_s * trace.online).sum()) == by_hand_s
-
-
-def test_extrasensory_charges_for_as_long_as_its_samples_say(some_people):
-    """Lengths of stays on the charger, from the first sample that says so to the first not."""
-    table = read_csv_table(some_people / "states.csv")
-    on = {"charging": True, "full": True, "unplugged": False, "discharging": False}
-    on["not_charging"] = False
-    by_hand: list[int] = []
-    since: dict[str, int] = {}
-    columns = [table.columns[name] for name in ("user", "battery_state", "plugged")]
-    for user, word, plug, t_s in zip(*columns, table.whole_numbers("t").tolist(), strict=True):
-        is_on = True if plug in ("ac", "usb", "wireless") else on.get(word)
-        if is_on:
-            since.setdefault(user, t_s)
-        elif is_on is False and user in since:
-            by_hand.append(t_s - since.pop(user))
-    trace = read_records(main_file(some_people), "extrasensory", "hold").trace
-    change = np.flatnonzero(is_change(trace.offsets, (trace.charging,)))
-    is_last = np.isin(np.append(change[1:], trace.num_changes), trace.offsets)
-    ends_s = np.append(trace.times_s[change[1:]], 0)
-    read = (ends_s - trace.times_s[change])[trace.charging[change] & ~is_last]
-
-    assert len(by_hand) > 10
-    assert sorted(read.tolist()) == sorted(by_hand)
