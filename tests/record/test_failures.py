@@ -151,15 +151,6 @@ def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in told]
 
 
-def test_training_that_diverges_at_once_says_that_updates_were_refused(tmp_path):
-    changes = [*SMALL, "task.local.optimizer.learning_rate=1e12", "stop.rounds=2"]
-    done = simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
-
-    assert done.manifest.failures[0].kind == "nothing_delivered"
-    assert "refused" in done.manifest.failures[0].cause
-    assert "learning_rate" in done.manifest.failures[0].cause
-
-
 class Overflowing:
     """An aggregator whose second model is beyond 32-bit floats."""
 

@@ -108,9 +108,6 @@ def test_a_lock_that_is_a_link_is_not_opened(target: str, run: Run, precious: Pa
     assert not (precious.parent / "missing.txt").exists()
 
 
-# --- bombs ----------------------------------------------------------------------------------------
-
-
 def with_file(folder: Path, kind: str, data: bytes, **keys: object) -> None:
     """Put a file into a checkpoint, named with its digest as by a program that knows the form."""
     path = folder / FOLDER / LATEST
@@ -155,12 +152,9 @@ def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     with_file(tmp_path, "state", data)
 
-    with pytest.raises(DataError) as caught:
+    message = rf"^.*{re.escape(says)}.*delete {tmp_path / FOLDER} and run afresh$"
+    with pytest.raises(DataError, match=message):
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
-
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(f"delete {tmp_path / FOLDER} and run afresh")
 
 
 def test_clients_without_their_numbers_are_refused(tmp_path: Path):

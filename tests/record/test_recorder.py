@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fleetsim.contracts import MemoryRecorder, State
@@ -37,19 +38,15 @@ def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_pa
     simulate(recorder, None, 7)
     digest = recorder.finish(client_columns())
 
-    names: tuple[tables.TableName, ...] = ("rounds", "tasks", "clients")
-    whole = (
-        tables.from_rows("rounds", reference.rounds),
-        tables.from_rows("tasks", reference.tasks),
-        tables.from_columns(client_columns()),
-    )
-    expected = {
-        name: tables.without_unused(name, table) for name, table in zip(names, whole, strict=True)
+    whole: dict[tables.TableName, pa.Table] = {
+        "rounds": tables.from_rows("rounds", reference.rounds),
+        "tasks": tables.from_rows("tasks", reference.tasks),
+        "clients": tables.from_columns(client_columns()),
     }
-    for name in names:
-        read = tables.read(tmp_path / f"{name}.parquet", name, hint="")
-        assert read.equals(expected[name])
-    assert digest == tables.digest({str(name): table for name, table in expected.items()})
+    kept = {str(name): tables.without_unused(name, table) for name, table in whole.items()}
+    for name in whole:
+        assert tables.read(tmp_path / f"{name}.parquet", name, hint="").equals(kept[name])
+    assert digest == tables.digest(kept)
 
 
 def resumed(folder: Path, every_rounds: int = 3) -> State:
@@ -157,36 +154,20 @@ def test_long_run_has_few_segments_and_rewrites_few_rows(
     assert written["clients"] <= per_round * num_rounds * most_often
 
 
-@pytest.mark.parametrize(
-    ("kind", "damage"),
-    [
-        *[(kind, "flip") for kind in ("state", "clients", "tasks", "rounds")],
-        ("tasks", "gone"),
-        ("state", "cut"),
-        ("latest", "cut"),
-    ],
-)
-def test_damaged_checkpoint_is_refused_with_file_and_way_out(
-    kind: str, damage: str, tmp_path: Path
-):
+@pytest.mark.parametrize("kind", ["state", "clients", "tasks", "rounds", "latest"])
+def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind: str, tmp_path: Path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
-    path = next((tmp_path / "checkpoint").glob(f"{kind}*"))
+    home = tmp_path / "checkpoint"
+    path = next(home.glob(f"{kind}*"))
     content = path.read_bytes()
     middle = len(content) // 2
-    if damage == "cut":
-        path.write_bytes(content[:middle])
-    elif damage == "flip":
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
-    else:
+    rest = b"" if kind == "latest" else bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    path.write_bytes(content[:middle] + rest)
+    if kind == "rounds":
         path.unlink()
 
-    with pytest.raises(DataError) as caught:
-        RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
-
-    message = str(caught.value)
-    assert message.startswith(str(path))
-    assert message.endswith(f"; delete {tmp_path / 'checkpoint'} and run afresh")
-    assert "\n" not in message
+    with pytest.raises(DataError, match=rf"^{path}: .*; delete {home} and run afresh$"):
+        resumed(tmp_path, every_rounds=2)
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,15 @@ def test_done_run_gives_its_scenario_manifest_and_tables(done: Path):
     assert run.time_to_accuracy(0.5) is None
 
 
-def test_killed_run_shows_what_its_last_checkpoint_holds(folder: Path):
+@pytest.mark.parametrize("status", ["running", "failed"])
+def test_run_without_tables_shows_what_its_last_checkpoint_holds(status: str, folder: Path):
     simulate(new_recorder(folder, every_rounds=3), None, 8)
-
+    ended(folder, status)
     run = open_run(folder)
 
     assert run.rounds["round"].tolist() == [1, 2, 3, 4, 5, 6]
     assert run.tasks["round"].max() == 6
-    with pytest.raises(DataError, match=r"clients\.parquet.*the run is running.*--resume"):
+    with pytest.raises(DataError, match=rf"clients\.parquet.*the run is {status}.*--resume"):
         _ = run.clients
 
 
@@ -93,13 +94,6 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
     simulate(recorder, state, 8)
 
     assert open_run(folder).rounds["round"].max() == 7
-
-
-def test_failed_run_whose_tables_could_not_be_written_shows_its_checkpoint(folder: Path):
-    simulate(new_recorder(folder, every_rounds=3), None, 4)
-    ended(folder, "failed")
-
-    assert open_run(folder).rounds["round"].max() == 3
 
 
 def test_run_killed_before_anything_was_saved_says_so(folder: Path):

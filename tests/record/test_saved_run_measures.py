@@ -59,9 +59,6 @@ def buffered(tmp_path: Path) -> Run:
     return reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
 
 
-# --- accuracy -------------------------------------------------------------------------------------
-
-
 def test_accuracy_at_shares_of_the_planned_rounds(tmp_path: Path):
     # 4 of 8 planned rounds: 15 % are 2 rounds (1.2 up), 37.5 % are 3, all were never played.
     run = made(tmp_path / "run", num_rounds=8)
@@ -89,16 +86,10 @@ def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path: Path):
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)
 
 
-# --- waiting --------------------------------------------------------------------------------------
-
-
 def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
     # Whole tasks: the rounds table, 20 and 7. Computing: 11 - 5 and 9 - 7; the late one is not in.
     assert run.average_waiting_s() == 13.5
     assert run.average_waiting_s(computing_alone=True) == 4.0
-
-
-# --- selection ------------------------------------------------------------------------------------
 
 
 def test_who_was_seen_when_and_how_often(run: Run):
@@ -143,9 +134,6 @@ def test_rounds_of_a_buffered_server_are_no_choices(tmp_path: Path):
         run.regret(run)
 
 
-# --- comprehensive score --------------------------------------------------------------------------
-
-
 def test_the_score_of_a_run_by_hand(run: Run):
     # .5 after 40 s and 400 J: in both budgets; twice the time; that and four times the energy.
     assert run.comprehensive_score(budget_s=40.0, budget_j=400.0) == 0.5
@@ -172,9 +160,6 @@ def test_without_accuracy_there_is_no_score(tmp_path: Path):
     assert run.ending() is None
 
 
-# --- regret ---------------------------------------------------------------------------------------
-
-
 def test_regret_by_hand(tmp_path: Path):
     def with_accuracy(name: str, *accuracy: float | None, **changes: Any) -> Run:
         rows = [round_row(n, value) for n, value in enumerate(accuracy, 1)]
@@ -190,9 +175,6 @@ def test_regret_by_hand(tmp_path: Path):
     assert best.regret(best).tolist() == [0.0] * 5
     with pytest.raises(ValueError, match=r"other: has another world than .*run$"):
         run.regret(with_accuracy("other", 0.5, seed=2))
-
-
-# --- opinions -------------------------------------------------------------------------------------
 
 
 def test_opinions_stand_with_the_round_that_was_judged(tmp_path: Path):

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +27,6 @@ TABLE = pa.table(
         "name": pa.array(["a", "", "\u00e9"]),
     }
 )
-OTHER_VALUES = {
-    "n": [0, 2, 4],
-    "x": [0.5, None, 0.0],
-    "ok": [True, True, True],
-    "name": ["", "a", "\u00e9"],
-}
 WAY_OUT = "run it again"
 
 
@@ -39,42 +34,40 @@ def digest(table: pa.Table) -> str:
     return tables.digest({"t": table})
 
 
-@pytest.mark.parametrize("column", TABLE.column_names)
-def test_another_value_or_a_null_instead_of_one_changes_the_digest(column: str):
-    values, field = TABLE[column].to_pylist(), TABLE.schema.field(column)
-    others = [OTHER_VALUES[column]]
-    for row in range(3):
-        null = 0.0 if values[row] is None else None
-        others.append([*values[:row], null, *values[row + 1 :]])
-
-    for other in others:
-        index = TABLE.column_names.index(column)
-        changed = TABLE.set_column(index, column, pa.array(other, field.type))
-        assert digest(changed) != digest(TABLE)
+def with_column(name: str, values: list[Any]) -> pa.Table:
+    at = TABLE.column_names.index(name)
+    return TABLE.set_column(at, name, pa.array(values))
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed",
     [
-        lambda t: t.rename_columns(["m", "x", "ok", "name"]),
-        lambda t: t.select(["x", "n", "ok", "name"]),
-        lambda t: t.drop_columns(["ok"]),
-        lambda t: t.slice(0, 2),
-        lambda t: t.take([1, 0, 2]),
-        lambda t: t.set_column(0, "n", pa.array([1.0, 2.0, 3.0])),
-        lambda t: t.append_column("more", pa.array([1, 2, 3])),
+        with_column("n", [0, 2, 4]),
+        with_column("n", [None, 2, 3]),
+        with_column("n", [0.0, 2.0, 3.0]),
+        with_column("x", [0.5, None, 0.0]),
+        with_column("x", [0.5, 0.0, -0.0]),
+        with_column("ok", [True, True, True]),
+        with_column("ok", [True, None, True]),
+        with_column("name", ["", "a", "\u00e9"]),
+        with_column("name", ["a", None, "\u00e9"]),
+        TABLE.rename_columns(["m", "x", "ok", "name"]),
+        TABLE.select(["x", "n", "ok", "name"]),
+        TABLE.drop_columns(["ok"]),
+        TABLE.append_column("more", pa.array([1, 2, 3])),
+        TABLE.slice(0, 2),
+        TABLE.take([1, 0, 2]),
     ],
-    ids=["name", "order of columns", "column less", "row less", "order of rows", "type", "more"],
 )
-def test_another_shape_changes_the_digest(change: Callable[[pa.Table], pa.Table]):
-    assert digest(change(TABLE)) != digest(TABLE)
+def test_another_value_null_or_shape_changes_the_digest(changed: pa.Table):
+    assert digest(changed) != digest(TABLE)
 
 
 def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
+    one, other = {"a": TABLE, "b": TABLE.slice(1)}, {"b": TABLE.slice(1), "a": TABLE}
+
     assert tables.digest({"t": TABLE}) != tables.digest({"u": TABLE})
-    assert tables.digest({"a": TABLE, "b": TABLE.slice(1)}) == tables.digest(
-        {"b": TABLE.slice(1), "a": TABLE}
-    )
+    assert tables.digest(one) == tables.digest(other)
 
 
 @pytest.mark.slow

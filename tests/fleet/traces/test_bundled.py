@@ -50,13 +50,6 @@ def test_its_script_makes_all_records_and_the_page(name: str) -> None:
     assert script.readme(made, page) == page
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_files_stay_small(name: str) -> None:
-    files = (bundled.folder("traces") / name).glob("*.gz")
-
-    assert sum(path.stat().st_size for path in files) < 600_000
-
-
 def test_people_charge_at_night_and_are_on_their_phones_by_day() -> None:
     trace = trace_of("people-week")
     assert isinstance(trace, Trace)

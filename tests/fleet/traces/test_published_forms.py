@@ -1,21 +1,15 @@
-"""Lumos5G, ready times of FLASH and ExtraSensory as published; and what happens to broken files."""
+"""Lumos5G, ready times of FLASH and ExtraSensory as published."""
 
 import gzip
 import json
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from fleetsim.errors import DataError, FaultsError
+from fleetsim.errors import DataError
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.network.files import read_net_trace
 from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
-from fleetsim.fleet.traces.table_import import TableOptions
 from fleetsim.fleet.traces.usage.features_labels import read_features_labels
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
@@ -197,62 +191,3 @@ def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
         path.write_text(text)
         with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{message}"):
             read_features_labels(path, "hold")
-
-
-GOOD = {
-    "own.csv": b"t,r,c,who\n2020-01-01 00:00:00,5,1,a\n2020-01-01 00:01:00,6,0,a\n",
-    "Lumos5G.csv": (LUMOS + lumos_row(1, 1, 5.0) + lumos_row(1, 2, 6.0)).encode(),
-    "ready_strict.json": b'{"a": [[10.0, 20.0], [15.0, 40.0]], "b": []}',
-    "p.features_labels.csv": person_file([(1_444_079_161, {"charging"})]).encode(),
-}
-WAYS: dict[str, list[Callable[[Path, Path], object]]] = {
-    "own.csv": [
-        lambda path, new: import_any(
-            "table", path, new, columns=TableOptions(time="t", rate="r[Mbit/s]", who=("who",))
-        ),
-        lambda path, new: import_any(
-            "table", path, new, columns=TableOptions(time="t", state=("charging=c",), who=("who",))
-        ),
-        lambda path, new: import_any("table", path, new, columns=TableOptions(time="t", until="r")),
-    ],
-    "Lumos5G.csv": [lambda path, new: import_any("lumos5g", path, new)],
-    "ready_strict.json": [lambda path, new: import_any("flash-ready", path, new)],
-    "p.features_labels.csv": [lambda path, new: import_any("extrasensory", path, new)],
-}
-SPLICES = [b"", b",", b"\n", b'"', b"-", b"9" * 25, b"nan", b"\xff", b"[", b"null", b"1e400", b"\0"]
-
-
-@pytest.mark.slow
-@given(
-    st.sampled_from(sorted(GOOD)),
-    st.lists(
-        st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(SPLICES)),
-        min_size=1,
-        max_size=4,
-    ),
-)
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_broken_file_is_read_or_refused_in_lines_that_name_it(tmp_path_factory, name, damage):
-    content = GOOD[name]
-    for where, cut, splice in damage:
-        at = int(where * len(content))
-        content = content[:at] + splice + content[at + cut :]
-    home = tmp_path_factory.mktemp("broken")
-    (home / name).write_bytes(content)
-
-    for number, read in enumerate(WAYS[name]):
-        new = home / f"new-{number}"
-        faults = faults_of(partial(read, home / name, new))
-        assert (new / "README.md").exists() == (not faults)
-        assert new.exists() == (not faults)
-        assert all(name in line or "trace " in line for line in faults)
-        assert not any("\n" in line for line in faults)
-
-
-def faults_of(call: Callable[[], object]) -> tuple[str, ...]:
-    """Lines of the error that a call raises; none if it raises none."""
-    try:
-        call()
-    except FaultsError as error:
-        return error.faults
-    return ()

@@ -52,14 +52,6 @@ def test_the_share_seen_counts_sets(made):
         assert rounds_to_share(shares, target) == min(reached, default=None)
 
 
-def test_regret_adds_up_what_the_best_set_would_have_brought():
-    # Against rewards of its own .6, .8, .9: -.1 counts.
-    rewards = np.array([0.5, 0.9, 0.7])
-
-    assert regret(rewards, np.array([0.6, 0.8, 0.9])) == pytest.approx([0.1, 0.0, 0.2])
-    assert regret(np.array([0.5, math.nan, 0.5]), 1.0).tolist() == [0.5, 0.5, 1.0]
-
-
 def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model():
     # Of 20 planned rounds 15 % are 3, 50 % are 10, 51 % begin an eleventh; 12 were played.
     accuracy = np.array([0.1, 0.2, 0.3, 0.4] + [math.nan] * 6 + [0.8, 0.9])

@@ -1,4 +1,4 @@
-"""App sessions: loads add up second by second."""
+"""App sessions: loads and memory as measured, and states as in the trace."""
 
 import gzip
 
@@ -30,34 +30,6 @@ def always_on(num_users: int, span_s: int = 7 * DAY_S) -> Trace:
     )
 
 
-@pytest.mark.slow
-def test_loads_and_memory_of_sessions_and_background_add_up_second_by_second():
-    span_s = DAY_S + 5000
-    trace = with_app_sessions(always_on(2, span_s), seed=4)
-    size_of = {app.load_percent: app.ram_mib << 20 for app in APPS}
-    assert trace.columns[4].max() >= 768 << 20  # somebody plays
-    for user in range(2):
-        steps = app_sessions._sessions(4, user, span_s)
-        percent, ram_byte = np.zeros((2, span_s), dtype=np.int64)
-        np.add.at(percent, steps.at_s, steps.percent)
-        np.add.at(ram_byte, steps.at_s, steps.ram_byte)
-        percent, ram_byte = np.cumsum(percent), np.cumsum(ram_byte)
-        part = slice(trace.offsets[user], trace.offsets[user + 1])
-        load, held = (
-            np.repeat(column[part], trace.lasts_s[part])
-            for column in (trace.load, trace.columns[4])
-        )
-
-        assert load == pytest.approx(np.minimum(percent, 95) / 100)
-        assert percent.min() >= min(BACKGROUND_PERCENT)
-        assert (held == ram_byte).all()
-        assert held.min() == 0
-        # The background changes at midnight and holds no memory.
-        for at_s, change, byte in zip(*steps[1:], strict=True):
-            is_background = byte == 0 and at_s % DAY_S == 0
-            assert is_background or byte == np.sign(change) * size_of[abs(change)]
-
-
 def test_streaming_takes_the_memory_that_was_measured(real_trace):
     """Mean of what three boards hold beside streaming less what they hold alone, on Wi-Fi."""
     mib = {"RPi2_600": 2048, "RPi4_1000": 4096, "RPi8_1500": 8192}
@@ -80,16 +52,6 @@ def test_streaming_takes_the_memory_that_was_measured(real_trace):
     assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
     video = next(app for app in APPS if app.name == "video")
     assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
-
-
-def test_a_session_that_runs_over_the_end_goes_on_at_the_beginning(monkeypatch):
-    monkeypatch.setattr(app_sessions, "BACKGROUND_PERCENT", (0,))
-    lived = [app_sessions._sessions(1, user, DAY_S) for user in range(40)]
-    at_the_end = [int(steps.percent.sum()) for steps in lived]
-    at_the_beginning = [int(steps.percent[steps.at_s == 0].sum()) for steps in lived]
-
-    assert at_the_end == at_the_beginning
-    assert sum(at_the_end) > 0
 
 
 def test_the_states_stay_those_of_the_trace():

@@ -103,6 +103,8 @@ def test_a_load_that_adds_up_cores_is_divided_by_them(tmp_path):
     assert found.trace.load.tolist() == pytest.approx([0.35 / 3, 0.35, 0.999])
     with pytest.raises(DataError, match="is outside 0 to 200 %, the sum of 2 cores"):
         read(tmp_path, text, "load=cpu[%/2]")
+    with pytest.raises(DataError, match="row 2: column 'cpu' = '35' is outside 0 to 1"):
+        read(tmp_path, text, "load=cpu")
 
 
 def test_the_unit_in_a_name_counts_unless_one_is_given(tmp_path):
@@ -114,16 +116,6 @@ def test_the_unit_in_a_name_counts_unless_one_is_given(tmp_path):
     assert per_second(found, 0, 3) == [0.5] * 3 + [0.25] * 3
     assert "'t_ms' in ms, as its name says" in found.notes
     assert read(tmp_path, text, "load=cpu_percent", time="t_ms[s]").trace.span_s.tolist() == [6000]
-
-
-def test_load_and_memory_have_units(tmp_path):
-    text = "t,who,cpu,ram\n0,a,25,2\n1,a,100,0.5\n"
-    found = read(tmp_path, text, "load=cpu[%]", "ram_byte=ram[MiB]")
-
-    assert per_second(found, 0, 3) == [0.25, 0.999]
-    assert per_second(found, 0, 4) == [2 << 20, 1 << 19]
-    with pytest.raises(DataError, match="row 2: column 'cpu' = '25' is outside 0 to 1"):
-        read(tmp_path, text, "load=cpu")
 
 
 def test_of_a_second_the_last_row_counts_and_rows_are_sorted(tmp_path):
