@@ -123,11 +123,7 @@ def calibrate(
 
 
 def _extended(like: str) -> Path:
-    """Return the path of a device file that may be extended.
-
-    Raises:
-        ScenarioError: there is none, or it extends another or reproduces a paper.
-    """
+    """Return the path of a device file that may be extended."""
     path = bundled.find("devices", like)
     if path is None:
         raise ScenarioError(
@@ -164,11 +160,7 @@ def _log(power: PowerRequest, layout: Layout) -> PowerLog:
 
 
 def _require_valid(text: str, dest: Path) -> None:
-    """Check the file before it is written, as its loader will.
-
-    Raises:
-        DataError: a figure is out of the range of its quantity.
-    """
+    """Check the file before it is written, as its loader will."""
     own = strict_yaml.parse(text, str(dest), DataError, dest.parent)
 
     def read(path: Path) -> strict_yaml.Document:

@@ -47,12 +47,7 @@ class PowerColumns:
 
 
 def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
-    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing.
-
-    Raises:
-        ScenarioError: there is no such column, or more than one.
-        DataError: a value is no time.
-    """
+    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing."""
     if columns.time is not None:
         choice = column_choice("--time", columns.time)
     else:
@@ -68,12 +63,7 @@ def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
 
 
 def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
-    """Return the power of every row [num_rows]; NaN where it is missing.
-
-    Raises:
-        ScenarioError: there is no such column, more than one, or a unit is missing or unknown.
-        DataError: a value is no number or cannot be.
-    """
+    """Return the power of every row [num_rows]; NaN where it is missing."""
     is_product = columns.current is not None or columns.voltage is not None
     power = None
     if columns.power is not None or not is_product:
@@ -109,9 +99,6 @@ def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
     """Return the column whose name states a unit of the quantity; None: none does.
 
     Times are many in a log, such as latency_ms: that of the rows is called so, or as its unit.
-
-    Raises:
-        ScenarioError: more than one does.
     """
     option, units = _QUANTITIES[quantity]
     result = {name: unit for name in table.columns if (unit := unit_in(name, units))}
@@ -194,11 +181,7 @@ def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
 
 
 def _constant(text: str) -> float:
-    """Return a voltage that is given as a number; NaN: it is the name of a column.
-
-    Raises:
-        ScenarioError: it is not above 0.
-    """
+    """Return a voltage that is given as a number; NaN: it is the name of a column."""
     try:
         constant = float(text)
     except ValueError:

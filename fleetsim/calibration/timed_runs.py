@@ -67,11 +67,7 @@ class TimedRun:
 def read_timed_runs(
     path: Path, layout: Layout = SEEN
 ) -> tuple[tuple[TimedRun, ...], tuple[str, ...]]:
-    """Read the runs of a file; return them, and what was seen in the file and not given.
-
-    Raises:
-        DataError: the file cannot be read, a column is missing, or a value is out of range.
-    """
+    """Read the runs of a file; return them, and what was seen in the file and not given."""
     table = read_csv_table(path, layout)
     columns = {
         name.strip(): tuple(

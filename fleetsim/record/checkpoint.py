@@ -120,10 +120,6 @@ def save(
 
     `new_rows` are the rows of each table, and `changed` the clients, that are not in `previous`,
     the checkpoint that is valid now.
-
-    Raises:
-        DataError: a file cannot be written, or one of `previous` is damaged; `previous` stays
-            valid.
     """
     segments = {
         name: _extended(folder, name, previous.segments(name) if previous else (), new_rows[name])
@@ -164,11 +160,7 @@ def sweep(folder: Path, latest: Latest | None) -> None:
 
 
 def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
-    """Return the valid checkpoint of a run; None if none was ever completed.
-
-    Raises:
-        DataError: `latest.json` cannot be read, is damaged, or is that of another run.
-    """
+    """Return the valid checkpoint of a run; None if none was ever completed."""
     path = folder / LATEST
     with atomic_files.one_line_error(path, "cannot be looked for", _hint(folder)):
         if not path.exists():
@@ -191,11 +183,7 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
 
 
 def check(folder: Path, latest: Latest) -> None:
-    """Check that every file of a checkpoint is there and whole.
-
-    Raises:
-        DataError: one is missing, cut short or changed.
-    """
+    """Check that every file of a checkpoint is there and whole."""
     for saved in latest.saved_files:
         _read(folder, saved)
 
@@ -338,11 +326,7 @@ def _arrays(data: bytes) -> State:
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
-    """Return one array, once its header is known to announce no more bytes than there are.
-
-    Raises:
-        ValueError: it announces others, or holds Python objects.
-    """
+    """Return one array, once its header is known to announce no more bytes than there are."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0

@@ -234,12 +234,7 @@ def versions() -> dict[str, str]:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace `manifest.json` atomically.
-
-    Raises:
-        ValueError: the manifest contradicts itself, which `model_copy` does not check.
-        DataError: the file cannot be written.
-    """
+    """Replace `manifest.json` atomically."""
     checked = Manifest.model_validate(manifest.model_dump() | {"content_sha256": None})
     sealed = checked.model_copy(update={"content_sha256": _content(checked.model_dump_json())})
     atomic_files.write(folder / MANIFEST, f"{sealed.model_dump_json(indent=2)}\n".encode())
@@ -252,11 +247,7 @@ def _content(manifest: str) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read and check `manifest.json`.
-
-    Raises:
-        DataError: the folder is not a run folder, or the manifest is damaged.
-    """
+    """Read and check `manifest.json`."""
     hint = "name a folder that `fleetsim run` has made"
     path = folder / MANIFEST
     with atomic_files.one_line_error(folder, "cannot be looked into", hint):

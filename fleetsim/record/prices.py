@@ -84,11 +84,7 @@ class Bill:
 
 
 def load(name: str, *, named_by: str = "prices") -> Prices:
-    """Read a file of prices by its bundled name or path, given by an option or key.
-
-    Raises:
-        DataError: it is not there, or wrong; one line per fault.
-    """
+    """Read a file of prices by its bundled name or path, given by an option or key."""
     path = bundled.find("prices", name)
     if path is None or not paths.is_file(path):
         raise DataError(f"{named_by} {quoted(name)}: {bundled.not_found('prices', name)}")
@@ -96,11 +92,7 @@ def load(name: str, *, named_by: str = "prices") -> Prices:
 
 
 def bill(run: Run, prices: Prices) -> Bill:
-    """Compute the costs of a run.
-
-    Raises:
-        DataError: a table is missing or damaged.
-    """
+    """Compute the costs of a run."""
     tasks = ledger.with_fates(run.rounds, run.tasks)
     tasks = tasks.assign(
         energy_j=tasks[list(ledger.components_in(tasks).values())].sum(axis=1),
@@ -117,11 +109,7 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 
 def amounts_until(run: Run, prices: Prices, last_round: int) -> dict[str, float]:
-    """Return what a complete run costs up to the end of a round, by amount, all devices.
-
-    Raises:
-        DataError: a table is missing or damaged.
-    """
+    """Return what a complete run costs up to the end of a round, by amount, all devices."""
     rounds = run.rounds[run.rounds["round"] <= last_round]
     tasks = run.tasks[run.tasks["round"] <= last_round]
     tasks = tasks.assign(

@@ -93,9 +93,6 @@ class RunRecorder:
 
         Files that a kill left behind are removed. Rounds after the state are simulated again. The
         state is None if there is no checkpoint yet: the run begins.
-
-        Raises:
-            DataError: a file of the checkpoint is missing, cut short, changed, or of another run.
         """
         latest = checkpoint.read_latest(folder / FOLDER, run)
         recorder = cls(folder, run=run, every_rounds=every_rounds, latest=latest)
@@ -123,10 +120,6 @@ class RunRecorder:
 
         `changed` are the rows of the clients that changed since the previous call. Arrays are
         copied if writeable, so that the caller may change its own.
-
-        Raises:
-            ValueError: an array holds Python objects.
-            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         for key, array in [*state.items(), *changed.items()]:
             if array.dtype.hasobject:
@@ -147,9 +140,6 @@ class RunRecorder:
 
         The last finished round becomes a checkpoint. The tables of rounds and tasks are written
         with the rows of the unfinished round. May be called again if interrupted.
-
-        Raises:
-            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         finished = self._finished
         is_saved = self._latest is not None and (
@@ -163,10 +153,6 @@ class RunRecorder:
         """Write the tables of a run that has ended, and return their digest.
 
         The checkpoint stays where it is.
-
-        Raises:
-            ValueError: a value of `clients` does not fit its column.
-            DataError: a segment is damaged, or a file cannot be written.
         """
         final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
         final["clients"] = tables.without_unused("clients", tables.from_columns(clients))

@@ -53,10 +53,6 @@ def choose_folder(
     Without `out` it is one in `RUNS`, named after the run. `begun` is the manifest of the run if it
     begins now, and `scenario` the text of `scenario.yaml`. With `resume` the run that is there,
     complete or not, continues; `on_note` is told if it is complete or missing.
-
-    Raises:
-        ScenarioError: the run to resume had another scenario, plugin or trainer.
-        DataError: the folder is taken, or cannot be read or made.
     """
     stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
     given = None if out is None else paths.local(out)
@@ -90,9 +86,6 @@ def fresh_folder(home: Path, stem: str) -> Path:
     """Return the first of STEM, STEM-2, STEM-3 ... under `home` where a run may begin.
 
     Such a folder does not exist yet, or a process was killed while it made it. None is made here.
-
-    Raises:
-        DataError: `home` cannot be looked into.
     """
     folder, number = home / stem, 2
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
@@ -106,9 +99,6 @@ def find_run(home: Path, stem: str) -> Path | None:
 
     If all are done, it is the newest of them; None if there is none. A run that another process
     still writes looks the same as one that was killed.
-
-    Raises:
-        DataError: `home` cannot be looked into, or the manifest of a run there is damaged.
     """
     pattern = re.compile(rf"{re.escape(stem)}(?:-([1-9]\d*))?")
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
@@ -125,11 +115,7 @@ def find_run(home: Path, stem: str) -> Path | None:
 
 
 def is_free(folder: Path) -> bool:
-    """Return whether a run may begin in a folder: it is missing, empty, or half made.
-
-    Raises:
-        DataError: the folder cannot be looked into.
-    """
+    """Return whether a run may begin in a folder: it is missing, empty, or half made."""
     with atomic_files.one_line_error(folder, "cannot be looked into", _ELSEWHERE):
         if not folder.exists():
             return not folder.is_symlink()
@@ -141,10 +127,6 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
 
     The manifest is written last: a folder without it holds no run, and the next run that begins or
     resumes there makes it again. Missing parents are made.
-
-    Raises:
-        DataError: a run or something else is there already, another process makes one there, or
-            nothing can be written there.
     """
     _require_free(folder)
     atomic_files.make_folder(folder, hint=_ELSEWHERE)
@@ -161,9 +143,6 @@ def clear(folder: Path) -> None:
     """Remove an unfinished run, so that it can begin anew.
 
     The manifest is removed last, like one that is written: a kill leaves an unfinished run.
-
-    Raises:
-        DataError: another process writes it, it is complete, or it cannot be removed.
     """
     with locked(folder):
         if read_manifest(folder).status == "done":
@@ -217,11 +196,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def is_busy(folder: Path) -> bool:
-    """Return whether a process is writing the run in a folder, which need not exist.
-
-    Raises:
-        DataError: the folder cannot be written to.
-    """
+    """Return whether a process is writing the run in a folder, which need not exist."""
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         if not ((folder / _LOCK).exists() or (folder / _LOCK).is_symlink()):
             return False
@@ -234,12 +209,7 @@ def is_busy(folder: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing this run; the lock of a dead process is released.
-
-    Raises:
-        RunIsBusyError: another process writes it.
-        DataError: the folder cannot be written to.
-    """
+    """Keep other processes from writing this run; the lock of a dead process is released."""
     lock = acquired(folder / _LOCK, hint=_ELSEWHERE)
     if lock is None:
         raise RunIsBusyError(
@@ -252,9 +222,5 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def read_scenario(folder: Path) -> Document:
-    """Return the resolved scenario as a document.
-
-    Raises:
-        DataError: `scenario.yaml` is missing or is not YAML as fleetsim writes it.
-    """
+    """Return the resolved scenario as a document."""
     return strict_yaml.read(folder / SCENARIO, DataError)

@@ -139,13 +139,10 @@ class Walk:
         load_until_s: float | FloatArray = np.inf,
         may_turn_off: bool = True,
     ) -> BatteryStep:
-        """Return the step of some rows from their present state.
+        """Return the step of some rows [n] from their present state.
 
-        Args:
-            rows: indices of the batteries [n].
-            load_w: power of a task [n].
-            load_until_s: time until which the task draws it [n].
-            may_turn_off: True if an empty battery turns a phone off.
+        A task draws `load_w` [n] until `load_until_s` [n]; unless it `may_turn_off` a phone, an
+        empty battery keeps it on.
         """
         clients, now_s, level_j = self.clients[rows], self.now_s[rows], self.level_j[rows]
         bands, habits = self._rules.bands, self._rules.habits

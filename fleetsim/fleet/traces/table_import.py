@@ -55,18 +55,7 @@ def import_table(
 ) -> tuple[str, ...]:
     """Convert a table into fleetsim's own form: of a network with --rate, else of usage.
 
-    Args:
-        source: .csv or .csv.gz file.
-        dest: new folder, which is not there yet.
-        options: columns of the table.
-        usage: options of a usage trace.
-
-    Returns:
-        Notes on what was joined and left out, a line each.
-
-    Raises:
-        ScenarioError: the options do not go together, or a unit is not known.
-        DataError: the table is wrong, or `dest` cannot be made.
+    Return notes on what was joined and left out, a line each.
     """
     if options.time is None:
         raise ScenarioError(

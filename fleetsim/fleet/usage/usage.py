@@ -172,19 +172,11 @@ class Usage:
         return FollowedRecords(self.user_ids, self.user, self.shift_s.astype(np.float64))
 
     def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
-        """Return the states of clients [n] at `t_s` (a time for all, or one each [n]).
-
-        Raises:
-            ValueError: a time is not finite.
-        """
+        """Return the states of clients [n] at `t_s` (a time for all, or one each [n])."""
         return self.states.take(self.steps.step_at(clients, t_s))
 
     def state_at_one(self, client: int, t_s: float) -> OneState:
-        """Return `state_at` of one client, twenty times as fast.
-
-        Raises:
-            ValueError: the time is not finite.
-        """
+        """Return `state_at` of one client, twenty times as fast."""
         step = self.steps.step_at_one(client, t_s)
         return OneState._make(column.item(step) for column in self.states.columns)
 
@@ -305,12 +297,7 @@ def _on_networks(
 ) -> tuple[IntArray, IntArray, IntArray, States]:
     """Return records as of `_records`, once for each form that a client's network may have.
 
-    Args:
-        forms: `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
-        span_s: span of each record [R].
-        offsets: index of each record's first step, and the end of the last record [R+1].
-        times_s: beginning of each step [C].
-        states: state of each step [C].
+    `forms` are `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
     """
     num, num_steps = len(forms), times_s.size
     unmetered_of = {

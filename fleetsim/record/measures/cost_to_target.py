@@ -17,15 +17,7 @@ _ROUNDING = 1e-12
 
 
 def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
-    """Return the number of the first evaluated round with accuracy >= target; None if none.
-
-    Args:
-        rounds: the rounds table, in its order.
-        target: accuracy as a fraction, 0 < target <= 1.
-
-    Raises:
-        ValueError: the target is outside of that.
-    """
+    """Return the number of the first evaluated round with accuracy >= target; None if none."""
     position = first_reached(rounds, target)
     return None if position is None else int(rounds["round"].iloc[position])
 
@@ -47,9 +39,6 @@ def first_reached(rounds: pd.DataFrame, target: float, *, smooth_rounds: int = 1
 
     With `smooth_rounds` the mean over that many evaluated rounds counts, the row's own and those
     before it. Rows before there are as many do not count.
-
-    Raises:
-        ValueError: the target is not in (0, 1].
     """
     if not 0.0 < target <= 1.0:
         raise ValueError(f"target must be a fraction in (0, 1], got {target!r}")

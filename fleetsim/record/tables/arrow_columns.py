@@ -19,11 +19,7 @@ _PYTHON: Mapping[pa.DataType, tuple[type, ...]] = {
 
 
 def array(name: TableName, field: pa.Field, values: Any) -> pa.Array:
-    """Return a column.
-
-    Raises:
-        ValueError: a value does not fit its column, or is None where null is not allowed.
-    """
+    """Return a column."""
     try:
         is_numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
         if is_numbers:
@@ -41,11 +37,7 @@ def array(name: TableName, field: pa.Field, values: Any) -> pa.Array:
 
 
 def _require_types(wanted: pa.DataType, values: Sequence[Any]) -> None:
-    """Check the types of Python values, None for null; pyarrow silently cuts 1.5 down to 1.
-
-    Raises:
-        TypeError: a value has another type.
-    """
+    """Check the types of Python values, None for null; pyarrow silently cuts 1.5 down to 1."""
     for kind in set(map(type, values)) - {NoneType}:
         is_bool = issubclass(kind, bool | np.bool_)
         if not issubclass(kind, _PYTHON[wanted]) or is_bool != (wanted == pa.bool_()):

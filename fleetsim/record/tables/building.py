@@ -17,22 +17,14 @@ if TYPE_CHECKING:
 
 
 def from_rows(name: TableName, rows: Sequence[TaskRow] | Sequence[RoundRow]) -> pa.Table:
-    """Return the table of rows, in their order.
-
-    Raises:
-        ValueError: a value does not fit its column, or is None where null is not allowed.
-    """
+    """Return the table of rows, in their order."""
     names = SCHEMAS[name].names
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return _table(name, dict(zip(names, map(list, columns), strict=True)))
 
 
 def from_columns(clients: ClientColumns) -> pa.Table:
-    """Return the clients table.
-
-    Raises:
-        ValueError: a value does not fit its column, or the columns differ in length.
-    """
+    """Return the clients table."""
     columns: dict[str, Any] = {
         field.name: getattr(clients, field.name) for field in fields(clients)
     }

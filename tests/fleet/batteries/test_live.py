@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.fleet.batteries.base import Charge, Flow
+from fleetsim.fleet.batteries.base import Charge, Flow, Phases
 from fleetsim.fleet.population import Fleet
 from tests.fleet.alone import side_by_side
 from tests.fleet.made_batteries import charge_after, phase, phones_with_records
@@ -95,13 +95,9 @@ def test_task_and_owner_together_meet_the_cut_off_at_its_moment(tmp_path):
     phases = side_by_side(phase(0.0, (100.0, 2.0)))
     end_s = np.array([100.0])
 
+    charge, spent_j = charge_of(fleet, [560.0]), phases.energy_until(end_s)
     after, empty_s = fleet.batteries.work(
-        np.array([0]),
-        charge_of(fleet, [560.0 - 0.0]),
-        phases,
-        phases.energy_until(end_s),
-        np.array([0.3]),
-        end_s,
+        Phases(np.array([0]), charge, phases, spent_j, np.array([0.3]), end_s)
     )
 
     assert empty_s[0] == pytest.approx(40.0 + 88.0 / 5.8)
@@ -260,13 +256,9 @@ def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, se
     until_s = min(until_s, timeline.end_s)
     phases, ends_s, idle_w = side_by_side(timeline, timeline), np.full(2, until_s), 0.25
 
+    charge, spent_j = charge_of(fleet, [level * CAPACITY_J] * 2), phases.energy_until(ends_s)
     after, empty_s = fleet.batteries.work(
-        np.arange(2),
-        charge_of(fleet, [level * CAPACITY_J] * 2),
-        phases,
-        phases.energy_until(ends_s),
-        np.full(2, idle_w),
-        ends_s,
+        Phases(np.arange(2), charge, phases, spent_j, np.full(2, idle_w), ends_s)
     )
 
     def load_w(t_s: float) -> float:

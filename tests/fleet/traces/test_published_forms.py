@@ -9,7 +9,7 @@ import pytest
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.network.files import read_net_trace
-from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
+from fleetsim.fleet.traces.network.published_forms import read_lumos5g
 from fleetsim.fleet.traces.usage.features_labels import read_features_labels
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready

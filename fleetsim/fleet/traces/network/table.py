@@ -64,13 +64,7 @@ class ReadRates(NamedTuple):
 
 
 def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
-    """Read a table of rates; the rules are those of the module.
-
-    Raises:
-        ScenarioError: a unit is missing or unknown.
-        DataError: the file cannot be read, lacks a column, or holds a value that is neither a
-            number nor missing, or no usable row.
-    """
+    """Read a table of rates; the rules are those of the module."""
     factors = {
         choice: choice.factor(BIT_PER_S_OF)
         for choice in (columns.down, columns.up)

@@ -30,9 +30,6 @@ class NetTrace:
 
     Invariants: every record has a sample at 0; times strictly increase within a record and stay
     below its span; rates are in [0, 1e15]; every record carries bits in some direction.
-
-    Raises:
-        DataError: an invariant is broken; names the sample by `place`.
     """
 
     name: str

@@ -36,10 +36,6 @@ def read_fedscale(path: Path) -> Records:
 
     Clients with contradictory lists are left out and counted in the notes; empty intervals are
     dropped, touching ones joined.
-
-    Raises:
-        DataError: the file is missing, too large, not plain or not of this form, or no client's
-            lists can be read.
     """
     clients = read_plain_pickle(path, most_byte=_MOST_BYTE)
     if not isinstance(clients, dict) or not clients:
@@ -78,11 +74,7 @@ def _records(name: str, by_client: dict[str, _Availability], notes: tuple[str, .
 
 
 def _availability(_: object, fields: dict[Any, Any]) -> _Availability:
-    """Return the times of one client.
-
-    Raises:
-        UnusableError: times are missing, not whole, or contradictory.
-    """
+    """Return the times of one client."""
     active_s, inactive_s = fields.get("active"), fields.get("inactive")
     finish_s, duration_s = fields.get("finish_time"), fields.get("duration")
     if not isinstance(active_s, list) or not isinstance(inactive_s, list):

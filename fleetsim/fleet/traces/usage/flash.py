@@ -76,17 +76,9 @@ class _Log(NamedTuple):
 def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
     """Read event logs; phones whose log cannot be read are left out and counted in the notes.
 
-    A record lasts from a phone's first event to its last. Until an event says otherwise, a phone
-    is unlocked, off the charger and on a metered network.
-
-    Args:
-        path: .json or .json.gz file.
-        unknown: state at an Unknown network: "hold" keeps the network before it, "offline" makes
-            the phone unreachable.
-        online: "locked": a phone is online while its screen is locked; "always": all the time.
-
-    Raises:
-        DataError: the file is missing, too large or not of this form, or no log can be read.
+    A record lasts from a phone's first event to its last. Until an event says otherwise, a phone is
+    unlocked, off the charger and on a metered network. At an Unknown network `hold` keeps the
+    network before it, `offline` makes the phone unreachable.
     """
     logs, notes = usable(path, _phones(path), _log, what="phones")
     num_sorted = sum(not log.was_sorted for log in logs.values())
@@ -128,11 +120,7 @@ def _records(
 
 
 def _log(_: str, messages: str) -> _Log:
-    """Return the log of one phone.
-
-    Raises:
-        UnusableError: a line is not a time, a tab and a known event, or the log lasts no second.
-    """
+    """Return the log of one phone."""
     times_s: list[int] = []
     states: list[_Event] = []
     for line in messages.split("\n"):

@@ -49,9 +49,6 @@ def read_flash_ready(path: Path) -> Records:
 
     Overlapping and touching intervals become their union, unordered ones are sorted, those that
     last no second are dropped, and those that leave the span of the log are cut; all are counted.
-
-    Raises:
-        DataError: the file is missing, too large or of another form, or no phone can be read.
     """
     document = read_json_object(path, holds="phones, each with [start, end] intervals")
     changed: Counter[str] = Counter()

@@ -26,12 +26,7 @@ _GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 
 
 def read_plain_pickle(path: Path, *, most_byte: int) -> object:
-    """Return the object in a pickle of dicts, lists, text, numbers, booleans and None.
-
-    Raises:
-        DataError: the file is missing, too large, damaged or nested too deeply, or asks for
-            anything else, such as an import or a call.
-    """
+    """Return the object in a pickle of dicts, lists, text, numbers, booleans and None."""
     with paths.opened(path) as file:
         content = file.read(most_byte + 1)
     if len(content) > most_byte:

@@ -68,16 +68,8 @@ def read_usage_table(
 ) -> Records:
     """Read a table of samples or of intervals; the rules are those of the module.
 
-    Args:
-        path: .csv or .csv.gz file.
-        columns: its columns.
-        unknown: state more than 600 s after a sample without a next one: `hold`, or `offline`.
-        utc_offset_h: hours by which the users' clock is ahead of that of the table; None: what its
-            dates state, or 0.
-
-    Raises:
-        ScenarioError: the columns do not go together.
-        DataError: the file cannot be read, lacks a column, or holds an unusable value.
+    `utc_offset_h` are hours by which the users' clock is ahead of that of the table; None: what its
+    dates state, or 0.
     """
     if columns.until is None and not columns.states:
         raise ScenarioError(
