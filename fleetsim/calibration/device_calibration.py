@@ -52,14 +52,6 @@ class PowerRequest:
     rails: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
-    """Device file as text, and lines on what was fitted and how well."""
-
-    text: str
-    lines: tuple[str, ...]
-
-
 def calibrate(
     dest: Path,
     *,
@@ -68,8 +60,8 @@ def calibrate(
     runs: Path,
     power: PowerRequest | None,
     layout: Layout = SEEN,
-) -> Calibration:
-    """Write a device file.
+) -> tuple[str, ...]:
+    """Write a device file, and return lines on what was fitted and how well.
 
     Args:
         dest: new .yaml file.
@@ -119,7 +111,7 @@ def calibrate(
     _require_valid(text, dest)
     atomic_files.make_folder(dest.parent, hint=_WAY_OUT)
     atomic_files.write(dest, text.encode(), hint=_WAY_OUT)
-    return Calibration(text, tuple(lines))
+    return tuple(lines)
 
 
 def _extended(like: str) -> Path:

@@ -80,19 +80,17 @@ def sync_folder(folder: Path) -> None:
         _sync_folder(folder)
 
 
-def read(path: Path, *, hint: str) -> bytes:
-    """Return the content of a file."""
+def read(path: Path, *, hint: str, most_byte: int = -1) -> bytes:
+    """Return the content of a file, or the first bytes of it."""
     with one_line_error(path, "cannot be read", hint):
         paths.kind_of(path)  # a pipe would block
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most_byte)
 
 
 def read_json(path: Path, *, hint: str) -> dict[str, Any]:
     """Return the JSON object in a file that fleetsim has written."""
-    with one_line_error(path, "cannot be read", hint):
-        paths.kind_of(path)  # a pipe would block
-        with path.open("rb") as file:
-            content = file.read(_MAX_JSON_BYTE + 1)
+    content = read(path, hint=hint, most_byte=_MAX_JSON_BYTE + 1)
     if len(content) > _MAX_JSON_BYTE:
         raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {hint}")
     try:

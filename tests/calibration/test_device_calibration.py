@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.calibration.device_calibration import Calibration, PowerRequest, calibrate
+from fleetsim.calibration.device_calibration import PowerRequest, calibrate
 from fleetsim.calibration.power_columns import PowerColumns
 from fleetsim.calibration.power_log import PowerLog
 from fleetsim.calibration.power_rails import read_rails
@@ -44,7 +44,7 @@ def timed(*runs: tuple[Row, float]) -> str:
 
 def calibrated(
     folder: Path, rows: Sequence[Row], times: Sequence[float], power: PowerRequest | None = None
-) -> Calibration:
+) -> tuple[str, ...]:
     runs = folder / "runs.csv"
     runs.write_text(timed(*zip(rows, times, strict=True)))
     return calibrate(folder / "my.yaml", like="pixel-6", title="Mine", runs=runs, power=power)
@@ -58,7 +58,7 @@ def test_four_different_runs_give_every_figure_back(tmp_path):
     assert compute.dispatch_s == pytest.approx(T_D, rel=1e-5)
     assert compute.layer_s == pytest.approx(K_L, rel=1e-5)
     assert compute.parameter_s * 1e6 == pytest.approx(K_P, rel=1e-5)
-    assert "4 runs and 4 unknowns" in found.lines[-1]
+    assert "4 runs and 4 unknowns" in found[-1]
 
 
 def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_path):
@@ -72,8 +72,8 @@ def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_p
     assert device.compute.parameter_s * 1e6 == pytest.approx(3 * 0.0105, rel=1e-6)
     assert "compute.layer_s" in device.inferred
     assert "compute.conv_gflop_per_s" not in device.inferred
-    assert "overheads are those of the extended device times 3;" in found.lines[1]
-    assert "2 runs and 2 unknowns" in found.lines[-1]
+    assert "overheads are those of the extended device times 3;" in found[1]
+    assert "2 runs and 2 unknowns" in found[-1]
 
 
 def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_path):
@@ -82,11 +82,11 @@ def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_
     text = (tmp_path / "my.yaml").read_text()
 
     # The two times of one run differ by 10 %: the fit lies between, 1 / (1 + 1 / 1.1^2) of ... .
-    residuals = [line for line in found.lines if line.startswith("run ")]
+    residuals = [line for line in found if line.startswith("run ")]
     x = (1 / times[0] + 1 / times[-1]) / (1 / times[0] ** 2 + 1 / times[-1] ** 2)
     assert f"({x / times[0] - 1:+.1%})" in residuals[0]
     assert f"({x / times[-1] - 1:+.1%})" in residuals[-1]
-    assert "test nothing" not in "".join(found.lines)
+    assert "test nothing" not in "".join(found)
     assert f"{x / times[-1] - 1:+.1%}" in text
     assert f"largest error {max(abs(x / times[-1] - 1), x / times[0] - 1):.1%}" in text
 
@@ -128,8 +128,8 @@ def test_watts_are_means_of_the_windows_and_training_is_above_idle(tmp_path):
     assert device.power.idle_awake_w == pytest.approx(2.05)
     assert device.power.train_above_idle_w == pytest.approx(5.0)
     assert not set(device.inferred) & {"power.idle_awake_w", "power.train_above_idle_w"}
-    assert "200 rows read" in found.lines
-    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(found.lines).replace("e-17", "")
+    assert "200 rows read" in found
+    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(found).replace("e-17", "")
 
 
 def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):

@@ -145,7 +145,7 @@ def test_a_fit_far_from_the_extended_device_is_said(tmp_path):
     for unit in ("mW", "uW"):
         (tmp_path / unit).mkdir()
         power = request(monsoon(tmp_path / unit / "log.csv", unit))
-        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power).lines
+        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power)
     near, far = ([line for line in lines[unit] if "above idle:" in line] for unit in ("mW", "uW"))
 
     # The Pixel 6 draws 4.4 W above idle: 5 W is near, 5 mW is 1/886 of it.

@@ -45,17 +45,16 @@ class Charge(NamedTuple):
 
     def take(self, rows: IntArray | BoolArray) -> Charge:
         """Return a copy of some rows."""
-        return Charge(self.level_j[rows], self.is_off[rows], self.flows_j[rows])
+        return Charge._make(column[rows] for column in self)
 
     def put(self, rows: IntArray, other: Charge) -> None:
         """Overwrite some rows [k] by those of another [k]."""
-        self.level_j[rows] = other.level_j
-        self.is_off[rows] = other.is_off
-        self.flows_j[rows] = other.flows_j
+        for column, theirs in zip(self, other, strict=True):
+            column[rows] = theirs
 
     def copy(self) -> Charge:
         """Return a copy; `put` in one does not change the other."""
-        return Charge(self.level_j.copy(), self.is_off.copy(), self.flows_j.copy())
+        return Charge._make(column.copy() for column in self)
 
 
 class Passing(NamedTuple):

@@ -22,7 +22,7 @@ from fleetsim.fleet.traces.usage.importing import (
     write_imported,
 )
 from fleetsim.fleet.traces.usage.state_columns import state_column
-from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
+from fleetsim.fleet.traces.usage.table import read_usage_table
 
 TABLE: Final = "table"
 """Name of the form."""
@@ -88,7 +88,11 @@ def import_table(
             )
         records = read_usage_table(
             source,
-            UsageColumns(time, until, who, states, layout),
+            time=time,
+            until=until,
+            who=who,
+            states=states,
+            layout=layout,
             unknown=usage.unknown or "hold",
             utc_offset_h=usage.utc_offset_h,
         )

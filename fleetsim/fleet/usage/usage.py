@@ -26,7 +26,7 @@ from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETE
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
-from fleetsim.fleet.traces.usage.records import Unknown
+from fleetsim.fleet.traces.usage.records import DAY_S, Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings
@@ -48,7 +48,6 @@ from fleetsim.settings import Settings
 
 Shift = Literal["days", "none"]
 
-_DAY_S = 86_400
 _AHEAD = ActsIf(
     lambda own, _: any(zone.utc_offset_h != 0.0 for zone in own.time_zones),
     "all clocks show virtual time, as they do without time zones",
@@ -253,10 +252,10 @@ def build_usage(
         if user_of is None:
             user_of = assign_shuffled(trace.num_users, size, seed=seed, purpose="usage/user")
         user = np.where(has_people, user_of, -1)
-        num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
+        num_days = np.maximum(trace.span_s // DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)
-        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+        shift_s = np.where(has_people & (shift == "days"), days * DAY_S, 0)
         shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
     span_s, offsets, times_s, states = _records(trace)
     row = np.where(user < 0, span_s.size - 1, user)

@@ -7,7 +7,6 @@ is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effec
 
 import math
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -83,16 +82,6 @@ def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
     logs, notes = usable(path, _phones(path), _log, what="phones")
     num_sorted = sum(not log.was_sorted for log in logs.values())
     notes += (f"{num_sorted} logs were not in order of time and were sorted",) * bool(num_sorted)
-    return _records(str(path), logs, unknown, online, notes)
-
-
-def _records(
-    name: str,
-    logs: Mapping[str, _Log],
-    unknown: Unknown,
-    online: OnlineRule,
-    notes: tuple[str, ...],
-) -> Records:
     size = np.array([log.times_s.size for log in logs.values()])
     begin_s = np.array([log.times_s[0] for log in logs.values()])
     span_s = np.array([log.times_s[-1] for log in logs.values()]) - begin_s
@@ -109,7 +98,7 @@ def _records(
     # The last event of a second counts; a state that begins at the end has no duration.
     kept = np.append(begins(user, at_s)[1:], True) & (at_s < span_s[user])
     trace = trace_of_changes(
-        name,
+        str(path),
         tuple(logs),
         span_s,
         user[kept],

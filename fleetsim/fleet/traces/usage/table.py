@@ -22,7 +22,6 @@ Rules for intervals, in which a user is online, charging and unmetered, and none
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_row
 from fleetsim.fleet.traces.column_numbers import times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.ordered_rows import num_unordered
-from fleetsim.fleet.traces.table_rows import SEEN, Layout
+from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
     Records,
@@ -47,52 +46,50 @@ from fleetsim.fleet.traces.usage.trace import STATES
 from fleetsim.quoting import quoted
 
 
-@dataclass(frozen=True, slots=True)
-class UsageColumns:
-    """Columns of a table of usage."""
-
-    time: ColumnChoice
-    """Time of a sample, or begin of an interval."""
-    until: ColumnChoice | None = None
-    """End of an interval; None: rows are samples."""
-    who: tuple[ColumnChoice, ...] = ()
-    """Columns whose values together name the user of a row; empty: all rows are one user's."""
-    states: Mapping[str, StateColumn] = field(default_factory=dict)
-    """Columns of the states; of samples only, which need at least one."""
-    layout: Layout = SEEN
-    """Form in which the fields of the table are written."""
-
-
 def read_usage_table(
-    path: Path, columns: UsageColumns, *, unknown: Unknown = "hold", utc_offset_h: float | None
+    path: Path,
+    *,
+    time: ColumnChoice,
+    until: ColumnChoice | None,
+    who: tuple[ColumnChoice, ...],
+    states: Mapping[str, StateColumn],
+    layout: Layout,
+    unknown: Unknown,
+    utc_offset_h: float | None,
 ) -> Records:
-    """Read a table of samples or of intervals; the rules are those of the module.
+    """Read a table of samples, or of intervals from `time` `until`; the module has the rules.
 
+    The values of `who` together name the user of a row; without them all rows are one user's.
     `utc_offset_h` are hours by which the users' clock is ahead of that of the table; None: what its
     dates state, or 0.
     """
-    if columns.until is None and not columns.states:
+    if until is None and not states:
         raise ScenarioError(
             "trace import table: no --state is given, and no --rate; name a column of"
             f" {', '.join(STATES)}, such as --state charging=plugged, or --until for intervals"
         )
-    if columns.until is not None and columns.states:
+    if until is not None and states:
         raise ScenarioError(
             "trace import table: --until means that users are available in the rows' intervals, and"
             " --state that rows are samples; leave one out"
         )
-    table = read_filled_table(path, columns.layout)
-    user, names = named_rows(table, columns.who)
-    if columns.until is None:
-        return _samples(table, columns, user, names, unknown)
-    return _intervals(table, columns.time, columns.until, user, names, utc_offset_h)
+    table = read_filled_table(path, layout)
+    user, names = named_rows(table, who)
+    if until is None:
+        return _samples(table, time, states, user, names, unknown)
+    return _intervals(table, time, until, user, names, utc_offset_h)
 
 
 def _samples(
-    table: CsvTable, columns: UsageColumns, user: IntArray, names: tuple[str, ...], unknown: Unknown
+    table: CsvTable,
+    time: ColumnChoice,
+    states: Mapping[str, StateColumn],
+    user: IntArray,
+    names: tuple[str, ...],
+    unknown: Unknown,
 ) -> Records:
-    times = times_of(table, columns.time)
-    values = {name: values_of(table, name, column) for name, column in columns.states.items()}
+    times = times_of(table, time)
+    values = {name: values_of(table, name, column) for name, column in states.items()}
     has_time, has_name = ~np.isnan(times.at_s), user >= 0
     kept = np.flatnonzero(has_time & has_name)
     if kept.size == 0:

@@ -17,7 +17,7 @@ from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from fleetsim.fleet.traces.usage.records import Records
 from fleetsim.fleet.traces.usage.state_columns import state_column
-from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
+from fleetsim.fleet.traces.usage.table import read_usage_table
 
 DAY_S = 86_400
 
@@ -35,14 +35,16 @@ def read(
 ) -> Records:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
-    columns = UsageColumns(
-        column_choice("--time", time),
-        None if until is None else column_choice("--until", until),
-        tuple(column_choice("--who", name) for name in who),
-        dict(map(state_column, states)),
-        Layout(missing=frozenset(missing)),
+    return read_usage_table(
+        path,
+        time=column_choice("--time", time),
+        until=None if until is None else column_choice("--until", until),
+        who=tuple(column_choice("--who", name) for name in who),
+        states=dict(map(state_column, states)),
+        layout=Layout(missing=frozenset(missing)),
+        unknown=unknown,  # type: ignore[arg-type]
+        utc_offset_h=utc_offset_h,
     )
-    return read_usage_table(path, columns, unknown=unknown, utc_offset_h=utc_offset_h)  # type: ignore[arg-type]
 
 
 def per_second(records: Records, user: int, column: int) -> list[float]:
