@@ -107,7 +107,10 @@ def calibrate(
         far.append(("power above idle", above_w, base.power.train_above_idle_w))
     lines += _far_lines(like, far)
     data["notes"] = " ".join(f"{line}." for line in lines)
-    text = _head(like) + dump(data)
+    text = (
+        f"# Written by `fleetsim device calibrate`: figures measured on this device, all others of"
+        f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
+    ) + dump(data)
     _require_valid(text, dest)
     atomic_files.make_folder(dest.parent, hint=_WAY_OUT)
     atomic_files.write(dest, text.encode(), hint=_WAY_OUT)
@@ -239,17 +242,13 @@ def _time_lines(fit: TimeFit, runs: Sequence[TimedRun]) -> list[str]:
 
 
 def _power_lines(idle: MeanPower, train: MeanPower) -> list[str]:
+    at_rest, at_work = (" + ".join(map(str, power.num_samples)) for power in (idle, train))
     return [
         f"idle {idle.mean_w:.4g} W +- {idle.standard_error_w:.2g} ({idle.lasts_s:g} s,"
-        f" {_samples(idle)} samples)",
+        f" {at_rest} samples)",
         f"training {train.mean_w - idle.mean_w:.4g} W above idle +- {_both(idle, train):.2g}"
-        f" ({train.lasts_s:g} s, {_samples(train)} samples)",
+        f" ({train.lasts_s:g} s, {at_work} samples)",
     ]
-
-
-def _samples(power: MeanPower) -> str:
-    """Return the number of samples of each window."""
-    return " + ".join(map(str, power.num_samples))
 
 
 def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[str]:
@@ -261,10 +260,3 @@ def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[s
             message = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
             lines.append(f"{what}: {message} that of {like}, which is far; check units and windows")
     return lines
-
-
-def _head(like: str) -> str:
-    return (
-        f"# Written by `fleetsim device calibrate`: figures measured on this device, all others of"
-        f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
-    )

@@ -1,13 +1,9 @@
 """Columns of a power log, found by the units and words of their names, and their values.
 
-A log has a column of time, and one of power, or of current and voltage. Their names state units as
-whole words, as the programs of Monsoon, INA boards and others write them: `Time (s)`,
-`Main Avg Power (mW)`, `timestamp[ms]`, `current_mA`, `bus_voltage_V`, `power_kW`. Several columns
-that could be the same quantity, and one without a unit, are refused with the option that names it.
-
-Refused are values that cannot be: numbers that stand for a value that was not measured, and those
-whose sign is not that of the whole column. A column below 0 throughout is a discharge: its sign is
-turned, which the notes say.
+Names state units as whole words, as the programs of Monsoon, INA boards and others write them.
+Several columns that could be the same quantity, and one without a unit, are refused with the option
+that names it. Refused are also values that stand for none, and those whose sign is not that of the
+whole column. A column below 0 throughout is a discharge: its sign is turned, which the notes say.
 """
 
 import math

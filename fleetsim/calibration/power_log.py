@@ -61,7 +61,7 @@ class PowerLog:
         blocks = [
             self._energy_j(low, high) / (high - low)
             for begin, end in windows
-            for low, high in _blocks(begin, end)
+            for low, high in pairwise(np.linspace(begin, end, _NUM_BLOCKS + 1).tolist())
         ]
         error_w = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
         return MeanPower(energy_j / lasts_s, error_w, lasts_s, tuple(nums))
@@ -102,11 +102,6 @@ class MeanPower:
     lasts_s: float
     num_samples: tuple[int, ...]
     """Of each window."""
-
-
-def _blocks(begin: float, end: float) -> list[_Window]:
-    edges = np.linspace(begin, end, _NUM_BLOCKS + 1).tolist()
-    return list(pairwise(edges))
 
 
 def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> PowerLog:

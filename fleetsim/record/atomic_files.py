@@ -1,11 +1,9 @@
 """Files that are written whole or not at all, even if the host dies.
 
 A file is written under a new, unpredictable name beside its place, forced to the disk, and renamed,
-which is atomic under POSIX. Then the folder is forced to the disk, so that the new name survives a
-power cut. A temporary file that a kill left behind is removed later.
-
-Nothing is written through a link that lies in a folder of fleetsim's: a link in place of a file is
-replaced, and one in place of a folder or a lock refused.
+which is atomic under POSIX; then the folder is forced to the disk, so that the name survives a
+power cut. Nothing is written through a link that lies in a folder of fleetsim's: one in place of a
+file is replaced, and one in place of a folder or a lock refused.
 """
 
 import contextlib

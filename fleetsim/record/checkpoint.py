@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from fleetsim.contracts import ClientRows, State, latest_rows
+from fleetsim.contracts import ClientRows, State, latest_rows, with_clients
 from fleetsim.errors import DataError
 from fleetsim.quoting import cut
 from fleetsim.record import atomic_files, tables
@@ -189,16 +189,12 @@ def check(folder: Path, latest: Latest) -> None:
 
 
 def read_state(folder: Path, latest: Latest) -> State:
-    """Return the state of a checkpoint, without the clients; errors are those of `check`."""
-    return _read_npz(folder, latest.state)
-
-
-def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
-    """Return the state of all clients that have ever changed; None if none has."""
+    """Return the state of a checkpoint, with all clients that have ever changed."""
+    state = _read_npz(folder, latest.state)
     parts = [_read_clients(folder, segment) for segment in latest.clients]
     if len({frozenset(part) for part in parts}) > 1:
         raise DataError(f"{folder}: its files of clients have other arrays; {_hint(folder)}")
-    return latest_rows(parts) if parts else None
+    return with_clients(state, latest_rows(parts)) if parts else state
 
 
 def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:

@@ -25,7 +25,6 @@ from fleetsim.contracts import (
     State,
     TaskRow,
     latest_rows,
-    with_clients,
 )
 from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
@@ -101,9 +100,6 @@ class RunRecorder:
         if latest is not None:
             checkpoint.check(recorder._checkpoint_folder, latest)
             state = checkpoint.read_state(recorder._checkpoint_folder, latest)
-            clients = checkpoint.read_clients(recorder._checkpoint_folder, latest)
-            if clients is not None:
-                state = with_clients(state, clients)
         recorder._sweep()
         return recorder, state
 
@@ -163,7 +159,7 @@ class RunRecorder:
     def _write_tables(self, written: Mapping[tables.TableName, pa.Table]) -> str:
         """Write tables and return the digest of all; `table_digests` gets that of each."""
         for name, table in written.items():
-            tables.write(self._table_path(name), table)
+            tables.write(self._folder / f"{name}.parquet", table)
         digests = tables.digests({str(name): table for name, table in written.items()})
         self.table_digests = digests.of_table
         return digests.whole
@@ -171,9 +167,6 @@ class RunRecorder:
     @property
     def _checkpoint_folder(self) -> Path:
         return self._folder / FOLDER
-
-    def _table_path(self, name: tables.TableName) -> Path:
-        return self._folder / f"{name}.parquet"
 
     def _num_saved(self, name: RowTable) -> int:
         return self._latest.num_rows(name) if self._latest else 0

@@ -1,12 +1,6 @@
 """The folder of a run: its name, its lock, and its content at the start.
 
-```
-runs/NAME-HASH8/        scenario.yaml  the resolved scenario
-                        manifest.json  what was run, with what, how it ended (see `manifest`)
-                        rounds.parquet tasks.parquet clients.parquet
-                        checkpoint/    the state to resume from (see `checkpoint`)
-                        .lock          locked by the process that writes the run
-```
+docs/outputs.md lists the files; `.lock` is locked by the process that writes the run.
 """
 
 import re

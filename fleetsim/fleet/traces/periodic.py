@@ -1,12 +1,9 @@
 """Records that repeat, and the exact step in force for a client at any moment of any lap.
 
 A record is a row of steps over [0, span) whole seconds that repeats for ever. A client follows one
-record with a shift: its lap k begins at the whole second k * span - shift, and a step that begins
-at second c of the record is in force from second k * span - shift + c on.
-
-Every change is at a whole second, so the step in force at t is the one at floor(t). All further
-arithmetic is in integers: edges are exact for any number of laps (up to t = 2**53 s). Queries are
-pure: any order, any lap.
+record with a shift: its lap k begins at the whole second k * span - shift. Every change is at a
+whole second, so the step in force at t is the one at floor(t), and all further arithmetic is in
+integers: edges are exact for any number of laps (up to t = 2**53 s).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Usage of devices by their owners at any moment: online, charging, network, load and memory.
 
 Each client of a kind that people carry follows one user's record of a `Trace`, which repeats. Each
-other client is always online, on the mains, without load and without apps. Unmetered means on
-Wi-Fi, metered on a cellular network; `fleetsim.fleet.network.wifi_or_cellular` may override the
-record. Every query is a pure function of the time. The record of a client is drawn from an
-addressed stream, so it does not depend on the number of clients.
+other client is always online, on the mains, without load and without apps. The record of a client
+is drawn from an addressed stream, so it does not depend on the number of clients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Rounds, time and energy until a run reaches an accuracy.
-
-All are read from the rounds table: the first evaluated round whose accuracy is at least the target
-decides. For a run that never reaches it they are None, not infinity or the end of the run.
-"""
+"""Rounds, time and energy until a run reaches an accuracy; None for a run that never does."""
 
 from __future__ import annotations
 

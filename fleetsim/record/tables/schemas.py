@@ -1,13 +1,7 @@
-"""Columns of every table of a run.
+"""Columns of every table of a run: the fields of `TaskRow`, `RoundRow` and `ClientColumns`.
 
-The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in their order:
-
-- int is int64, float is float64, bool is bool, text is string;
-- a column may hold null only where its field may be None, or is of a battery (null on mains) or of
-  a record (null for a client that follows none);
-- an `OPTIONAL` column is left out of a table that has no value for it.
-
-docs/outputs.md defines each column.
+A column may hold null only where its field may be None, or is of a battery (null on mains) or of a
+record (null for a client that follows none). docs/outputs.md defines each column.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,7 @@
 """Network traces: measured rates that hold from one millisecond to another.
 
-A network trace holds records, such as drives through a city with a phone that downloads all the
-time. Each record covers [0, span) ms; each of its samples states the rate from then on. Times are
-whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
-`fleetsim.fleet.network.measured_links` assigns records to clients and repeats them.
+Records, such as drives through a city with a phone that downloads all the time, cover [0, span) ms.
+Times are whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
 """
 
 from dataclasses import InitVar, dataclass, fields

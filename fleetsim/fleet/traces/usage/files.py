@@ -1,15 +1,7 @@
-"""Reading and writing of usage traces in CSV files.
+"""Reading and writing of usage traces in CSV files, whose headers determine the form.
 
-The headers determine the form; docs/models/usage.md has every column.
-
-| form | files | source |
-|---|---|---|
-| states | `states.csv`, `users.csv` | fleetsim's own form, written by `write_trace` |
-| intervals | `intervals.csv`, `users.csv` | any |
-| flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
-| extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
-
-Every file may be gzipped (.csv.gz). Other formats are converted first (`importing`).
+docs/models/usage.md has every form and column. Every file may be gzipped (.csv.gz). Other formats
+are converted first (`importing`).
 """
 
 from collections.abc import Sequence

@@ -2,12 +2,10 @@
 
 Two published forms (Yang et al., WWW 2021; PKU-Chengxu/FLASH), times in seconds after a midnight:
 
-- `ready_strict.json`, `ready_loose.json`: {USER: [[start, end], ...]}, from the older logs: on the
-  charger (strict), or on the charger or with a battery that is okay (loose). No span is stated: a
-  record is the whole days around a user's intervals.
+- `ready_strict.json`, `ready_loose.json`: {USER: [[start, end], ...]}. No span is stated: a record
+  is the whole days around a user's intervals.
 - the cache of `models/timer.py` (FLASH@70e47eb), as FLHetBench publishes it in
-  `data/cached_timers.json`: {GUID: {"isSuccess", "trace_start", "trace_end", "ready_time"}},
-  locked, on the charger and on Wi-Fi, with the span of the log.
+  `data/cached_timers.json`: {GUID: {"isSuccess", "trace_start", "trace_end", "ready_time"}}.
 
 A phone is online, charging and unmetered while it is ready, and none of them otherwise.
 """

@@ -1,8 +1,7 @@
 """Pickles of plain values (dicts, lists, text and numbers), read without execution.
 
-`pickle.load` executes code that a file names. Here the opcodes are read one by one, and those that
-build plain containers are followed. Any other opcode (an import, a call, an object) is an error.
-There is no code path from the file to a callable.
+`pickle.load` executes code that a file names. Here only opcodes that build plain containers are
+followed, one by one: there is no code path from the file to a callable.
 """
 
 import pickletools
