@@ -43,7 +43,6 @@ class TimedRun:
     """A training run and its time."""
 
     place: str
-    """File and row."""
     seconds: float
     num_samples: int
     batch_size: int

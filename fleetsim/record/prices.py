@@ -31,7 +31,6 @@ AMOUNTS: Mapping[str, str] = {
     "electricity_usd": "electricity (USD)",
     "carbon_gram": "carbon (g CO2e)",
 }
-"""Columns of a bill, and their labels."""
 
 
 class PriceFigure(LevelFigure):

@@ -28,7 +28,6 @@ class Flow(IntEnum):
     CHARGED = 0
     """Energy from the charger, stored or used at once."""
     OWNER = 1
-    """Energy used by the owner."""
     LOSS = 2
     """Energy turned into heat inside the battery."""
 
@@ -72,7 +71,6 @@ class Phases(NamedTuple):
     """Phases of tasks, which drain the batteries of their clients."""
 
     clients: IntArray
-    """Numbers of the clients [n]."""
     charge: Charge
     """Batteries at the start of the phases; no phone is off."""
     timelines: Timelines
@@ -88,7 +86,6 @@ class WatchRequest(NamedTuple):
     """Idle batteries of clients that are to be watched, and the levels."""
 
     clients: IntArray
-    """Numbers of the clients [n]."""
     charge: Charge
     """Their batteries at `from_s`."""
     from_s: FloatArray

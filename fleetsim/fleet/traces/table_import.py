@@ -25,7 +25,6 @@ from fleetsim.fleet.traces.usage.state_columns import state_column
 from fleetsim.fleet.traces.usage.table import read_usage_table
 
 TABLE: Final = "table"
-"""Name of the form."""
 _OF_NETWORKS: Final = ("--up-rate", "--by-second", "--split-gap-s")
 
 
@@ -47,7 +46,6 @@ class TableOptions:
 
 
 NO_COLUMNS: Final = TableOptions()
-"""No option."""
 
 
 def import_table(

@@ -111,13 +111,11 @@ class States(Columns):
     online: BoolArray
     """True if the server can reach it."""
     charging: BoolArray
-    """True on the charger."""
     unmetered: BoolArray
     """True on Wi-Fi (or a cable), where bytes cost nothing; False on a cellular network."""
     load: FloatArray
     """Fraction of the processor that other apps take, in [0, 1)."""
     ram_byte: IntArray
-    """Memory that other apps take."""
 
     def __post_init__(self) -> None:
         freeze(*self.columns)
@@ -146,7 +144,6 @@ class Usage:
     """Index of the user whose record each client follows [N]; -1: always on."""
     steps: PeriodicSteps
     states: States
-    """State of each step."""
     load_steps_of: PeriodicSteps
     load: FloatArray
     """Load of each step of `load_steps_of`, in which only the load changes."""

@@ -21,9 +21,7 @@ class Digests:
     """SHA-256 of the values of tables."""
 
     whole: str
-    """Digest of all tables together."""
     of_table: dict[str, str]
-    """Digest of each table alone, by its name."""
 
 
 def digest(tables: Mapping[str, pa.Table]) -> str:

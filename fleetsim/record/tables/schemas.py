@@ -76,4 +76,3 @@ def _schema(row: type) -> pa.Schema:
 SCHEMAS: Mapping[TableName, pa.Schema] = MappingProxyType(
     {"rounds": _schema(RoundRow), "tasks": _schema(TaskRow), "clients": _schema(ClientColumns)}
 )
-"""Columns of every table."""

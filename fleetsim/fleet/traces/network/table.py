@@ -42,7 +42,6 @@ class RateColumns:
 
     time: ColumnChoice
     down: ColumnChoice
-    """Rate to the client."""
     up: ColumnChoice | None = None
     """Rate from the client; None: not measured."""
     who: tuple[ColumnChoice, ...] = ()
@@ -53,7 +52,6 @@ class RateColumns:
     split_gap_s: float | None = None
     """Longest pause inside a record; None: any."""
     layout: Layout = SEEN
-    """Form in which the fields of the table are written."""
 
 
 class ReadRates(NamedTuple):

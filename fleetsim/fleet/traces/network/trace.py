@@ -17,7 +17,6 @@ from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
 
 MAX_BIT_PER_S: Final = 1e15
-"""Highest rate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,6 @@ _COLUMNS = """`users.csv.gz`: one row per user.
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
 _IMPORTED = {".json": "flash", ".pkl": "fedscale", ".pickle": "fedscale"}
-"""Suffixes of formats that must be imported."""
 
 
 def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:

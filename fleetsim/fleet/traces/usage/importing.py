@@ -43,11 +43,9 @@ class ImportOptions:
     """Hours by which the users' clock is ahead of that of the source; that in the source unless
     given."""
     whole_days: bool = False
-    """True to cut records to whole days."""
 
 
 AS_IS = ImportOptions()
-"""No option."""
 
 
 def write_imported(

@@ -50,7 +50,6 @@ class Records:
     utc_offset_s: IntArray
     """Seconds by which each user's local clock is ahead of the source's [U]."""
     notes: tuple[str, ...] = ()
-    """Notes on what was left out, a line each."""
 
 
 def local_days(
@@ -118,7 +117,6 @@ class Samples(NamedTuple):
     num_silent: int
     """Samples with no other within 600 s after them."""
     notes: tuple[str, ...]
-    """Notes on rows out of order and of one second."""
 
 
 def trace_of_samples(
