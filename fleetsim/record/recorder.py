@@ -18,14 +18,7 @@ import numpy as np
 import pandas as pd  # noqa: F401
 import pyarrow as pa
 
-from fleetsim.contracts import (
-    ClientColumns,
-    ClientRows,
-    RoundRow,
-    State,
-    TaskRow,
-    latest_rows,
-)
+from fleetsim.contracts import ClientColumns, ClientRows, RoundRow, State, TaskRow, latest_rows
 from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
 from fleetsim.record.identity import RunIdentity

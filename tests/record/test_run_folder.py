@@ -2,21 +2,13 @@ import contextlib
 import errno
 import fcntl
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.record.manifest import (
-    Manifest,
-    PlatformRecord,
-    read_manifest,
-    write_manifest,
-)
+from fleetsim.record.manifest import Manifest, PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.resumption import with_platform
 from fleetsim.record.run_folder import (
     create_folder,
@@ -184,37 +176,6 @@ def test_a_file_system_without_locks_is_refused_in_plain_words(
     message = r"cannot lock files \(flock\); choose another place with --out on another one"
 
     with pytest.raises(DataError, match=message), locked(make(tmp_path / "quick")):
-        pass
-
-
-_HOLDER = """
-import sys
-import time
-from pathlib import Path
-
-from fleetsim.record.run_folder import locked
-
-with locked(Path(sys.argv[1])):
-    print("locked", flush=True)
-    time.sleep(600)
-"""
-
-
-@pytest.mark.slow
-def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
-    folder = make(tmp_path / "quick")
-    command = [sys.executable, "-c", _HOLDER, str(folder)]
-
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "locked\n"
-        message = "another process is writing this run; wait until it ends, or .*--out$"
-        with pytest.raises(DataError, match=f"^{folder}: {message}"), locked(folder):
-            pass
-        # A process that dies releases the lock.
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
-    with locked(folder):
         pass
 
 

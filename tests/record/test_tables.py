@@ -107,16 +107,6 @@ def test_a_column_of_another_type_has_no_digest():
         digest(pa.table({"when": pa.array([1], pa.date32())}))
 
 
-def test_rows_come_back_from_the_file_as_they_were(tmp_path: Path):
-    rows = [task_row(task) for task in range(4)]
-
-    tables.write(tmp_path / "tasks.parquet", tables.from_rows("tasks", rows))
-
-    read = tables.read(tmp_path / "tasks.parquet", "tasks", hint=WAY_OUT)
-    assert read.schema == tables.SCHEMAS["tasks"]
-    assert read.to_pylist() == [row._asdict() for row in rows]
-
-
 def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     diverged = round_row(1)._replace(loss=math.inf, accuracy=math.nan)
 

@@ -66,7 +66,7 @@ def test_ledger_by_hand() -> None:
     tasks = task_frame(
         task_row(0, 5, "phone", **NOTHING_J | {"energy_compute_j": 2.0, "energy_tail_j": 0.5}),
         task_row(1, 5, "phone", **NOTHING_J | {"energy_compute_j": 3.0}),
-        task_row(2, 5, "phone", round=2, **NOTHING_J | {"energy_compute_j": 7.0}),
+        task_row(2, 5, "phone", round=2, **NOTHING_J | {"energy_enlisted_idle_j": 7.0}),
         task_row(3, 5, purpose=Purpose.PROBE, **NOTHING_J | {"energy_transmit_j": 0.25}),
         task_row(4, 1, "board", outcome=Outcome.LATE, **NOTHING_J | {"energy_idle_j": 4.0}),
     )
@@ -75,7 +75,7 @@ def test_ledger_by_hand() -> None:
         [1, "board", "train", "late", "idle", 4.0],
         [5, "phone", "train", "used", "compute", 5.0],
         [5, "phone", "train", "used", "tail", 0.5],
-        [5, "phone", "train", "unused", "compute", 7.0],
+        [5, "phone", "train", "unused", "enlisted_idle", 7.0],
         [5, "phone", "probe", "used", "transmit", 0.25],
     ]
 
@@ -191,25 +191,6 @@ def test_a_ledger_that_does_not_agree_is_refused_by_name(tasks, size, says) -> N
         ledger.check_balance(
             ledger.ledger(ROUNDS, tasks), ROUNDS, meters(TASKS, size=size), run="runs/a"
         )
-
-
-def test_waiting_is_a_line_of_its_own_with_the_fate_of_its_task() -> None:
-    rounds = round_frame(round_row(1), round_row(2, aggregated=False))
-    tasks = task_frame(
-        task_row(0, 0, energy_enlisted_idle_j=7.0),
-        task_row(1, 0, round=2, energy_enlisted_idle_j=5.0),
-        task_row(2, 1, outcome=Outcome.LATE, energy_enlisted_idle_j=0.0),
-    )
-    found = ledger.ledger(rounds, tasks)
-    waiting = found[found["component"] == "enlisted_idle"]
-
-    assert waiting[["client", "fate", "energy_j"]].to_numpy().tolist() == [
-        [0, "used", 7.0],
-        [0, "unused", 5.0],
-    ]
-    columns = [*ledger.components_in(tasks).values()]
-    assert columns[-1] == "energy_enlisted_idle_j"
-    assert found["energy_j"].sum() == tasks[columns].to_numpy().sum()
 
 
 def test_a_meter_of_waiting_that_differs_from_the_tasks_is_found() -> None:

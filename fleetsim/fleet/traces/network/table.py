@@ -86,9 +86,9 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
-        *counted(int(np.count_nonzero(has_time & ~has_rate)), "left out without a rate"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~has_time).sum(), "left out without a time"),
+        *counted((has_time & ~has_rate).sum(), "left out without a rate"),
         *counted(
             len(names) - int(np.unique(record[kept]).size),
             "left out, none of whose rows is kept",
@@ -131,14 +131,12 @@ def _joined(
     notes = (
         *counted(unordered, "earlier than the row above in their record; sorted by time"),
         *counted(
-            int(num_rows[is_joined].sum()),
+            num_rows[is_joined].sum(),
             f"of the same {'second' if by_second else 'millisecond'} as another of their record, in"
             f" {np.unique(record[is_joined]).size} of {num_records} records; joined to"
             f" {np.count_nonzero(is_joined)} samples by their mean",
         ),
-        *counted(
-            int(np.isnan(mean).sum()), "without one of the two rates, which is that before it"
-        ),
+        *counted(np.isnan(mean).sum(), "without one of the two rates, which is that before it"),
     )
     return _Joined(record, time_ms, np.array([held(row, record) for row in mean]), notes)
 

@@ -167,10 +167,7 @@ def trace_of_samples(
     )
     notes = (
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
-        *counted(
-            int(np.count_nonzero(~is_last)),
-            "of the same second as a later one of their user, which counts",
-        ),
+        *counted((~is_last).sum(), "of the same second as a later one of their user, which counts"),
     )
     return Samples(trace, order[first], silent.size, notes)
 

@@ -161,7 +161,6 @@ def missing_states(values: Mapping[str, FloatArray], kept: IntArray) -> list[str
         note
         for state, column in values.items()
         for note in counted(
-            int(np.count_nonzero(np.isnan(column[kept]))),
-            f"without {state}, which is that before it",
+            np.isnan(column[kept]).sum(), f"without {state}, which is that before it"
         )
     ]

@@ -111,8 +111,8 @@ def _samples(
     notes = (
         f"{table.num_rows} rows of {len(names)} users read",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~has_time).sum(), "left out without a time"),
         *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
         *missing_states(values, kept),
         *samples.notes,
@@ -168,9 +168,9 @@ def _intervals(
     notes = (
         f"{table.num_rows} intervals of {len(names)} users read, {opens.size} kept",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~is_whole & has_name)), "left out without a begin or an end"),
-        *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~is_whole & has_name).sum(), "left out without a begin or an end"),
+        *counted((is_whole & ~is_kept).sum(), "left out that last no second"),
         *counted(len(names) - len(ids), "left out, none of whose intervals is kept", "users"),
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_joined, "overlap or touch one before them; joined to their union"),

@@ -68,19 +68,11 @@ def test_memory_of_apps_is_read_and_written_where_it_is_said_and_none_elsewhere(
     assert ("ram_byte" in (tmp_path / "again" / "README.md").read_text()) is says_memory
 
 
-def test_intervals_are_eligible_and_outside_them_a_user_is_offline(tmp_path):
-    rows = "a,86400,86410\na,86410,86420\na,86500,86500\na,90000,172800\n"
-    put(tmp_path, users=INTERVAL_USERS, intervals=INTERVALS + rows)
-    trace = read_trace(tmp_path)
-
-    on, off = (True, True, True, 0.0), (False, False, False, 0.0)
-    assert trace.span_s.tolist() == [86_400]
-    assert changes(trace) == [(0, *on), (20, *off), (3600, *on)]
-
-
 def test_anybodys_intervals_count_from_midnight_and_who_has_none_is_offline(tmp_path):
     users = "user,span_s\na,100\nb,50\nz,9\n"
-    trace = read_trace(put(tmp_path, users=users, intervals=INTERVALS + "b,0,7\na,10,30\n"))
+    trace = read_trace(
+        put(tmp_path, users=users, intervals=INTERVALS + "b,0,7\na,10,20\na,20,30\na,40,40\n")
+    )
     on, off = (True, True, True, 0.0), (False, False, False, 0.0)
 
     assert trace.span_s.tolist() == [100, 50, 9]
