@@ -61,19 +61,11 @@ def calibrate(
     power: PowerRequest | None,
     layout: Layout = SEEN,
 ) -> tuple[str, ...]:
-    """Write a device file, and return lines on what was fitted and how well.
+    """Write a device file `dest`, and return lines on what was fitted and how well.
 
-    Args:
-        dest: new .yaml file.
-        like: bundled name or path of the device file that it extends.
-        title: title of the device; None: that of the extended one, "calibrated".
-        runs: CSV file of timed training runs.
-        power: power log; None: power is that of the extended device.
-        layout: how the fields of the tables are written.
-
-    Raises:
-        ScenarioError: arguments that do not go together.
-        DataError: a file is wrong or does not determine the figures, or `dest` exists.
+    `like` is the bundled name or path of the device file that it extends, whose power and title
+    stay without a `power` log and a `title`; `runs` are timed training runs, and `layout` is that
+    of the tables.
     """
     if dest.suffix not in (".yaml", ".yml"):
         raise ScenarioError(f"device calibrate: {dest}: a device file ends in .yaml; rename it")

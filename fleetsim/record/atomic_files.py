@@ -108,11 +108,7 @@ def make_folder(path: Path, *, hint: str) -> None:
 
 
 def make_inner_folder(path: Path, *, hint: str) -> None:
-    """Make a folder within one of fleetsim's own, durably.
-
-    Raises:
-        DataError: as `make_folder`, or it is a link: it would lead out of the folder.
-    """
+    """Make a folder within one of fleetsim's own, durably; a link there would lead out of it."""
     if path.is_symlink():
         raise DataError(
             f"{path}: is a link, and nothing is written through links; remove it, or {hint}"

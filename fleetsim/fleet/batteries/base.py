@@ -138,11 +138,7 @@ class Batteries(ABC):
     def idle(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
     ) -> Charge:
-        """Return batteries of clients [n] after idling from one time [n] to another (one, or [n]).
-
-        Raises:
-            ValueError: the second time is before the first.
-        """
+        """Return batteries of clients [n] after idling from a time [n] to a later one (or [n])."""
 
     @abstractmethod
     def last_change(

@@ -7,7 +7,7 @@ fault like it, so that a file is corrected once and not row by row.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,25 +32,19 @@ class ColumnChoice:
     column: str
     unit: str | None
 
-    def factor(self, factors: Mapping[str, float], *, default: str | None = None) -> float:
-        """Return the value of one of the column's units, of those in `factors`.
-
-        `default` is the unit where neither the choice nor the column's name states one.
-        """
-        unit = self.unit
-        if unit is None and default is not None:
-            unit = unit_in(self.column, factors) or default
+    def factor(self, factors: Mapping[str, float]) -> float:
+        """Return the value of one of the column's units, of those in `factors`."""
         known = ", ".join(factors)
-        if unit is not None and unit in factors:
-            return factors[unit]
-        if unit is None:
+        if self.unit is None:
             raise ScenarioError(
                 f"{self.option} {self.column}: the unit is missing; write"
                 f" {self.option} '{self.column}[UNIT]' with one of {known}"
             )
+        if self.unit in factors:
+            return factors[self.unit]
         raise ScenarioError(
-            f"{self.option} {self.column}[{unit}]: unit {quoted(unit)} is not"
-            f" known; must be one of {known}{did_you_mean(unit, factors)}"
+            f"{self.option} {self.column}[{self.unit}]: unit {quoted(self.unit)} is not"
+            f" known; must be one of {known}{did_you_mean(self.unit, factors)}"
         )
 
 
@@ -71,10 +65,16 @@ def column_choice(option: str, text: str) -> ColumnChoice:
 def factor_of(
     table: CsvTable, choice: ColumnChoice, factors: Mapping[str, float], default: str
 ) -> float:
-    """Return the value of one of a column's units; note in the table one that its name states."""
-    if choice.unit is None and (unit := unit_in(choice.column, factors)):
-        table.notes.append(f"{quoted(choice.column)} in {unit}, as its name says")
-    return choice.factor(factors, default=default)
+    """Return the value of one of a column's units, else of one that its name states, or `default`.
+
+    One that its name states is noted in the table.
+    """
+    if choice.unit is None:
+        unit = unit_in(choice.column, factors)
+        if unit:
+            table.notes.append(f"{quoted(choice.column)} in {unit}, as its name says")
+        choice = replace(choice, unit=unit or default)
+    return choice.factor(factors)
 
 
 def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:

@@ -225,20 +225,18 @@ def build_usage(
     forced_network: IntArray | None = None,
     user_of: IntArray | None = None,
 ) -> Usage:
-    """Assign the users of a trace to the clients (`shuffled_assignment`).
+    """Assign the users of a trace (None: all clients are always on) to the clients.
 
     The user of client i does not depend on the number of clients, nor on the other clients' kinds.
 
     Args:
-        trace: the records; None: all clients are always on.
+        trace: the records.
         seed: the scenario's seed.
         has_people: True for clients that follow a record [N]; the others are always on.
         shift: "days" starts each record at a random whole day, "none" at its beginning.
-        starts_at_s: second of the records at which virtual time begins, before any shift; one for
-            all, or one each [N].
-        forced_network: network of every client, overriding its record [N], as of
-            `network.forced_networks`; None: as recorded.
-        user_of: user of every client, instead of a drawn one [N]; None: drawn.
+        starts_at_s: second of the records at which virtual time begins, for all or each [N].
+        forced_network: network of every client [N], as of `network.forced_networks`.
+        user_of: user of every client, instead of a drawn one [N].
     """
     size = has_people.size
     if trace is None:

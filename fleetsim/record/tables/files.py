@@ -115,10 +115,6 @@ def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Ta
     """Return a table that is measured before it is unpacked, up to the batch after `num_rows`.
 
     The footer of the file is not read: what is measured is what is unpacked.
-
-    Raises:
-        DataError: it unpacks to more than `unpacking.limit_byte` allows.
-        ValueError: it is no Arrow file, or has other columns.
     """
     if not data.endswith(_ARROW_END):
         raise ValueError("its end is missing")

@@ -44,12 +44,9 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
     """Read Raca et al. (MMSys 2020), 5G logs of a phone that drives or stays in place in Ireland.
 
     Stamps are whole seconds; several rows of one second share it evenly. Uplink rates are left out:
-    these phones downloaded, so their uplink traffic does not show the capacity of the uplink.
-
-    Args:
-        source: folder of the published archive, whose logs are below folders named after the
-            application; or of the table samples.csv with traces.csv beside it.
-        app: application whose logs to take: Download, Netflix or Amazon_Prime.
+    these phones downloaded, so their uplink traffic does not show the capacity of the uplink. The
+    source is the folder of the published archive, whose logs are below folders named after the
+    application, or of the table samples.csv with traces.csv beside it.
     """
     main = _table_in(source)
     logs: list[tuple[str, IntArray, FloatArray]] = []
@@ -80,11 +77,8 @@ def read_norway_3g(source: Path) -> NetTrace:
     """Read Riiser et al. (MMSys 2013), 3G on Norwegian commutes, as `time rate` pairs.
 
     A pair gives the mean rate in Mbit/s since the pair before it, as Pensieve (Mao et al., SIGCOMM
-    2017) reads these files. So the first rate, of a time before the log, is not used.
-
-    Args:
-        source: folder with one file per log, two numbers in each line; or with the table
-            samples.csv and traces.csv beside it.
+    2017) reads these files. So the first rate, of a time before the log, is not used. The source is
+    a folder with one file per log, or with the table samples.csv and traces.csv beside it.
     """
     main = _table_in(source)
     logs = []
