@@ -61,11 +61,10 @@ def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
 def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
     """Return the power of every row [num_rows]; NaN where it is missing."""
     is_product = columns.current is not None or columns.voltage is not None
-    power = None
     if columns.power is not None or not is_product:
         power = _chosen(table, "power", columns.power)
-    if power is not None:
-        return _values(table, "power", power)
+        if power is not None:
+            return _values(table, "power", power)
     current = _chosen(table, "current", columns.current)
     if current is None:
         raise _none(table, "current" if is_product else "power")
@@ -99,11 +98,8 @@ def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
     option, units = _QUANTITIES[quantity]
     result = {name: unit for name in table.columns if (unit := unit_in(name, units))}
     if quantity == "time":
-        result = {
-            name: unit
-            for name, unit in result.items()
-            if is_named(name, "time") or len(words_of(name)) == 1
-        }
+        is_one = {name: is_named(name, "time") or len(words_of(name)) == 1 for name in result}
+        result = {name: unit for name, unit in result.items() if is_one[name]}
     _require_one(table, quantity, list(result))
     return next((ColumnChoice(option, name, unit) for name, unit in result.items()), None)
 
@@ -112,11 +108,10 @@ def _dates(table: CsvTable) -> ColumnChoice:
     """Return the column of dates."""
     names = [name for name in table.columns if is_named(name, "time")]
     _require_one(table, "time", names)
-    for name in names:
-        choice = ColumnChoice("--time", name, None)
-        if _holds_dates(table, choice):
-            return choice
-    raise _none(table, "time")
+    choice = ColumnChoice("--time", names[0], None) if names else None
+    if choice is None or not _holds_dates(table, choice):
+        raise _none(table, "time")
+    return choice
 
 
 def _holds_dates(table: CsvTable, choice: ColumnChoice) -> bool:
