@@ -26,14 +26,13 @@ def read(
         ("time_s,power_kW", ["0,0.002", "1,0.003"], ["'time_s' in s", "'power_kW' in kW"]),
         ("Time (s),Main Avg Power (mW)", ["0,2000", "1,3000"], ["'Main Avg Power (mW)' in mW"]),
         ("timestamp_ns,P_W", ["7000000000,2", "8000000000,3"], ["'timestamp_ns' in ns"]),
-        ("epoch ms,Watts", ["1772409600000,2", "1772409601000,3"], ["'epoch ms' in ms"]),
         ("elapsedRealtimeNanos,power in W,x", ["0,2,1", "1e9,3,1"], ["'power in W' in W"]),
         ("t[ms],current_uA,voltage_mV", ["0,500000,4000", "1000,600000,5000"], ["in uA"]),
         ("Time \u00b5s,Current (\u00b5A),U [V]", ["0,5e5,4", "1e6,6e5,5"], ["'U [V]' in V"]),
         (
-            "time_s,shunt_mV,bus_voltage_V,current_mA,power_mW,energy_mWh,temp_C",
-            ["0,9,4,400,2000,7,30", "1,9,4,400,3000,8,31"],
-            ["power: 'power_mW' in mW"],
+            "time_s,shunt_mV,bus_V,i_mA,power_mW",
+            ["0,9,4,4,2000", "1,9,4,4,3000"],
+            ["'power_mW' in"],
         ),
         ("Time (s);Channel A;Power (W)", ["0;7;2,0", "1;7;3,0"], ["decimal commas in 'Power (W)'"]),
         ("timestamp,power_W", ["2026-03-02 08:00:00,2", "2026-03-02 08:00:01,3"], ["in dates"]),
@@ -51,10 +50,7 @@ def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        (
-            "time_s,VDD_IN (mW),VDD_SOC (mW)",
-            "2 columns could be the power: .*--power-column 'VDD_I",
-        ),
+        ("time_s,VDD_IN (mW),VDD_SOC (mW)", "2 columns could be the power: .*--power-column 'VDD"),
         ("time_s,bus_V (V),shunt (mV),i_mA", "2 columns could be the voltage: .*--voltage 'bus_V"),
         ("timestamp_ms,elapsed_s,power_W", "2 columns could be the time: .*--time 'timestamp_ms'"),
         ("time_s,power", "'power' states no unit .* pass --power-column 'power.UNIT.' with one of"),
@@ -130,9 +126,7 @@ def test_a_gap_in_a_window_is_refused_by_the_line_before_it(tmp_path):
     log = read(tmp_path, f"t_s,p_W\n{rows}")
 
     # Samples every 0.5 s to 10 s in row 22, then at 17 s.
-    with pytest.raises(
-        DataError, match=r"row 22: the next sample comes 7 s later, a gap of 23% of"
-    ):
+    with pytest.raises(DataError, match=r"row 22: the next sample comes 7 s later, a gap of 23%"):
         log.mean_w([(0.0, 30.0)])
     with pytest.raises(DataError, match="the window 11:16 s holds no sample"):
         log.mean_w([(11.0, 16.0)])

@@ -157,7 +157,7 @@ def test_a_global_model_that_is_not_finite_ends_the_run(tmp_path, monkeypatch, s
     changes = [*SMALL[:1], "stop.rounds=5", server]
 
     with pytest.raises(
-        DivergenceError, match=r"3 of .* weights of global model 2 are not .*server\.aggregator"
+        DivergenceError, match=r"3 of .* global model 2 are not .*server\.aggregator"
     ):
         simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
     manifest = open_run(tmp_path / "run").manifest

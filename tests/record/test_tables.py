@@ -200,9 +200,7 @@ def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unr
     data = parquet_of(equal_rounds(100_000), 40)
 
     assert len(data) < 1 << 20
-    with pytest.raises(
-        DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*; run it again"
-    ):
+    with pytest.raises(DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*again"):
         tables.decode(data, "rounds", source="a", hint="run it again")
 
 
@@ -271,7 +269,5 @@ def test_text_that_is_no_utf_8_is_not_whole():
     place = clients.schema.get_field_index("device")
     pq.write_table(clients.set_column(place, clients.schema.field(place), bad), sink)
 
-    with pytest.raises(
-        DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*; run it again"
-    ):
+    with pytest.raises(DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*again"):
         tables.decode(sink.getvalue().to_pybytes(), "clients", source="a", hint="run it again")

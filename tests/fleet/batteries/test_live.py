@@ -308,10 +308,3 @@ def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
         assert w.level_j.tobytes() == p.level_j.tobytes()
         assert w.is_off.tobytes() == p.is_off.tobytes()
         assert w.flows_j.tobytes() == p.flows_j.tobytes()
-
-
-def test_a_battery_does_not_go_back_in_time(tmp_path):
-    fleet = phones_with_records(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
-
-    with pytest.raises(ValueError, match="back in time"):
-        charge_after(fleet, 5.0, 1.0, from_s=2.0)

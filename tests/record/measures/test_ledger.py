@@ -169,6 +169,7 @@ def meters(tasks: pd.DataFrame, size: int = 8) -> pd.DataFrame:
     return sums.reset_index()
 
 
+OTHER_CLIENT = TASKS.assign(client=np.where(TASKS.task == 2, 4, TASKS.client))
 SWAPPED = {"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
 
 
@@ -177,11 +178,7 @@ SWAPPED = {"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
     [
         (TASKS.iloc[1:], 8, r"joules do not add up: its tasks spent 120\.0 J"),
         (TASKS.rename(columns=SWAPPED), 8, r"client 0 spent 6\.0 J on tail, .* 5\.0 J; run the"),
-        (
-            TASKS.assign(client=np.where(TASKS.task == 2, 4, TASKS.client)),
-            8,
-            r"client 3 spent 2\.0 J on compute, its meter says 4\.0 J",
-        ),
+        (OTHER_CLIENT, 8, r"client 3 spent 2\.0 J on compute, its meter says 4\.0 J"),
         (TASKS, 5, "has a task of client 7, but 5 clients; run"),
     ],
     ids=["a task is missing", "wrong component", "wrong client", "beyond the fleet"],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.traces.usage.trace import Trace
-from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
 from tests.fleet.traces.scripts import script_of
 
 app_sessions = script_of("livelab-phones", "app_sessions")
@@ -52,21 +51,6 @@ def test_streaming_takes_the_memory_that_was_measured(real_trace):
     assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
     video = next(app for app in APPS if app.name == "video")
     assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
-
-
-def test_the_states_stay_those_of_the_trace():
-    chosen = SyntheticUsageSettings(availability=0.4, severity=0.5, users=3)
-    people = make_usage(chosen, seed=1)
-    trace = with_app_sessions(people, seed=1)
-    at_s = np.arange(0, 7 * DAY_S, 977)
-    for user in range(3):
-        found = []
-        for one in (people, trace):
-            part = slice(one.offsets[user], one.offsets[user + 1])
-            row = np.searchsorted(one.times_s[part], at_s, side="right") - 1
-            found.append([column[part][row].tolist() for column in one.columns[:3]])
-
-        assert found[0] == found[1]
 
 
 def test_the_mean_load_is_that_of_the_model():

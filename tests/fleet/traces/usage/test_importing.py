@@ -1,14 +1,13 @@
 """Import: any format becomes fleetsim's own, whole or not at all; every option has an effect."""
 
 import pickle
-from functools import partial
 
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.table_import import TableOptions
-from fleetsim.fleet.traces.usage.files import read_trace, write_trace
+from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.traces.usage.test_fedscale import LIFE
 from tests.fleet.traces.usage.test_files import INTERVALS, NATIVE, changes, intervals, put
@@ -27,18 +26,6 @@ def test_import_writes_the_native_form_and_nothing_else(tmp_path):
 
     assert changes(same) == changes(trace)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine"]
-
-
-def test_a_destination_that_cannot_be_made_is_refused(tmp_path):
-    put(tmp_path, **NATIVE)
-    (tmp_path / "file").write_text("in the way")
-
-    for write in (
-        partial(import_any, "states", tmp_path),
-        partial(write_trace, read_trace(tmp_path)),
-    ):
-        with pytest.raises(DataError, match=r"file/new: cannot be written .* name another"):
-            write(tmp_path / "file" / "new")
 
 
 def test_whole_days_keep_the_hour_of_the_day_in_every_lap(tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.trace import Trace, rotated, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace
 
 
 def make(**changed) -> Trace:
@@ -19,12 +19,6 @@ def make(**changed) -> Trace:
         "load": np.array([0.0, 0.25, 0.5, 0.0]),
     }
     return Trace(**(columns | changed))
-
-
-def rows(trace: Trace) -> list[tuple[str, int, bool, float]]:
-    user = np.repeat(trace.user_ids, np.diff(trace.offsets))
-    columns = (user, trace.times_s, trace.online, trace.load)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -46,39 +40,3 @@ def rows(trace: Trace) -> list[tuple[str, int, bool, float]]:
 def test_a_broken_trace_is_refused_by_name_and_row(changed, says):
     with pytest.raises(DataError, match=says):
         make(**changed)
-
-
-def test_repeated_states_are_joined_within_a_user_only():
-    trace = make(
-        online=np.ones(4, dtype=bool),
-        charging=np.zeros(4, dtype=bool),
-        unmetered=np.ones(4, dtype=bool),
-        load=np.array([0.5, 0.5, 0.25, 0.25]),
-    )
-
-    assert rows(without_repeats(trace)) == [
-        ("a", 0, True, 0.5),
-        ("a", 6, True, 0.25),
-        ("b", 0, True, 0.25),
-    ]
-
-
-def test_turning_a_record_brings_its_end_to_its_beginning():
-    # a: load 0, .25, .5 from 0, 4, 6 of 10 s; 7 s later .25 begins at 11 = 1 and .5 at 13 = 3,
-    # and second 0 is the old second 3.
-    assert rows(rotated(make(), np.array([7, 0]))) == [
-        ("a", 0, True, 0.0),
-        ("a", 1, False, 0.25),
-        ("a", 3, True, 0.5),
-        ("a", 7, True, 0.0),
-        ("b", 0, True, 0.0),
-    ]
-
-
-def test_turning_onto_a_change_splits_no_step_and_a_whole_span_changes_nothing():
-    assert rows(rotated(make(), np.array([6, 12])))[:3] == [
-        ("a", 0, False, 0.25),
-        ("a", 2, True, 0.5),
-        ("a", 6, True, 0.0),
-    ]
-    assert rows(rotated(make(), np.array([20, -5]))) == rows(make())
