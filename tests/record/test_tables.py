@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.record import tables
-from fleetsim.record.tables.announced_size import announced
 from tests.record.rows import client_columns, round_row, task_row
 
 TABLE = pa.table(
@@ -228,21 +227,6 @@ def test_an_arrow_file_is_measured_before_it_is_unpacked():
     small = tables.pack(rounds.slice(0, 1000))
     with pytest.raises(DataError, match=r"^a: holds 1000 rows and not 10; b"):
         tables.unpack(small, "rounds", num_rows=10, source="a", hint="b")
-
-
-def test_the_announced_bytes_of_a_batch_are_those_of_its_buffers():
-    rounds = tables.from_rows("rounds", [round_row(number) for number in range(1, 400)])
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(sink, rounds.schema, options=options) as writer:
-        writer.write_table(rounds)
-    _, message = pa.ipc.MessageReader.open_stream(sink.getvalue())
-
-    num_rows, num_byte = announced(message)
-
-    assert num_rows == 399
-    # Arrow pads each of the buffers of a column, at most three, to 64 bytes.
-    assert rounds.nbytes <= num_byte <= rounds.nbytes + 3 * 64 * rounds.num_columns
 
 
 def equal_rounds(num_rows: int) -> pa.Table:

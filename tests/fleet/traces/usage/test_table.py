@@ -54,30 +54,22 @@ def per_second(records: Records, user: int, column: int) -> list[float]:
     return np.repeat(trace.columns[column][rows], trace.lasts_s[rows]).astype(float).tolist()
 
 
-def test_states_come_from_words_and_hold_until_the_next_sample(tmp_path):
-    text = "t,who,plug,net,x\n100,a,AC,wifi,1\n102,a,,lte,1\n104,a,battery,,1\n"
-    found = read(tmp_path, text, "charging=plug", "unmetered=net")
-
-    assert found.begin_s.tolist() == [100]
-    assert per_second(found, 0, 0) == [1.0] * 6
-    assert per_second(found, 0, 1) == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
-    assert per_second(found, 0, 2) == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    assert found.notes[-1] == "no column, so the same throughout: online 1, load 0, ram_byte 0"
-
-
-def test_none_is_a_word_and_only_empty_fields_and_named_words_are_missing(tmp_path):
-    text = "t,who,plug,net\n0,a,ac,wifi\n2,a,none,None\n4,a,?,\n6,a,usb,wifi\n"
+def test_states_come_from_words_that_are_counted_and_hold_until_the_next_sample(tmp_path):
+    text = "t,who,plug,net,x\n100,a,AC,wifi,1\n102,a,none,lte,1\n104,a,?,,1\n106,a,usb,wifi,1\n"
     found = read(tmp_path, text, "charging=plug", "unmetered=net", missing=("?",))
 
-    assert per_second(found, 0, 1) == [1, 1, 0, 0, 0, 0, 1, 1]
-    assert per_second(found, 0, 2) == [1, 1, 0, 0, 0, 0, 1, 1]
-    assert found.notes[1:7] == (
+    assert found.begin_s.tolist() == [100]
+    assert per_second(found, 0, 0) == [1] * 8
+    for column in (1, 2):
+        assert per_second(found, 0, column) == [1, 1, 0, 0, 0, 0, 1, 1]
+    assert found.notes[1:] == (
         "charging 1: ac (1), usb (1)",
         "charging 0: none (1)",
         "unmetered 1: wifi (2)",
-        "unmetered 0: none (1)",
+        "unmetered 0: lte (1)",
         "1 rows without charging, which is that before it",
         "1 rows without unmetered, which is that before it",
+        "no column, so the same throughout: online 1, load 0, ram_byte 0",
     )
 
 
