@@ -235,6 +235,7 @@ def versions() -> dict[str, str]:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace `manifest.json` atomically."""
+    # `model_copy` does not check, so the manifest may contradict itself.
     checked = Manifest.model_validate(manifest.model_dump() | {"content_sha256": None})
     sealed = checked.model_copy(update={"content_sha256": _content(checked.model_dump_json())})
     atomic_files.write(folder / MANIFEST, f"{sealed.model_dump_json(indent=2)}\n".encode())

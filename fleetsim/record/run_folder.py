@@ -15,8 +15,6 @@ from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fleetsim.record.resumption import require_same_run
-from fleetsim.schema import strict_yaml
-from fleetsim.schema.strict_yaml import Document
 
 RUNS = Path("runs")
 """Home of the folders of runs without a place of their own."""
@@ -213,8 +211,3 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def read_scenario(folder: Path) -> Document:
-    """Return the resolved scenario as a document."""
-    return strict_yaml.read(folder / SCENARIO, DataError)

@@ -1,6 +1,7 @@
 """Failures of whole runs: each is found, names its cause and key, and a good run has none."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def found(accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=N
         client=np.array(cohorts or [(n, n + 1) for n in range(num_rounds)]).ravel(),
         outcome=np.array(outcomes).ravel(),
     )
-    usual = {"baseline": TEN_CLASSES, "stop_rule": "rounds", "selector": "random"}
+    usual: dict[str, Any] = {"baseline": TEN_CLASSES, "stop_rule": "rounds", "selector": "random"}
     return failures(history, stop_text="because", **usual | ending)
 
 

@@ -16,8 +16,8 @@ from fleetsim.record.run_folder import (
     fresh_folder,
     is_free,
     locked,
-    read_scenario,
 )
+from fleetsim.schema import strict_yaml
 from tests.record.disk import Disk, Kill
 from tests.record.rows import HASH, STARTED
 
@@ -33,7 +33,7 @@ def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
     folder = make(tmp_path / "runs" / "quick")
 
     assert read_manifest(folder) == STARTED
-    assert read_scenario(folder).data == {"name": "quick", "flag": "no"}
+    assert strict_yaml.read(folder / "scenario.yaml").data == {"name": "quick", "flag": "no"}
     names = [".lock", "checkpoint", "manifest.json", "scenario.yaml"]
     assert sorted(path.name for path in folder.iterdir()) == names
 

@@ -131,8 +131,8 @@ class Walk:
     ) -> BatteryStep:
         """Return the step of some rows [n] from their present state.
 
-        A task draws `load_w` [n] until `load_until_s` [n]; unless it `may_turn_off` a phone, an
-        empty battery keeps it on.
+        A task draws `load_w` [n] until `load_until_s` [n]; `may_turn_off`: an empty battery turns a
+        phone off.
         """
         clients, now_s, level_j = self.clients[rows], self.now_s[rows], self.level_j[rows]
         bands, habits = self._rules.bands, self._rules.habits

@@ -95,8 +95,9 @@ def read_norway_3g(source: Path) -> NetTrace:
 
 
 def read_lumos5g(source: Path) -> ReadRates:
-    """Read Narayanan et al. (IMC 2020), a phone on millimetre-wave 5G around a loop: Lumos5G 1.0.
+    """Read Lumos5G 1.0, a phone on millimetre-wave 5G that walks and drives around a loop.
 
+    Narayanan et al., "Lumos5G: Mapping and Predicting Commercial mmWave 5G Throughput" (IMC 2020).
     The source is Lumos5G-v1.0.csv (or .csv.gz), or the folder that holds it alone. `Throughput` is
     the TCP downlink of iPerf 3.7 in every second, whose unit the data set does not state (Mbit/s in
     the paper's figures); `seq_num` counts the seconds of a run, and runs are numbered within a mode
