@@ -28,8 +28,17 @@ def comprehensive_score(
 ) -> FloatArray:
     """Return the score p of every selection [n].
 
-    `performance` is p_perf, such as an accuracy; `latency_s` is p_L and `energy_j` p_E, in total;
-    `budget_s` is L and `budget_j` E; the penalties are the exponents a and b.
+    Args:
+        performance: p_perf, such as an accuracy; larger is better [n].
+        latency_s: p_L, total seconds [n].
+        energy_j: p_E, total joules [n].
+        budget_s: L.
+        budget_j: E.
+        latency_penalty: exponent a.
+        energy_penalty: exponent b.
+
+    Raises:
+        ValueError: a budget is not above 0.
 
     Within both budgets; twice the time; twice the time and ten times the energy:
 

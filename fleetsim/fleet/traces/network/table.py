@@ -29,7 +29,7 @@ from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_row
 from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
-from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
+from fleetsim.fleet.traces.ordered_rows import begins, held, last_lasting, num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 
@@ -165,7 +165,9 @@ def _trace(
         kept[begin:stop] = True
         part = parts[record]
         ids.append(names[record] if part == 1 else f"{names[record]}/{part}")
-        spans_ms.append(int(times_ms[stop - 1]) + _lasting_ms(times_ms[begin:stop]))
+        spans_ms.append(
+            int(times_ms[stop - 1]) + last_lasting(times_ms[begin:stop], _LONE_SAMPLE_MS)
+        )
     if not ids:
         raise DataError(f"{path}: no record carries a bit; check the column of the rate")
     rates = joined.rates[:, kept]
@@ -188,13 +190,6 @@ def _trace(
         longest_s = int(step_ms[is_same & kept[1:]].max()) / MS_PER_S
         notes.append(f"longest time from a sample to the next: {longest_s:g} s")
     return trace, notes
-
-
-def _lasting_ms(times_ms: IntArray) -> int:
-    """Return how long the last of these samples lasts: the median of the others, or 1 s."""
-    if times_ms.size < 2:
-        return _LONE_SAMPLE_MS
-    return max(1, int(np.median(np.diff(times_ms))))
 
 
 def _rates(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArray:

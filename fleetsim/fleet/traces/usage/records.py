@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import counted
-from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
+from fleetsim.fleet.traces.ordered_rows import begins, held, last_lasting, num_unordered
 from fleetsim.fleet.traces.usage.trace import (
     FLAGS,
     STATES,
@@ -149,7 +149,7 @@ def trace_of_samples(
     end = np.append(first[1:], user.size)
     step_s, begin_s = np.diff(at_s), at_s[first]
     lasts_s = [
-        last_s or max(1, int(np.median(step_s[begin : stop - 1])) if stop - begin > 1 else 1)
+        last_s or last_lasting(at_s[begin:stop], 1)
         for begin, stop in zip(first.tolist(), end.tolist(), strict=True)
     ]
     silent = np.flatnonzero(~begins(user)[1:] & (step_s > _UNKNOWN_AFTER_S))

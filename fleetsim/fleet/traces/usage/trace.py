@@ -31,6 +31,9 @@ class Trace:
     Invariants: every user has a change at second 0; times strictly increase within a user and stay
     below its span; load is in [0, 1); ram_byte is 0 or more. Arrays are copied and cannot be
     written to.
+
+    Raises:
+        DataError: an invariant is broken; names the change by `place`.
     """
 
     name: str
