@@ -170,17 +170,6 @@ def test_a_fault_is_named_with_its_file_and_row(tmp_path, files, says):
         read_trace(put(tmp_path, **files))
 
 
-def test_a_truncated_gzip_is_refused_with_the_row_where_it_ends(tmp_path):
-    lines = [f"a,{t},{t % 2},1,1,{t % 97 / 100}" for t in range(5000)]
-    whole = gzip.compress((STATES + "\n".join(lines)).encode())
-    (tmp_path / "states.csv.gz").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "users.csv").write_text("user,span_s\na,5000\n")
-
-    message = r"states\.csv\.gz, row [1-9]\d{2,3}: cannot be read .*end-"
-    with pytest.raises(DataError, match=message):
-        read_trace(tmp_path)
-
-
 def test_what_is_no_gzip_or_there_twice_is_refused(tmp_path):
     put(tmp_path, **NATIVE)
     (tmp_path / "users.csv.gz").write_bytes(gzip.compress(USERS.encode()))
