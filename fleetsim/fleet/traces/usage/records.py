@@ -200,6 +200,21 @@ def trace_of_intervals(
     )
 
 
+def united(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows that open a united interval [J], and the end of each [J].
+
+    Rows are sorted by user and begin.
+    """
+    # Ends are made to rise with the user, so that one running maximum serves all users.
+    base = int(start_s.min())
+    width = int(stop_s.max()) - base + 1
+    reach = np.maximum.accumulate(stop_s - base + who * width)
+    is_open = np.append(True, (start_s[1:] - base + who[1:] * width) > reach[:-1])
+    opens = np.flatnonzero(is_open)
+    last = np.append(opens[1:], who.size) - 1
+    return opens, reach[last] - who[last] * width + base
+
+
 class UnusableError(ValueError):
     """Reason why a member of a source is left out, such as `with an unknown event`."""
 

@@ -40,6 +40,7 @@ from fleetsim.fleet.traces.usage.records import (
     at_first,
     trace_of_intervals,
     trace_of_samples,
+    united,
 )
 from fleetsim.fleet.traces.usage.state_columns import StateColumn, missing_states, values_of
 from fleetsim.fleet.traces.usage.trace import STATES
@@ -153,7 +154,7 @@ def _intervals(
     order = np.lexsort((start_s[kept], who))
     who, rows = who[order], kept[order]
     start_s, stop_s = start_s[rows], stop_s[rows]
-    opens, reach_s = _union(who, start_s, stop_s)
+    opens, reach_s = united(who, start_s, stop_s)
     first_row = np.searchsorted(who, np.arange(len(ids)))
     stated_s = np.nan_to_num(begin.utc_offset_s[rows], nan=0.0).astype(np.int64)[first_row]
     offset_s = stated_s if utc_offset_h is None else np.full(len(ids), round(utc_offset_h * 3600))
@@ -176,21 +177,6 @@ def _intervals(
         *counted(num_joined, "overlap or touch one before them; joined to their union"),
     )
     return Records(trace, origin_s, offset_s, notes)
-
-
-def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the rows that open a united interval [J], and the end of each [J].
-
-    Rows are sorted by user and begin.
-    """
-    # Ends are made to rise with the user, so that one running maximum serves all users.
-    base = int(start_s.min())
-    width = int(stop_s.max()) - base + 1
-    reach = np.maximum.accumulate(stop_s - base + who * width)
-    is_open = np.append(True, (start_s[1:] - base + who[1:] * width) > reach[:-1])
-    opens = np.flatnonzero(is_open)
-    last = np.append(opens[1:], who.size) - 1
-    return opens, reach[last] - who[last] * width + base
 
 
 def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
