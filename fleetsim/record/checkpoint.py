@@ -33,7 +33,7 @@ from fleetsim.contracts import ClientRows, State, latest_rows, with_clients
 from fleetsim.errors import DataError
 from fleetsim.quoting import cut
 from fleetsim.record import atomic_files, tables
-from fleetsim.record.identity import RunIdentity
+from fleetsim.record.identity import Hash, RunIdentity
 from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
@@ -55,7 +55,7 @@ class SavedFile(Settings):
     """One file of a checkpoint."""
 
     file: Annotated[str, Field(pattern=rf"^(?:{_OURS.pattern})$")]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hash
 
 
 class Segment(SavedFile):
