@@ -8,6 +8,6 @@
 - `power_rails`: Energy of power rails as Perfetto records it (`android.power`), as a power log.
 """
 
-from fleetsim.calibration.device_calibration import Calibration, calibrate
+from fleetsim.calibration.device_calibration import calibrate
 
-__all__ = ["Calibration", "calibrate"]
+__all__ = ["calibrate"]

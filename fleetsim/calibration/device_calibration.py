@@ -52,14 +52,6 @@ class PowerRequest:
     rails: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
-    """Device file as text, and lines on what was fitted and how well."""
-
-    text: str
-    lines: tuple[str, ...]
-
-
 def calibrate(
     dest: Path,
     *,
@@ -68,20 +60,12 @@ def calibrate(
     runs: Path,
     power: PowerRequest | None,
     layout: Layout = SEEN,
-) -> Calibration:
-    """Write a device file.
+) -> tuple[str, ...]:
+    """Write a device file `dest`, and return lines on what was fitted and how well.
 
-    Args:
-        dest: new .yaml file.
-        like: bundled name or path of the device file that it extends.
-        title: title of the device; None: that of the extended one, "calibrated".
-        runs: CSV file of timed training runs.
-        power: power log; None: power is that of the extended device.
-        layout: how the fields of the tables are written.
-
-    Raises:
-        ScenarioError: arguments that do not go together.
-        DataError: a file is wrong or does not determine the figures, or `dest` exists.
+    `like` is the bundled name or path of the device file that it extends, whose power and title
+    stay without a `power` log and a `title`; `runs` are timed training runs, and `layout` is that
+    of the tables.
     """
     if dest.suffix not in (".yaml", ".yml"):
         raise ScenarioError(f"device calibrate: {dest}: a device file ends in .yaml; rename it")
@@ -115,19 +99,18 @@ def calibrate(
         far.append(("power above idle", above_w, base.power.train_above_idle_w))
     lines += _far_lines(like, far)
     data["notes"] = " ".join(f"{line}." for line in lines)
-    text = _head(like) + dump(data)
+    text = (
+        f"# Written by `fleetsim device calibrate`: figures measured on this device, all others of"
+        f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
+    ) + dump(data)
     _require_valid(text, dest)
     atomic_files.make_folder(dest.parent, hint=_WAY_OUT)
     atomic_files.write(dest, text.encode(), hint=_WAY_OUT)
-    return Calibration(text, tuple(lines))
+    return tuple(lines)
 
 
 def _extended(like: str) -> Path:
-    """Return the path of a device file that may be extended.
-
-    Raises:
-        ScenarioError: there is none, or it extends another or reproduces a paper.
-    """
+    """Return the path of a device file that may be extended."""
     path = bundled.find("devices", like)
     if path is None:
         raise ScenarioError(
@@ -164,11 +147,7 @@ def _log(power: PowerRequest, layout: Layout) -> PowerLog:
 
 
 def _require_valid(text: str, dest: Path) -> None:
-    """Check the file before it is written, as its loader will.
-
-    Raises:
-        DataError: a figure is out of the range of its quantity.
-    """
+    """Check the file before it is written, as its loader will."""
     own = strict_yaml.parse(text, str(dest), DataError, dest.parent)
 
     def read(path: Path) -> strict_yaml.Document:
@@ -255,17 +234,13 @@ def _time_lines(fit: TimeFit, runs: Sequence[TimedRun]) -> list[str]:
 
 
 def _power_lines(idle: MeanPower, train: MeanPower) -> list[str]:
+    at_rest, at_work = (" + ".join(map(str, power.num_samples)) for power in (idle, train))
     return [
         f"idle {idle.mean_w:.4g} W +- {idle.standard_error_w:.2g} ({idle.lasts_s:g} s,"
-        f" {_samples(idle)} samples)",
+        f" {at_rest} samples)",
         f"training {train.mean_w - idle.mean_w:.4g} W above idle +- {_both(idle, train):.2g}"
-        f" ({train.lasts_s:g} s, {_samples(train)} samples)",
+        f" ({train.lasts_s:g} s, {at_work} samples)",
     ]
-
-
-def _samples(power: MeanPower) -> str:
-    """Return the number of samples of each window."""
-    return " + ".join(map(str, power.num_samples))
 
 
 def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[str]:
@@ -277,10 +252,3 @@ def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[s
             message = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
             lines.append(f"{what}: {message} that of {like}, which is far; check units and windows")
     return lines
-
-
-def _head(like: str) -> str:
-    return (
-        f"# Written by `fleetsim device calibrate`: figures measured on this device, all others of"
-        f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
-    )

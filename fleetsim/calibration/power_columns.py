@@ -1,13 +1,9 @@
 """Columns of a power log, found by the units and words of their names, and their values.
 
-A log has a column of time, and one of power, or of current and voltage. Their names state units as
-whole words, as the programs of Monsoon, INA boards and others write them: `Time (s)`,
-`Main Avg Power (mW)`, `timestamp[ms]`, `current_mA`, `bus_voltage_V`, `power_kW`. Several columns
-that could be the same quantity, and one without a unit, are refused with the option that names it.
-
-Refused are values that cannot be: numbers that stand for a value that was not measured, and those
-whose sign is not that of the whole column. A column below 0 throughout is a discharge: its sign is
-turned, which the notes say.
+Names state units as whole words, as the programs of Monsoon, INA boards and others write them.
+Several columns that could be the same quantity, and one without a unit, are refused with the option
+that names it. Refused are also values that stand for none, and those whose sign is not that of the
+whole column. A column below 0 throughout is a discharge: its sign is turned, which the notes say.
 """
 
 import math
@@ -47,12 +43,7 @@ class PowerColumns:
 
 
 def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
-    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing.
-
-    Raises:
-        ScenarioError: there is no such column, or more than one.
-        DataError: a value is no time.
-    """
+    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing."""
     if columns.time is not None:
         choice = column_choice("--time", columns.time)
     else:
@@ -68,18 +59,12 @@ def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
 
 
 def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
-    """Return the power of every row [num_rows]; NaN where it is missing.
-
-    Raises:
-        ScenarioError: there is no such column, more than one, or a unit is missing or unknown.
-        DataError: a value is no number or cannot be.
-    """
+    """Return the power of every row [num_rows]; NaN where it is missing."""
     is_product = columns.current is not None or columns.voltage is not None
-    power = None
     if columns.power is not None or not is_product:
         power = _chosen(table, "power", columns.power)
-    if power is not None:
-        return _values(table, "power", power)
+        if power is not None:
+            return _values(table, "power", power)
     current = _chosen(table, "current", columns.current)
     if current is None:
         raise _none(table, "current" if is_product else "power")
@@ -109,18 +94,12 @@ def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
     """Return the column whose name states a unit of the quantity; None: none does.
 
     Times are many in a log, such as latency_ms: that of the rows is called so, or as its unit.
-
-    Raises:
-        ScenarioError: more than one does.
     """
     option, units = _QUANTITIES[quantity]
     result = {name: unit for name in table.columns if (unit := unit_in(name, units))}
     if quantity == "time":
-        result = {
-            name: unit
-            for name, unit in result.items()
-            if is_named(name, "time") or len(words_of(name)) == 1
-        }
+        is_one = {name: is_named(name, "time") or len(words_of(name)) == 1 for name in result}
+        result = {name: unit for name, unit in result.items() if is_one[name]}
     _require_one(table, quantity, list(result))
     return next((ColumnChoice(option, name, unit) for name, unit in result.items()), None)
 
@@ -129,11 +108,10 @@ def _dates(table: CsvTable) -> ColumnChoice:
     """Return the column of dates."""
     names = [name for name in table.columns if is_named(name, "time")]
     _require_one(table, "time", names)
-    for name in names:
-        choice = ColumnChoice("--time", name, None)
-        if _holds_dates(table, choice):
-            return choice
-    raise _none(table, "time")
+    choice = ColumnChoice("--time", names[0], None) if names else None
+    if choice is None or not _holds_dates(table, choice):
+        raise _none(table, "time")
+    return choice
 
 
 def _holds_dates(table: CsvTable, choice: ColumnChoice) -> bool:
@@ -194,11 +172,7 @@ def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
 
 
 def _constant(text: str) -> float:
-    """Return a voltage that is given as a number; NaN: it is the name of a column.
-
-    Raises:
-        ScenarioError: it is not above 0.
-    """
+    """Return a voltage that is given as a number; NaN: it is the name of a column."""
     try:
         constant = float(text)
     except ValueError:

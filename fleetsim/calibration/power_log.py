@@ -45,11 +45,7 @@ class PowerLog:
     """True for power between two counts of energy: a long step is exact but at a window's ends."""
 
     def mean_w(self, windows: Sequence[_Window]) -> MeanPower:
-        """Return the mean power over windows of seconds after the first sample.
-
-        Raises:
-            DataError: a window is empty, not inside the log, holds no sample, or has a gap.
-        """
+        """Return the mean power over windows of seconds after the first sample."""
         nums = []
         for begin, end in windows:
             if not 0.0 <= begin < end <= self.end_s:
@@ -65,7 +61,7 @@ class PowerLog:
         blocks = [
             self._energy_j(low, high) / (high - low)
             for begin, end in windows
-            for low, high in _blocks(begin, end)
+            for low, high in pairwise(np.linspace(begin, end, _NUM_BLOCKS + 1).tolist())
         ]
         error_w = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
         return MeanPower(energy_j / lasts_s, error_w, lasts_s, tuple(nums))
@@ -108,18 +104,8 @@ class MeanPower:
     """Of each window."""
 
 
-def _blocks(begin: float, end: float) -> list[_Window]:
-    edges = np.linspace(begin, end, _NUM_BLOCKS + 1).tolist()
-    return list(pairwise(edges))
-
-
 def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> PowerLog:
-    """Read a CSV log.
-
-    Raises:
-        ScenarioError: a unit or column is missing or unknown, or several could be meant.
-        DataError: the file cannot be read, or a value is no number or cannot be.
-    """
+    """Read a CSV log."""
     table = read_csv_table(path, layout)
     at_s, power_w = seconds_of(table, columns), watts_of(table, columns)
     kept = np.flatnonzero(~(np.isnan(at_s) | np.isnan(power_w)))
@@ -138,17 +124,10 @@ def power_log(
     notes: Sequence[str],
     place: Callable[[int], str] | None = None,
 ) -> PowerLog:
-    """Return the log of samples in any order, with what was joined in its notes.
+    """Return the log of samples in any order, with what was joined added to its notes.
 
-    Args:
-        name: name of the log in errors.
-        at_s: moments on any clock [R].
-        power_w: power from each on [R].
-        notes: what was read.
-        place: file and row of each.
-
-    Raises:
-        DataError: fewer than two moments.
+    `at_s` are moments on any clock [R], `power_w` the power from each on [R]; `place` gives file
+    and row of each.
     """
     num_unordered = int(np.count_nonzero(np.diff(at_s) < 0.0))
     moments, first, which = np.unique(at_s, return_index=True, return_inverse=True)

@@ -51,14 +51,7 @@ def is_rails(columns: Collection[str]) -> bool:
 def read_rails(path: Path, rails: Sequence[str], layout: Layout = SEEN) -> PowerLog:
     """Read counts of rails, of a CSV export or a recorded trace, as the power of their sum.
 
-    Args:
-        path: the file.
-        rails: names of the rails to add up; empty: all.
-        layout: how the fields of a CSV export are written.
-
-    Raises:
-        ScenarioError: a rail that is not there, or the package `perfetto` is missing.
-        DataError: the file cannot be read, holds no rail, or a count falls.
+    Without names of `rails` all are added up; `layout` is that of a CSV export.
     """
     notes: list[str] = []
     is_trace = path.suffix in TRACE_SUFFIXES
@@ -166,11 +159,7 @@ def _of_trace(path: Path) -> _Counts:
 
 
 def _moment_s(path: Path, packet: Any, data: Any) -> float:
-    """Return the moment of a count in s: its own, or that of its packet.
-
-    Raises:
-        DataError: there is neither, or that of the packet is of another clock.
-    """
+    """Return the moment of a count in s: its own, or that of its packet."""
     if data.HasField("timestamp_ms"):
         return float(data.timestamp_ms) / MS_PER_S
     if not packet.HasField("timestamp") or packet.timestamp_clock_id not in (0, _BOOTTIME):

@@ -49,16 +49,7 @@ class TimeFit:
 
 
 def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
-    """Return the figures that explain the times of runs best.
-
-    Args:
-        runs: two or more.
-        base: compute profile of the device that the file extends.
-
-    Raises:
-        DataError: too few runs, runs that differ in neither model nor batch, an operation class
-            without a rate, or times that leave nothing for arithmetic.
-    """
+    """Return the figures that explain the times of runs best; `base` is the extended device."""
     if len(runs) < 2:
         where = runs[0].place if runs else "no row"
         raise DataError(f"{where}: calibration takes two timed runs or more; add a run")

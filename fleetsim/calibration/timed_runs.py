@@ -1,15 +1,7 @@
 """Training runs that somebody timed on a device, from a CSV file.
 
-| column | meaning |
-|---|---|
-| seconds | of the training alone, without loading |
-| samples, batch_size | of one epoch |
-| epochs | 1 unless given |
-| model, input, classes | a model of fleetsim, such as resnet18 or {kind: 2nn, hidden: [64, 64]}, the shape of a sample, such as 3x32x32, and its classes |
-| conv_flop, depthwise_flop, gemm_flop, rnn_flop, layers, parameters | instead: FLOP of a sample's forward pass by operation class, layers that multiply matrices, parameters |
-
-Other columns are ignored.
-"""  # noqa: E501
+docs/own-measurements.md has the columns; others are ignored.
+"""
 
 import math
 import re
@@ -51,7 +43,6 @@ class TimedRun:
     """A training run and its time."""
 
     place: str
-    """File and row."""
     seconds: float
     num_samples: int
     batch_size: int
@@ -67,11 +58,7 @@ class TimedRun:
 def read_timed_runs(
     path: Path, layout: Layout = SEEN
 ) -> tuple[tuple[TimedRun, ...], tuple[str, ...]]:
-    """Read the runs of a file; return them, and what was seen in the file and not given.
-
-    Raises:
-        DataError: the file cannot be read, a column is missing, or a value is out of range.
-    """
+    """Read the runs of a file; return them, and what was seen in the file and not given."""
     table = read_csv_table(path, layout)
     columns = {
         name.strip(): tuple(

@@ -260,7 +260,7 @@ def calibrate(
         "device calibrate", separator=separator, decimal=decimal, missing=missing or ()
     )
     found = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
-    for line in found.lines:
+    for line in found:
         output(line)
     output(dest)
     path = str(dest) if dest.is_absolute() else f"./{dest}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Work
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow
+from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow, Phases
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timelines
@@ -128,7 +128,7 @@ class ClientState:
             (batteries at the end, moments at which the cut-off level was met, or inf [n]).
         """
         return self.fleet.batteries.work(
-            self.clients, self.charge, timelines, spent_j, self.idle_w, until_s
+            Phases(self.clients, self.charge, timelines, spent_j, self.idle_w, until_s)
         )
 
     def is_safe(self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray) -> BoolArray:

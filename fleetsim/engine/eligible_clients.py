@@ -122,7 +122,7 @@ class EligibleClients:
         self._idle.catch_up(stale, now_s)
         watch = self._watch(stale, now_s)
         is_on, until_s = self._rule.state_and_change(stale, watch.standing, now_s)
-        rows = watch.may_pass()
+        rows = watch.goes_on(np.arange(stale.size))
         while rows.size:
             passed_s, battery_rank, known_until_s = watch.next(rows, until_s[rows])
             until_s[rows] = np.minimum(until_s[rows], known_until_s)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.engine.client_state import ClientState
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import Charge, Watch
+from fleetsim.fleet.batteries.base import Charge, Phases, Watch, WatchRequest
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import blank
 
@@ -74,11 +74,11 @@ class IdleState:
         idle_w, nothing_j = self._idle_w[clients], np.zeros(clients.size)
         before = self.charge.take(clients)
         stretch = blank(from_s, until_s)
-        work = self._fleet.batteries.work
-        after, empty_s = work(clients, before, stretch, nothing_j, idle_w, until_s)
+        phases = Phases(clients, before, stretch, nothing_j, idle_w, until_s)
+        after, empty_s = self._fleet.batteries.work(phases)
         ends_s = np.minimum(until_s, empty_s)
         if (ends_s < until_s).any():
-            after, _ = work(clients, before, stretch, nothing_j, idle_w, ends_s)
+            after, _ = self._fleet.batteries.work(phases._replace(until_s=ends_s))
         joules = idle_w * (ends_s - from_s)
         state = self._client_state(clients, before, self._condition[clients])
         state.check_drained(after, joules, ends_s - from_s, ends_s)
@@ -89,14 +89,11 @@ class IdleState:
 
     def watch(self, clients: IntArray, now_s: float, fractions: FloatArray) -> Watch:
         """Return a watch of idle clients' batteries [n] for these levels from now on."""
+        # As far ahead as it has been idle: a long wait then needs only a few calls.
+        ahead_s = now_s - self._ended_at_s[clients]
+        charge, from_s = self.charge.take(clients), self._level_at_s[clients]
         return self._fleet.batteries.watch(
-            clients,
-            self.charge.take(clients),
-            self._level_at_s[clients],
-            now_s,
-            fractions,
-            # As far ahead as it has been idle: a long wait then needs only a few calls.
-            ahead_s=now_s - self._ended_at_s[clients],
+            WatchRequest(clients, charge, from_s, now_s, fractions, ahead_s)
         )
 
     def catch_up(self, clients: IntArray, now_s: float) -> None:

@@ -37,8 +37,7 @@ from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
-from fleetsim.fleet.usage.loading import load_trace
-from fleetsim.fleet.usage.pairing import users_of_owners
+from fleetsim.fleet.usage.loading import load_trace, users_of_owners
 from fleetsim.fleet.usage.time_zones import assign_time_zones
 from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.units import S_PER_HOUR

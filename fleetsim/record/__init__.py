@@ -1,5 +1,8 @@
 """Run folders: writing a run so that it survives a kill, and reading it back.
 
+What cannot be read or written is a `DataError` that names the file and the way out; what was
+recorded before stays valid.
+
 - `run_folder`: The folder of a run: its name, its lock, and its content at the start.
 - `manifest`: The manifest of a run, `manifest.json`: what was run, with what, and how it ended.
 - `identity`: Identity of a run: what tells its files from those of any other run.

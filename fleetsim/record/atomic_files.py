@@ -1,11 +1,9 @@
 """Files that are written whole or not at all, even if the host dies.
 
 A file is written under a new, unpredictable name beside its place, forced to the disk, and renamed,
-which is atomic under POSIX. Then the folder is forced to the disk, so that the new name survives a
-power cut. A temporary file that a kill left behind is removed later.
-
-Nothing is written through a link that lies in a folder of fleetsim's: a link in place of a file is
-replaced, and one in place of a folder or a lock refused.
+which is atomic under POSIX; then the folder is forced to the disk, so that the name survives a
+power cut. Nothing is written through a link that lies in a folder of fleetsim's: one in place of a
+file is replaced, and one in place of a folder or a lock refused.
 """
 
 import contextlib
@@ -28,9 +26,6 @@ _FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
 def one_line_error(path: Path, message: str, hint: str) -> Iterator[None]:
     """Turn an OSError of the block into a one-line error.
 
-    Raises:
-        DataError: the block raised an OSError.
-
     >>> with one_line_error(Path("a"), "cannot be written", "make room"):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
@@ -48,9 +43,6 @@ def write(path: Path, data: bytes, *, hint: str = GO_ON, syncs_folder: bool = Tr
 
     Without `syncs_folder` the content is on the disk, but maybe not the name until the caller calls
     `sync_folder`, once for several files.
-
-    Raises:
-        DataError: the file cannot be written; a file that was there before is untouched.
     """
     with replacing(path, hint=hint, syncs_folder=syncs_folder) as file:
         file.write(data)
@@ -61,9 +53,6 @@ def replacing(path: Path, *, hint: str = GO_ON, syncs_folder: bool = True) -> It
     """Replace a file by what the block writes, as `write` does.
 
     If the block raises, a file that was there before is untouched.
-
-    Raises:
-        DataError: the file cannot be written, or the block raised an OSError.
     """
     with one_line_error(path, "cannot be written", hint):
         unfinished, opened = new_files.created_beside(path)
@@ -84,37 +73,22 @@ def replacing(path: Path, *, hint: str = GO_ON, syncs_folder: bool = True) -> It
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names of files to the disk.
-
-    Raises:
-        DataError: the disk refuses.
-    """
+    """Force the names of files to the disk."""
     with one_line_error(folder, "cannot be written", GO_ON):
         _sync_folder(folder)
 
 
-def read(path: Path, *, hint: str) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        DataError: it is missing, no regular file, or cannot be read.
-    """
-    with one_line_error(path, "cannot be read", hint):
-        paths.kind_of(path)  # a pipe would block
-        return path.read_bytes()
-
-
-def read_json(path: Path, *, hint: str) -> dict[str, Any]:
-    """Return the JSON object in a file that fleetsim has written.
-
-    Raises:
-        DataError: the file is missing, cannot be read, is longer than any that fleetsim writes, or
-            is no JSON object.
-    """
+def read(path: Path, *, hint: str, most_byte: int = -1) -> bytes:
+    """Return the content of a file, or the first bytes of it."""
     with one_line_error(path, "cannot be read", hint):
         paths.kind_of(path)  # a pipe would block
         with path.open("rb") as file:
-            content = file.read(_MAX_JSON_BYTE + 1)
+            return file.read(most_byte)
+
+
+def read_json(path: Path, *, hint: str) -> dict[str, Any]:
+    """Return the JSON object in a file that fleetsim has written."""
+    content = read(path, hint=hint, most_byte=_MAX_JSON_BYTE + 1)
     if len(content) > _MAX_JSON_BYTE:
         raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {hint}")
     try:
@@ -127,22 +101,14 @@ def read_json(path: Path, *, hint: str) -> dict[str, Any]:
 
 
 def make_folder(path: Path, *, hint: str) -> None:
-    """Make a folder and its parents, durably.
-
-    Raises:
-        DataError: it cannot be made, or a file is in the way.
-    """
+    """Make a folder and its parents, durably."""
     with one_line_error(path, "cannot make this folder", hint):
         path.mkdir(parents=True, exist_ok=True)
         _sync_folder(path.parent)
 
 
 def make_inner_folder(path: Path, *, hint: str) -> None:
-    """Make a folder within one of fleetsim's own, durably.
-
-    Raises:
-        DataError: as `make_folder`, or it is a link: it would lead out of the folder.
-    """
+    """Make a folder within one of fleetsim's own, durably; a link there would lead out of it."""
     if path.is_symlink():
         raise DataError(
             f"{path}: is a link, and nothing is written through links; remove it, or {hint}"
@@ -151,11 +117,7 @@ def make_inner_folder(path: Path, *, hint: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file; a missing file is no fault.
-
-    Raises:
-        DataError: it cannot be removed.
-    """
+    """Remove a file; a missing file is no fault."""
     with one_line_error(path, "cannot be removed", GO_ON):
         path.unlink(missing_ok=True)
 

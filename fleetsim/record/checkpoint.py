@@ -29,11 +29,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from fleetsim.contracts import ClientRows, State, latest_rows
+from fleetsim.contracts import ClientRows, State, latest_rows, with_clients
 from fleetsim.errors import DataError
 from fleetsim.quoting import cut
 from fleetsim.record import atomic_files, tables
-from fleetsim.record.identity import RunIdentity
+from fleetsim.record.identity import Hash, RunIdentity
 from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
@@ -55,7 +55,7 @@ class SavedFile(Settings):
     """One file of a checkpoint."""
 
     file: Annotated[str, Field(pattern=rf"^(?:{_OURS.pattern})$")]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hash
 
 
 class Segment(SavedFile):
@@ -120,10 +120,6 @@ def save(
 
     `new_rows` are the rows of each table, and `changed` the clients, that are not in `previous`,
     the checkpoint that is valid now.
-
-    Raises:
-        DataError: a file cannot be written, or one of `previous` is damaged; `previous` stays
-            valid.
     """
     segments = {
         name: _extended(folder, name, previous.segments(name) if previous else (), new_rows[name])
@@ -164,11 +160,7 @@ def sweep(folder: Path, latest: Latest | None) -> None:
 
 
 def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
-    """Return the valid checkpoint of a run; None if none was ever completed.
-
-    Raises:
-        DataError: `latest.json` cannot be read, is damaged, or is that of another run.
-    """
+    """Return the valid checkpoint of a run; None if none was ever completed."""
     path = folder / LATEST
     with atomic_files.one_line_error(path, "cannot be looked for", _hint(folder)):
         if not path.exists():
@@ -191,26 +183,18 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
 
 
 def check(folder: Path, latest: Latest) -> None:
-    """Check that every file of a checkpoint is there and whole.
-
-    Raises:
-        DataError: one is missing, cut short or changed.
-    """
+    """Check that every file of a checkpoint is there and whole."""
     for saved in latest.saved_files:
         _read(folder, saved)
 
 
 def read_state(folder: Path, latest: Latest) -> State:
-    """Return the state of a checkpoint, without the clients; errors are those of `check`."""
-    return _read_npz(folder, latest.state)
-
-
-def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
-    """Return the state of all clients that have ever changed; None if none has."""
+    """Return the state of a checkpoint, with all clients that have ever changed."""
+    state = _read_npz(folder, latest.state)
     parts = [_read_clients(folder, segment) for segment in latest.clients]
     if len({frozenset(part) for part in parts}) > 1:
         raise DataError(f"{folder}: its files of clients have other arrays; {_hint(folder)}")
-    return latest_rows(parts) if parts else None
+    return with_clients(state, latest_rows(parts)) if parts else state
 
 
 def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:
@@ -338,11 +322,7 @@ def _arrays(data: bytes) -> State:
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
-    """Return one array, once its header is known to announce no more bytes than there are.
-
-    Raises:
-        ValueError: it announces others, or holds Python objects.
-    """
+    """Return one array, once its header is known to announce no more bytes than there are."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0

@@ -1,11 +1,9 @@
 """Failures of a whole run, read from its tables.
 
-A run can end by its rules and still be no result: no client delivered, the model learned nothing,
-its loss is not a number. Each failure names its likely cause and the key to change.
-
-A model is at chance if its accuracy is not clearly above that of the best constant answer: not
-above p + 3 sqrt(p (1 - p) / n), with the share p of the most frequent label and n test samples. By
-chance a constant answer exceeds that once in 700 times.
+A run can end by its rules and still be no result. A model is at chance if its accuracy is not
+clearly above that of the best constant answer: not above p + 3 sqrt(p (1 - p) / n), with the share
+p of the most frequent label and n test samples. By chance a constant answer exceeds that once in
+700 times.
 """
 
 from __future__ import annotations

@@ -12,10 +12,8 @@ from fleetsim.record import atomic_files
 def acquired(path: Path, *, hint: str) -> BaseFileLock | None:
     """Return the lock of a file, to be released; None if another process holds it.
 
-    Raises:
-        DataError: the file cannot be written, is a link or no regular file, so that something else
-            would be locked, or its file system has no locks. The library's substitute would outlive
-            a killed process.
+    Refused are a link or no regular file, so that nothing else is locked, and a file system without
+    locks: the library's substitute would outlive a killed process.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise DataError(f"{path}: is not the file of a lock but a link or the like; remove it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterable, Mapping
@@ -93,8 +92,7 @@ def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
 
 
 def _platform_id(features: Mapping[str, str]) -> str:
-    text = json.dumps(features, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
+    return content_sha256(features)[:_ID_LENGTH]
 
 
 def platform_differences(platforms: Iterable[PlatformRecord]) -> list[str]:
@@ -234,29 +232,21 @@ def versions() -> dict[str, str]:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace `manifest.json` atomically.
-
-    Raises:
-        ValueError: the manifest contradicts itself, which `model_copy` does not check.
-        DataError: the file cannot be written.
-    """
+    """Replace `manifest.json` atomically."""
+    # `model_copy` does not check, so the manifest may contradict itself.
     checked = Manifest.model_validate(manifest.model_dump() | {"content_sha256": None})
-    sealed = checked.model_copy(update={"content_sha256": _content(checked.model_dump_json())})
+    content = _content(json.loads(checked.model_dump_json()))
+    sealed = checked.model_copy(update={"content_sha256": content})
     atomic_files.write(folder / MANIFEST, f"{sealed.model_dump_json(indent=2)}\n".encode())
 
 
-def _content(manifest: str) -> str:
+def _content(data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of all keys of a manifest but the one that holds it."""
-    data = json.loads(manifest)
     return content_sha256({key: data[key] for key in data if key != "content_sha256"})
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read and check `manifest.json`.
-
-    Raises:
-        DataError: the folder is not a run folder, or the manifest is damaged.
-    """
+    """Read and check `manifest.json`."""
     hint = "name a folder that `fleetsim run` has made"
     path = folder / MANIFEST
     with atomic_files.one_line_error(folder, "cannot be looked into", hint):
@@ -268,7 +258,7 @@ def read_manifest(folder: Path) -> Manifest:
     again = "run the scenario again"
     data = atomic_files.read_json(path, hint=again)
     manifest = faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
-    if manifest.content_sha256 not in (None, _content(json.dumps(data))):
+    if manifest.content_sha256 not in (None, _content(data)):
         raise DataError(
             f"{path}: was changed after fleetsim wrote it, its content_sha256 is not that of its"
             f" other keys; restore the file, or {again}"

@@ -31,7 +31,6 @@ AMOUNTS: Mapping[str, str] = {
     "electricity_usd": "electricity (USD)",
     "carbon_gram": "carbon (g CO2e)",
 }
-"""Columns of a bill, and their labels."""
 
 
 class PriceFigure(LevelFigure):
@@ -84,11 +83,7 @@ class Bill:
 
 
 def load(name: str, *, named_by: str = "prices") -> Prices:
-    """Read a file of prices by its bundled name or path, given by an option or key.
-
-    Raises:
-        DataError: it is not there, or wrong; one line per fault.
-    """
+    """Read a file of prices by its bundled name or path, given by an option or key."""
     path = bundled.find("prices", name)
     if path is None or not paths.is_file(path):
         raise DataError(f"{named_by} {quoted(name)}: {bundled.not_found('prices', name)}")
@@ -96,16 +91,8 @@ def load(name: str, *, named_by: str = "prices") -> Prices:
 
 
 def bill(run: Run, prices: Prices) -> Bill:
-    """Compute the costs of a run.
-
-    Raises:
-        DataError: a table is missing or damaged.
-    """
-    tasks = ledger.with_fates(run.rounds, run.tasks)
-    tasks = tasks.assign(
-        energy_j=tasks[list(ledger.components_in(tasks).values())].sum(axis=1),
-        busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"],
-    )
+    """Compute the costs of a run."""
+    tasks = _with_spending(ledger.with_fates(run.rounds, run.tasks))
     is_done = run.manifest.status == "done"
     num_clients = run.clients["device"].value_counts() if is_done else None
     virtual_s = run.virtual_s
@@ -117,20 +104,19 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 
 def amounts_until(run: Run, prices: Prices, last_round: int) -> dict[str, float]:
-    """Return what a complete run costs up to the end of a round, by amount, all devices.
-
-    Raises:
-        DataError: a table is missing or damaged.
-    """
+    """Return what a complete run costs up to the end of a round, by amount, all devices."""
     rounds = run.rounds[run.rounds["round"] <= last_round]
-    tasks = run.tasks[run.tasks["round"] <= last_round]
-    tasks = tasks.assign(
-        energy_j=ledger.energy_of(tasks), busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
-    )
+    tasks = _with_spending(run.tasks[run.tasks["round"] <= last_round])
     num_clients = run.clients["device"].value_counts()
     virtual_s = float(rounds["finished_at_s"].iloc[-1])
     found = _weighed(tasks, prices, num_clients, virtual_s)
     return {amount: float(found[amount].sum()) for amount in prices.amounts}
+
+
+def _with_spending(tasks: pd.DataFrame) -> pd.DataFrame:
+    return tasks.assign(
+        energy_j=ledger.energy_of(tasks), busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
+    )
 
 
 def _weighed(

@@ -60,11 +60,7 @@ class _Recorded(dict[str, Any]):
 
 
 def recorded(document: Document, hint: str) -> dict[str, Any]:
-    """Return plain data of which a missing key, or one of another type, is an error of the file.
-
-    Raises:
-        DataError: a key that readers use is of another type or out of range.
-    """
+    """Return plain data of which a missing key, or one of another type, is an error of the file."""
     hint = f"restore the file, or {hint}"
     try:
         faults.check(_ScenarioKeys, document, DataError)

@@ -18,15 +18,7 @@ import numpy as np
 import pandas as pd  # noqa: F401
 import pyarrow as pa
 
-from fleetsim.contracts import (
-    ClientColumns,
-    ClientRows,
-    RoundRow,
-    State,
-    TaskRow,
-    latest_rows,
-    with_clients,
-)
+from fleetsim.contracts import ClientColumns, ClientRows, RoundRow, State, TaskRow, latest_rows
 from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
 from fleetsim.record.identity import RunIdentity
@@ -93,9 +85,6 @@ class RunRecorder:
 
         Files that a kill left behind are removed. Rounds after the state are simulated again. The
         state is None if there is no checkpoint yet: the run begins.
-
-        Raises:
-            DataError: a file of the checkpoint is missing, cut short, changed, or of another run.
         """
         latest = checkpoint.read_latest(folder / FOLDER, run)
         recorder = cls(folder, run=run, every_rounds=every_rounds, latest=latest)
@@ -104,9 +93,6 @@ class RunRecorder:
         if latest is not None:
             checkpoint.check(recorder._checkpoint_folder, latest)
             state = checkpoint.read_state(recorder._checkpoint_folder, latest)
-            clients = checkpoint.read_clients(recorder._checkpoint_folder, latest)
-            if clients is not None:
-                state = with_clients(state, clients)
         recorder._sweep()
         return recorder, state
 
@@ -123,10 +109,6 @@ class RunRecorder:
 
         `changed` are the rows of the clients that changed since the previous call. Arrays are
         copied if writeable, so that the caller may change its own.
-
-        Raises:
-            ValueError: an array holds Python objects.
-            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         for key, array in [*state.items(), *changed.items()]:
             if array.dtype.hasobject:
@@ -147,9 +129,6 @@ class RunRecorder:
 
         The last finished round becomes a checkpoint. The tables of rounds and tasks are written
         with the rows of the unfinished round. May be called again if interrupted.
-
-        Raises:
-            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         finished = self._finished
         is_saved = self._latest is not None and (
@@ -163,10 +142,6 @@ class RunRecorder:
         """Write the tables of a run that has ended, and return their digest.
 
         The checkpoint stays where it is.
-
-        Raises:
-            ValueError: a value of `clients` does not fit its column.
-            DataError: a segment is damaged, or a file cannot be written.
         """
         final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
         final["clients"] = tables.without_unused("clients", tables.from_columns(clients))
@@ -177,7 +152,7 @@ class RunRecorder:
     def _write_tables(self, written: Mapping[tables.TableName, pa.Table]) -> str:
         """Write tables and return the digest of all; `table_digests` gets that of each."""
         for name, table in written.items():
-            tables.write(self._table_path(name), table)
+            tables.write(self._folder / f"{name}.parquet", table)
         digests = tables.digests({str(name): table for name, table in written.items()})
         self.table_digests = digests.of_table
         return digests.whole
@@ -185,9 +160,6 @@ class RunRecorder:
     @property
     def _checkpoint_folder(self) -> Path:
         return self._folder / FOLDER
-
-    def _table_path(self, name: tables.TableName) -> Path:
-        return self._folder / f"{name}.parquet"
 
     def _num_saved(self, name: RowTable) -> int:
         return self._latest.num_rows(name) if self._latest else 0

@@ -14,11 +14,7 @@ class OtherPlatformError(ScenarioError):
 
 
 def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
-    """Check that a resumed run has the scenario, plug-ins, weights and trainer of its start.
-
-    Raises:
-        ScenarioError: one of them differs.
-    """
+    """Check that a resumed run has the scenario, plug-ins, weights and trainer of its start."""
     for message in _differences(folder, before, now):
         raise ScenarioError(f"{folder}: {message}")
 
@@ -104,11 +100,7 @@ def _other_gifts(before: Sequence[PluginRecord], now: Sequence[PluginRecord]) ->
 def with_platform(
     folder: Path, manifest: Manifest, now: PlatformRecord, *, allow_other: bool
 ) -> Manifest:
-    """Return the manifest of a resumed run, with the platform of this process.
-
-    Raises:
-        OtherPlatformError: the platform is another one, and `allow_other` is false.
-    """
+    """Return the manifest of a resumed run, with the platform of this process."""
     if now in manifest.platforms:
         return manifest
     if not allow_other:

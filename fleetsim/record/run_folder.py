@@ -1,12 +1,6 @@
 """The folder of a run: its name, its lock, and its content at the start.
 
-```
-runs/NAME-HASH8/        scenario.yaml  the resolved scenario
-                        manifest.json  what was run, with what, how it ended (see `manifest`)
-                        rounds.parquet tasks.parquet clients.parquet
-                        checkpoint/    the state to resume from (see `checkpoint`)
-                        .lock          locked by the process that writes the run
-```
+docs/outputs.md lists the files; `.lock` is locked by the process that writes the run.
 """
 
 import re
@@ -21,8 +15,6 @@ from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fleetsim.record.resumption import require_same_run
-from fleetsim.schema import strict_yaml
-from fleetsim.schema.strict_yaml import Document
 
 RUNS = Path("runs")
 """Home of the folders of runs without a place of their own."""
@@ -53,10 +45,6 @@ def choose_folder(
     Without `out` it is one in `RUNS`, named after the run. `begun` is the manifest of the run if it
     begins now, and `scenario` the text of `scenario.yaml`. With `resume` the run that is there,
     complete or not, continues; `on_note` is told if it is complete or missing.
-
-    Raises:
-        ScenarioError: the run to resume had another scenario, plugin or trainer.
-        DataError: the folder is taken, or cannot be read or made.
     """
     stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
     given = None if out is None else paths.local(out)
@@ -90,9 +78,6 @@ def fresh_folder(home: Path, stem: str) -> Path:
     """Return the first of STEM, STEM-2, STEM-3 ... under `home` where a run may begin.
 
     Such a folder does not exist yet, or a process was killed while it made it. None is made here.
-
-    Raises:
-        DataError: `home` cannot be looked into.
     """
     folder, number = home / stem, 2
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
@@ -106,9 +91,6 @@ def find_run(home: Path, stem: str) -> Path | None:
 
     If all are done, it is the newest of them; None if there is none. A run that another process
     still writes looks the same as one that was killed.
-
-    Raises:
-        DataError: `home` cannot be looked into, or the manifest of a run there is damaged.
     """
     pattern = re.compile(rf"{re.escape(stem)}(?:-([1-9]\d*))?")
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
@@ -125,11 +107,7 @@ def find_run(home: Path, stem: str) -> Path | None:
 
 
 def is_free(folder: Path) -> bool:
-    """Return whether a run may begin in a folder: it is missing, empty, or half made.
-
-    Raises:
-        DataError: the folder cannot be looked into.
-    """
+    """Return whether a run may begin in a folder: it is missing, empty, or half made."""
     with atomic_files.one_line_error(folder, "cannot be looked into", _ELSEWHERE):
         if not folder.exists():
             return not folder.is_symlink()
@@ -141,10 +119,6 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
 
     The manifest is written last: a folder without it holds no run, and the next run that begins or
     resumes there makes it again. Missing parents are made.
-
-    Raises:
-        DataError: a run or something else is there already, another process makes one there, or
-            nothing can be written there.
     """
     _require_free(folder)
     atomic_files.make_folder(folder, hint=_ELSEWHERE)
@@ -161,9 +135,6 @@ def clear(folder: Path) -> None:
     """Remove an unfinished run, so that it can begin anew.
 
     The manifest is removed last, like one that is written: a kill leaves an unfinished run.
-
-    Raises:
-        DataError: another process writes it, it is complete, or it cannot be removed.
     """
     with locked(folder):
         if read_manifest(folder).status == "done":
@@ -217,11 +188,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def is_busy(folder: Path) -> bool:
-    """Return whether a process is writing the run in a folder, which need not exist.
-
-    Raises:
-        DataError: the folder cannot be written to.
-    """
+    """Return whether a process is writing the run in a folder, which need not exist."""
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         if not ((folder / _LOCK).exists() or (folder / _LOCK).is_symlink()):
             return False
@@ -234,12 +201,7 @@ def is_busy(folder: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing this run; the lock of a dead process is released.
-
-    Raises:
-        RunIsBusyError: another process writes it.
-        DataError: the folder cannot be written to.
-    """
+    """Keep other processes from writing this run; the lock of a dead process is released."""
     lock = acquired(folder / _LOCK, hint=_ELSEWHERE)
     if lock is None:
         raise RunIsBusyError(
@@ -249,12 +211,3 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def read_scenario(folder: Path) -> Document:
-    """Return the resolved scenario as a document.
-
-    Raises:
-        DataError: `scenario.yaml` is missing or is not YAML as fleetsim writes it.
-    """
-    return strict_yaml.read(folder / SCENARIO, DataError)

@@ -24,6 +24,7 @@ from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.measures.opinions import opinions
 from fleetsim.record.recorded_scenario import recorded
 from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
+from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Run:
             DataError: scenario.yaml is missing, damaged, or not the one that was run; or a key that
                 readers use is of another type.
         """
-        document = run_folder.read_scenario(self.folder)
+        document = strict_yaml.read(self.folder / run_folder.SCENARIO, DataError)
         try:
             is_that_of_the_run = scenario_hash(document.data) == self.manifest.scenario_hash
         except ValueError:  # NaN or infinity, of which no scenario has any

@@ -49,11 +49,7 @@ class SavedTables:
         return tables.to_frame(tables.without_unused(name, rows))
 
     def clients(self) -> pd.DataFrame:
-        """Return the clients.
-
-        Raises:
-            DataError: the run is not done; else as `tables.read`.
-        """
+        """Return the clients."""
         hint = RUN_AGAIN
         if self.manifest.status != "done":
             hint = f"the run is {self.manifest.status}, finish it with --resume"
@@ -63,11 +59,7 @@ class SavedTables:
         return self.folder / f"{name}.parquet"
 
     def _read(self, name: tables.TableName, hint: str) -> pa.Table:
-        """Return a table as the run wrote it.
-
-        Raises:
-            DataError: it was changed after the run; else as `tables.read`.
-        """
+        """Return a table as the run wrote it."""
         path = self._path(name)
         table = tables.read(path, name, hint=hint)
         written = self.manifest.table_digests

@@ -25,19 +25,18 @@ def read(
     [
         ("time_s,power_kW", ["0,0.002", "1,0.003"], ["'time_s' in s", "'power_kW' in kW"]),
         ("Time (s),Main Avg Power (mW)", ["0,2000", "1,3000"], ["'Main Avg Power (mW)' in mW"]),
-        ("time_ms,power_mw", ["0,2000", "1000,3000"], ["'power_mw' in mW"]),
         ("timestamp_ns,P_W", ["7000000000,2", "8000000000,3"], ["'timestamp_ns' in ns"]),
-        ("epoch ms,Watts", ["1772409600000,2", "1772409601000,3"], ["'epoch ms' in ms"]),
         ("elapsedRealtimeNanos,power in W,x", ["0,2,1", "1e9,3,1"], ["'power in W' in W"]),
         ("t[ms],current_uA,voltage_mV", ["0,500000,4000", "1000,600000,5000"], ["in uA"]),
         ("Time \u00b5s,Current (\u00b5A),U [V]", ["0,5e5,4", "1e6,6e5,5"], ["'U [V]' in V"]),
         (
-            "time_s,shunt_mV,bus_voltage_V,current_mA,power_mW,energy_mWh,temp_C",
-            ["0,9,4,400,2000,7,30", "1,9,4,400,3000,8,31"],
-            ["power: 'power_mW' in mW"],
+            "time_s,shunt_mV,bus_V,i_mA,power_mW",
+            ["0,9,4,4,2000", "1,9,4,4,3000"],
+            ["'power_mW' in"],
         ),
         ("Time (s);Channel A;Power (W)", ["0;7;2,0", "1;7;3,0"], ["decimal commas in 'Power (W)'"]),
         ("timestamp,power_W", ["2026-03-02 08:00:00,2", "2026-03-02 08:00:01,3"], ["in dates"]),
+        ("Time(ms),P (W)", ["1000,3", "0,1", "0,3", "1000,"], ["sorted", "joined", "1 rows left"]),
     ],
 )
 def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said):
@@ -51,21 +50,14 @@ def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        (
-            "time_s,VDD_IN (mW),VDD_SOC (mW)",
-            "2 columns could be the power: .*--power-column 'VDD_I",
-        ),
+        ("time_s,VDD_IN (mW),VDD_SOC (mW)", "2 columns could be the power: .*--power-column 'VDD"),
         ("time_s,bus_V (V),shunt (mV),i_mA", "2 columns could be the voltage: .*--voltage 'bus_V"),
         ("timestamp_ms,elapsed_s,power_W", "2 columns could be the time: .*--time 'timestamp_ms'"),
         ("time_s,power", "'power' states no unit .* pass --power-column 'power.UNIT.' with one of"),
-        ("time_s,POWER_MW", "'POWER_MW' states no unit .* pass --power-column"),
-        ("time_s,power_dBm", "'power_dBm' states no unit of power that is known"),
         ("time,power_W", "'time' states no unit .* pass --time 'time.UNIT.' with one of ns, us"),
-        ("elapsed_realtime,power_W", "'elapsed_realtime' states no unit of time"),
         ("latency_ms,power_W", "no column of time with a unit of .*; the columns are 'latency_ms'"),
         ("time_s,phase_A,rail_V", "no column of power, or of current, with a unit"),
         ("time_s,current_mA", "no column of voltage with a unit of"),
-        ("time_s,current_now,voltage_mV", "no column of power, or of current, with a unit"),
     ],
 )
 def test_columns_that_could_be_several_or_state_no_unit_are_refused(tmp_path, header, says):
@@ -84,6 +76,8 @@ def test_a_named_column_has_the_unit_in_its_name_or_in_brackets(tmp_path):
     assert read(tmp_path, text, named).at_s.tolist() == pytest.approx([0.0, 1.0])
     assert read(tmp_path, text, other).at_s.tolist() == pytest.approx([0.0, 1000.0])
     assert read(tmp_path, text, named).notes[1] == "time: 't_ms' in ms"
+    constant = PowerColumns(voltage="4")
+    assert read(tmp_path, "t_s,i_mA\n0,500\n1,1\n", constant).power_w[0] == pytest.approx(2.0)
     with pytest.raises(ScenarioError, match=r"--voltage -3\.85: must be above 0 V"):
         read(tmp_path, "t_s,i_mA\n0,1\n1,1\n", PowerColumns(voltage="-3.85"))
 
@@ -132,9 +126,7 @@ def test_a_gap_in_a_window_is_refused_by_the_line_before_it(tmp_path):
     log = read(tmp_path, f"t_s,p_W\n{rows}")
 
     # Samples every 0.5 s to 10 s in row 22, then at 17 s.
-    with pytest.raises(
-        DataError, match=r"row 22: the next sample comes 7 s later, a gap of 23% of"
-    ):
+    with pytest.raises(DataError, match=r"row 22: the next sample comes 7 s later, a gap of 23%"):
         log.mean_w([(0.0, 30.0)])
     with pytest.raises(DataError, match="the window 11:16 s holds no sample"):
         log.mean_w([(11.0, 16.0)])
@@ -147,7 +139,7 @@ def test_a_fit_far_from_the_extended_device_is_said(tmp_path):
     for unit in ("mW", "uW"):
         (tmp_path / unit).mkdir()
         power = request(monsoon(tmp_path / unit / "log.csv", unit))
-        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power).lines
+        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power)
     near, far = ([line for line in lines[unit] if "above idle:" in line] for unit in ("mW", "uW"))
 
     # The Pixel 6 draws 4.4 W above idle: 5 W is near, 5 mW is 1/886 of it.

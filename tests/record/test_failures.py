@@ -1,6 +1,7 @@
 """Failures of whole runs: each is found, names its cause and key, and a good run has none."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,136 +21,94 @@ GOOD = (0.3, 0.5, 0.7, 0.8, 0.85, 0.88)
 SMALL = ("fleet.size=10", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null")
 
 
-def history(
-    accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, num_eligible=8
-) -> RunHistory:
-    """A run of two train tasks a round; `outcomes` of each round, `cohorts` by round."""
+NAN, INF = math.nan, math.inf
+ALL = ("delivered", "delivered")
+LATE = ("late", "late")
+REFUSED = ("refused", "refused")
+
+
+def found(accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, **ending):
+    """Failures of a run of two train tasks a round, with the outcomes and clients of each."""
     num_rounds = len(accuracy)
-    outcomes = outcomes or [("delivered", "delivered")] * num_rounds
-    cohorts = cohorts or [(n, n + 1) for n in range(num_rounds)]
-    return RunHistory(
+    outcomes = outcomes or [ALL] * num_rounds
+    history = RunHistory(
         accuracy=np.array(accuracy, dtype=np.float64),
         loss=np.array(loss or [1.0] * num_rounds, dtype=np.float64),
-        num_eligible=np.full(num_rounds, num_eligible),
+        num_eligible=np.full(num_rounds, ending.pop("num_eligible", 8)),
         num_delivered=np.array([pair.count("delivered") for pair in outcomes]),
         aggregated=np.full(num_rounds, aggregated),
         task_round=np.repeat(np.arange(1, num_rounds + 1), 2),
-        client=np.array(cohorts).ravel(),
+        client=np.array(cohorts or [(n, n + 1) for n in range(num_rounds)]).ravel(),
         outcome=np.array(outcomes).ravel(),
     )
+    usual: dict[str, Any] = {"baseline": TEN_CLASSES, "stop_rule": "rounds", "selector": "random"}
+    return failures(history, stop_text="because", **usual | ending)
 
 
-def found(made: RunHistory, *, baseline=TEN_CLASSES, stop_rule="rounds", selector="random"):
-    told = failures(
-        made, baseline=baseline, stop_rule=stop_rule, stop_text="because", selector=selector
-    )
-    return {failure.kind: failure for failure in told}
-
-
-def test_a_run_that_went_well_has_no_failures():
-    assert found(history()) == {}
-
-
-@pytest.mark.parametrize(
-    ("outcome", "key"),
-    [
-        ("late", "server.deadline_s"),
-        ("offline", "server.interruption"),
-        ("battery", "fleet.battery"),
-        ("link", "fleet.channel"),
-        ("crashed", "fleet.crash_per_hour"),
-        ("memory", "fleet.memory"),
-        ("stale", "server.max_staleness"),
-        ("refused", "task.local.optimizer.learning_rate"),
-        ("cancelled", "stop.time_s"),
-    ],
-)
-def test_nothing_delivered_names_the_key_of_the_most_frequent_outcome(outcome, key):
+def lost(outcome: str) -> dict[str, object]:
     ended = [(outcome, outcome)] * 5 + [(outcome, "late")]
-    told = found(history(outcomes=ended, aggregated=False), baseline=None)
-
-    assert set(told) == {"nothing_delivered"}
-    assert "none of 12 train tasks in 6 round(s)" in told["nothing_delivered"].what
-    assert key in told["nothing_delivered"].cause
+    return {"outcomes": ended, "aggregated": False, "baseline": None}
 
 
-def test_one_delivery_in_a_hundred_is_almost_nothing():
-    ended = [("late", "delivered" if n == 0 else "late") for n in range(50)]
-    told = found(history([0.5] * 50, outcomes=ended))
-
-    assert set(told) == {"almost_nothing_delivered"}
-    assert "1 of 100 train tasks" in told["almost_nothing_delivered"].what
-
-
-def test_tasks_that_the_server_cancels_are_no_failure():
-    ended = [("delivered", "cancelled")] * 40
-
-    assert found(history([0.5] * 40, outcomes=ended)) == {}
-
-
-def test_deliveries_that_end_half_way_are_reported_with_the_cause_from_then_on():
-    ended = [("delivered", "late")] * 6 + [("refused", "refused")] * 6
-    told = found(history([0.5] * 12, outcomes=ended))
-
-    assert set(told) == {"deliveries_ended"}
-    assert "After round 6" in told["deliveries_ended"].what
-    assert "100.0 % of them ended as refused" in told["deliveries_ended"].cause
-
-
-def test_too_few_answers_in_every_round_name_minimum_reports():
-    told = found(history(aggregated=False), baseline=None)
-
-    assert set(told) == {"nothing_aggregated"}
-    assert "server.minimum_reports" in told["nothing_aggregated"].cause
-
-
-@pytest.mark.parametrize(("best", "kinds"), [(0.129, {"nothing_learned"}), (0.131, set())])
-def test_accuracy_at_chance_is_nothing_learned(best, kinds):
-    assert set(found(history([0.1, 0.08, best, best]))) == kinds
-
-
-def test_an_accuracy_that_falls_back_to_chance_is_lost():
-    told = found(history([0.5, 0.8, 0.1]))
-
-    assert set(told) == {"unlearned"}
-    assert "from 80.0 % to 10.0 %" in told["unlearned"].what
-
-
-@pytest.mark.parametrize("broken", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_diverged(broken):
-    told = found(history([0.5, math.nan, 0.1], loss=[1.0, math.nan, broken]))
-
-    assert set(told) == {"loss_not_finite"}
-    assert "from round 3 on" in told["loss_not_finite"].what
-    assert "learning_rate" in told["loss_not_finite"].cause
-
-
-def test_rounds_that_were_not_evaluated_are_no_failure():
-    assert found(history([math.nan, 0.5], loss=[math.nan, 1.0])) == {}
-    assert found(history([math.nan, math.nan], loss=[math.nan, math.nan]), baseline=None) == {}
+ONE_IN_100 = {"accuracy": [0.5] * 50, "outcomes": [("late", "delivered"), *[LATE] * 49]}
+ENDED = {"accuracy": [0.5] * 12, "outcomes": [("delivered", "late")] * 6 + [REFUSED] * 6}
+NOTHING = "none of 12 train tasks in 6 round(s)"
 
 
 @pytest.mark.parametrize(
-    ("rounds", "num_eligible", "selector", "kinds"),
+    ("made", "kind", "what", "cause"),
     [
-        (30, 8, "oort", {"same_clients"}),
-        (29, 8, "oort", set()),
-        (30, 2, "oort", set()),
-        (30, 8, "fixed", set()),
+        (lost("late"), "nothing_delivered", NOTHING, "server.deadline_s"),
+        (lost("link"), "nothing_delivered", NOTHING, "fleet.channel"),
+        (lost("cancelled"), "nothing_delivered", NOTHING, "stop.time_s"),
+        (ONE_IN_100, "almost_nothing_delivered", "1 of 100 train tasks", "deadline"),
+        (ENDED, "deliveries_ended", "After round 6", "100.0 % of them ended as refused"),
+        ({"aggregated": False}, "nothing_aggregated", "never updated", "server.minimum_reports"),
+        ({"accuracy": [0.1, 0.129]}, "nothing_learned", "12.9 %", "learning_rate"),
+        ({"accuracy": [0.5, 0.8, 0.1]}, "unlearned", "from 80.0 % to 10.0 %", "diverged"),
+        ({"loss": [NAN] + [1.0] * 5}, "loss_not_finite", "from round 1 on", "learning_rate"),
+        ({"loss": [1.0] * 5 + [INF]}, "loss_not_finite", "from round 6 on", "learning_rate"),
+        ({"accuracy": []}, "no_round", "No round", "because"),
+        ({"stop_rule": "no_clients"}, "ended_early", "ended early", "because"),
     ],
 )
-def test_a_selector_that_never_tries_others_is_reported(rounds, num_eligible, selector, kinds):
+def test_a_failure_names_its_cause_and_key(made, kind, what, cause):
+    (told,) = found(**made)
+
+    assert told.kind == kind
+    assert what in told.what
+    assert cause in told.cause
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {},
+        {"accuracy": [0.5] * 40, "outcomes": [("delivered", "cancelled")] * 40},
+        {"accuracy": [0.1, 0.131]},
+        {"accuracy": [NAN, 0.5], "loss": [NAN, 1.0]},
+        {"accuracy": [NAN, NAN], "loss": [NAN, NAN], "baseline": None},
+    ],
+    ids=["good", "cancelled by the server", "above chance", "not evaluated once", "never"],
+)
+def test_a_run_that_went_well_has_no_failures(made):
+    assert not found(**made)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "num_eligible", "selector", "is_told"),
+    [
+        (30, 8, "oort", True),
+        (29, 8, "oort", False),
+        (30, 2, "oort", False),
+        (30, 8, "fixed", False),
+    ],
+)
+def test_a_selector_that_never_tries_others_is_reported(rounds, num_eligible, selector, is_told):
     cohorts = [(3, 1), (1, 3)] * (rounds // 2) + [(1, 3)] * (rounds % 2)
-    made = history([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible)
+    told = found([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible, selector=selector)
 
-    assert set(found(made, selector=selector)) == kinds
-
-
-def test_a_run_without_a_round_and_one_that_ran_out_of_clients_say_why():
-    nothing = history([], loss=[], outcomes=[], cohorts=[(0, 0)][:0])
-
-    assert found(nothing)["no_round"].cause.startswith("because")
-    assert found(history(), stop_rule="no_clients")["ended_early"].cause == "because"
+    assert [failure.kind for failure in told] == ["same_clients"] * is_told
 
 
 def test_the_baseline_is_the_share_of_the_most_frequent_label():
@@ -166,15 +125,6 @@ def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     assert "server.deadline_s" in told[0].cause
     assert any("FAILED    Nothing was delivered" in line for line in terminal_summary.lines(done))
     assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in told]
-
-
-def test_training_that_diverges_at_once_says_that_updates_were_refused(tmp_path):
-    changes = [*SMALL, "task.local.optimizer.learning_rate=1e12", "stop.rounds=2"]
-    done = simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
-
-    assert done.manifest.failures[0].kind == "nothing_delivered"
-    assert "refused" in done.manifest.failures[0].cause
-    assert "learning_rate" in done.manifest.failures[0].cause
 
 
 class Overflowing:
@@ -208,18 +158,9 @@ def test_a_global_model_that_is_not_finite_ends_the_run(tmp_path, monkeypatch, s
     changes = [*SMALL[:1], "stop.rounds=5", server]
 
     with pytest.raises(
-        DivergenceError, match=r"3 of .* weights of global model 2 are not .*server\.aggregator"
+        DivergenceError, match=r"3 of .* global model 2 are not .*server\.aggregator"
     ):
         simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
     manifest = open_run(tmp_path / "run").manifest
     assert (manifest.status, manifest.rounds) == ("failed", 1)
     assert "weights of global model 2" in (manifest.stop_text or "")
-
-
-def test_a_run_that_nobody_can_take_part_in_has_no_round(tmp_path):
-    changes = [*SMALL, "server.eligibility.min_ram_gib=1000"]
-    done = simulate.run(load("quickstart", changes), out=tmp_path / "run", train=False)
-    (failure,) = done.manifest.failures
-
-    assert failure.kind == "no_round"
-    assert "server.eligibility" in failure.cause

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 from pathlib import Path
 
 import pytest
@@ -186,18 +185,3 @@ def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
     is_full = False
     recorder.flush()
     assert int(RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)[1]["round"]) == 4  # type: ignore[index]
-
-
-def test_file_that_the_system_refuses_to_let_grow_is_named_with_the_reason(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=2)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (256, hard))
-    try:
-        with pytest.raises(DataError, match=r"cannot be written: \[Errno 27\] File too large"):
-            simulate(recorder, None, 2)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    assert not list((tmp_path / "checkpoint").iterdir())
-    recorder.flush()
-    assert int(RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)[1]["round"]) == 2  # type: ignore[index]

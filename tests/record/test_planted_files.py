@@ -9,21 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.folder import write_files
 from fleetsim.flower.call_record import CallRecord
-from fleetsim.record import atomic_files, tables
-from fleetsim.record.checkpoint import FOLDER, LATEST, Segment
+from fleetsim.record import atomic_files
+from fleetsim.record.checkpoint import FOLDER, LATEST
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run_folder import is_busy, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.pages import comparison, run_page
 from fleetsim.report.timeline.writing import write_timeline
 from fleetsim.studies.run_store import RunStore
-from tests.record.rows import STARTED, new_recorder, round_row, simulate
+from tests.record.rows import STARTED, new_recorder, simulate
 from tests.report.made_runs import MadeUp, make_run
 
 PRECIOUS = "not to be overwritten"
@@ -108,9 +107,6 @@ def test_a_lock_that_is_a_link_is_not_opened(target: str, run: Run, precious: Pa
     assert not (precious.parent / "missing.txt").exists()
 
 
-# --- bombs ----------------------------------------------------------------------------------------
-
-
 def with_file(folder: Path, kind: str, data: bytes, **keys: object) -> None:
     """Put a file into a checkpoint, named with its digest as by a program that knows the form."""
     path = folder / FOLDER / LATEST
@@ -155,12 +151,9 @@ def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     with_file(tmp_path, "state", data)
 
-    with pytest.raises(DataError) as caught:
+    message = rf"^.*{re.escape(says)}.*delete {tmp_path / FOLDER} and run afresh$"
+    with pytest.raises(DataError, match=message):
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
-
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(f"delete {tmp_path / FOLDER} and run afresh")
 
 
 def test_clients_without_their_numbers_are_refused(tmp_path: Path):
@@ -169,22 +162,3 @@ def test_clients_without_their_numbers_are_refused(tmp_path: Path):
 
     with pytest.raises(DataError, match=r"clients-\d+\.npz: holds no \d+ rows of clients; delete"):
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
-
-
-def test_a_segment_that_announces_gigabytes_is_not_unpacked(tmp_path: Path):
-    simulate(new_recorder(tmp_path, every_rounds=1), None, 1)
-    one = tables.from_rows("rounds", [round_row(1)])
-    num_rows = 500_000
-    data = tables.pack(one.take(pa.array(np.zeros(num_rows, dtype=np.int64))))
-    name = Segment.file_of("rounds", 0, num_rows)
-    with_file(tmp_path, "rounds", data, num_rows=num_rows, file=name)
-    latest = tmp_path / FOLDER / LATEST
-    text = latest.read_text().replace("state-1.npz", f"state-{num_rows}.npz")
-    latest.write_text(text)
-    (tmp_path / FOLDER / "state-1.npz").rename(tmp_path / FOLDER / f"state-{num_rows}.npz")
-    run = Run(tmp_path, STARTED)
-    before = pa.total_allocated_bytes()
-
-    with pytest.raises(DataError, match=r"rounds-0-499999\.arrow: \d+ compressed bytes unpack to"):
-        _ = run.rounds
-    assert pa.total_allocated_bytes() - before < 64 << 20

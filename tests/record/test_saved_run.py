@@ -1,7 +1,6 @@
 import re
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -55,19 +54,20 @@ def test_done_run_gives_its_scenario_manifest_and_tables(done: Path):
     assert run.time_to_accuracy(0.5) is None
 
 
-def test_killed_run_shows_what_its_last_checkpoint_holds(folder: Path):
+@pytest.mark.parametrize("status", ["running", "failed"])
+def test_run_without_tables_shows_what_its_last_checkpoint_holds(status: str, folder: Path):
     simulate(new_recorder(folder, every_rounds=3), None, 8)
-
+    ended(folder, status)
     run = open_run(folder)
 
     assert run.rounds["round"].tolist() == [1, 2, 3, 4, 5, 6]
     assert run.tasks["round"].max() == 6
-    with pytest.raises(DataError, match=r"clients\.parquet.*the run is running.*--resume"):
+    with pytest.raises(DataError, match=rf"clients\.parquet.*the run is {status}.*--resume"):
         _ = run.clients
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
-def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Path, status: str):
+def test_run_cut_off_by_a_fault_or_a_person_shows_all_unless_changed(folder: Path, status: str):
     recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
     recorder.task(task_row(99, round_=9))
@@ -79,6 +79,9 @@ def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Pa
 
     assert run.rounds["round"].max() == 8
     assert run.tasks["round"].max() == 9
+    edited(folder, "rounds", "accuracy")
+    with pytest.raises(DataError, match=r"rounds\.parquet: was changed after the run"):
+        _ = open_run(folder).rounds
 
 
 def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrupt(folder: Path):
@@ -93,43 +96,9 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
     assert open_run(folder).rounds["round"].max() == 7
 
 
-def test_failed_run_whose_tables_could_not_be_written_shows_its_checkpoint(folder: Path):
-    simulate(new_recorder(folder, every_rounds=3), None, 4)
-    ended(folder, "failed")
-
-    assert open_run(folder).rounds["round"].max() == 3
-
-
 def test_run_killed_before_anything_was_saved_says_so(folder: Path):
     with pytest.raises(DataError, match="the run is running and nothing is saved yet"):
         _ = open_run(folder).rounds
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("nowhere", "nowhere: no such folder"),
-        ("file", "file: is not a folder"),
-        (".", "no manifest"),
-    ],
-)
-def test_what_is_no_run_is_refused_in_one_line(name: str, says: str, tmp_path: Path):
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(DataError, match=f"{says}.*; name a folder that"):
-        open_run(tmp_path / name)
-
-
-def test_table_that_is_gone_or_edited_is_refused_by_name(done: Path):
-    frame = pd.read_parquet(done / "rounds.parquet").drop(columns="energy_total_j")
-    frame.to_parquet(done / "rounds.parquet")
-    (done / "tasks.parquet").unlink()
-    run = open_run(done)
-
-    with pytest.raises(DataError, match=r"rounds\.parquet: column 'energy_total_j' .*again$"):
-        _ = run.rounds
-    with pytest.raises(DataError, match=r"tasks\.parquet: cannot be read: .*again$"):
-        _ = run.tasks
 
 
 def edited(folder: Path, name: str, column: str) -> None:
@@ -170,19 +139,6 @@ def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(d
         _ = open_run(done).rounds
 
 
-def test_table_of_an_interrupted_run_that_was_changed_is_refused(folder: Path):
-    recorder = new_recorder(folder, every_rounds=3)
-    simulate(recorder, None, 8)
-    recorder.flush()
-    end = {"status": "interrupted", "stop_text": "why", "table_digests": recorder.table_digests}
-    write_manifest(folder, STARTED.model_copy(update=end))
-    assert len(open_run(folder).rounds) == 8
-    edited(folder, "rounds", "accuracy")
-
-    with pytest.raises(DataError, match=r"rounds\.parquet: was changed after the run"):
-        _ = open_run(folder).rounds
-
-
 def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
     (done / "scenario.yaml").write_text("# a note\nname:   quick\ncheckpoint: {every_rounds: 9}\n")
     assert open_run(done).scenario["name"] == "quick"
@@ -192,24 +148,10 @@ def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
             _ = open_run(done).scenario
 
 
-def test_scenario_that_is_gone_or_damaged_is_refused_by_name(done: Path):
-    (done / "scenario.yaml").write_text("name: [")
-    with pytest.raises(DataError, match=r"scenario\.yaml"):
-        _ = open_run(done).scenario
-    (done / "scenario.yaml").unlink()
-    with pytest.raises(DataError, match=r"scenario\.yaml: no such file"):
-        _ = open_run(done).scenario
-
-
 OTHER_TYPES = [
-    "task: 3", "fleet: null", "server: [1]", "stop: x", "fleet: {size: null}", "fleet: {size: 0}",
-    "fleet: {size: 1.5}", "fleet: {size: true}", "fleet: {size: 1e30}", "fleet: {thermal: hot}",
-    "stop: {rounds: []}", "stop: {rounds: 0}", "server: {deadline_s: {}}", "server: {privacy: x}",
-    "server: {privacy: {delta: x}}",
-    "server: {privacy: {delta: null}}", "server: {selector: oort}",
-    "server: {selector: {kind: [1]}}",
-    "server: {selector: {kind: null}}", "server: {selector: {slot_rounds: 0}}",
-    "server: {selector: {clients: [a]}}",
+    "task: 3", "server: [1]", "fleet: {size: 1.5}", "fleet: {thermal: hot}", "stop: {rounds: 0}",
+    "server: {deadline_s: {}}", "server: {privacy: {delta: x}}",
+    "server: {selector: {kind: null}}", "server: {selector: {clients: [a]}}",
 ]  # fmt: skip
 
 
@@ -226,12 +168,9 @@ def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done:
     assert str(caught.value).endswith("; restore the file, or run the scenario again")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{server: {selector: {kind: own, clients: null}, deadline_s: null, privacy: null}}",
-     "{fleet: {size: 3}, stop: {rounds: null, time_s: 5}}", "{server: {selector: null}}"],
-)  # fmt: skip
-def test_keys_that_are_null_or_not_there_are_not_refused(done: Path, text: str):
+def test_keys_that_are_null_or_not_there_are_not_refused(done: Path):
+    text = "{server: {selector: {kind: own, clients: null}, privacy: null}, stop: {rounds: null}}"
+
     assert with_scenario(done, text).scenario == strict_yaml.parse(text, "x").data
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.record import tables
-from fleetsim.record.tables.announced_size import announced
 from tests.record.rows import client_columns, round_row, task_row
 
 TABLE = pa.table(
@@ -27,12 +26,6 @@ TABLE = pa.table(
         "name": pa.array(["a", "", "\u00e9"]),
     }
 )
-OTHER_VALUES = {
-    "n": [0, 2, 4],
-    "x": [0.5, None, 0.0],
-    "ok": [True, True, True],
-    "name": ["", "a", "\u00e9"],
-}
 WAY_OUT = "run it again"
 
 
@@ -40,42 +33,40 @@ def digest(table: pa.Table) -> str:
     return tables.digest({"t": table})
 
 
-@pytest.mark.parametrize("column", TABLE.column_names)
-def test_another_value_or_a_null_instead_of_one_changes_the_digest(column: str):
-    values, field = TABLE[column].to_pylist(), TABLE.schema.field(column)
-    others = [OTHER_VALUES[column]]
-    for row in range(3):
-        null = 0.0 if values[row] is None else None
-        others.append([*values[:row], null, *values[row + 1 :]])
-
-    for other in others:
-        index = TABLE.column_names.index(column)
-        changed = TABLE.set_column(index, column, pa.array(other, field.type))
-        assert digest(changed) != digest(TABLE)
+def with_column(name: str, values: list[Any]) -> pa.Table:
+    at = TABLE.column_names.index(name)
+    return TABLE.set_column(at, name, pa.array(values))
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed",
     [
-        lambda t: t.rename_columns(["m", "x", "ok", "name"]),
-        lambda t: t.select(["x", "n", "ok", "name"]),
-        lambda t: t.drop_columns(["ok"]),
-        lambda t: t.slice(0, 2),
-        lambda t: t.take([1, 0, 2]),
-        lambda t: t.set_column(0, "n", pa.array([1.0, 2.0, 3.0])),
-        lambda t: t.append_column("more", pa.array([1, 2, 3])),
+        with_column("n", [0, 2, 4]),
+        with_column("n", [None, 2, 3]),
+        with_column("n", [0.0, 2.0, 3.0]),
+        with_column("x", [0.5, None, 0.0]),
+        with_column("x", [0.5, 0.0, -0.0]),
+        with_column("ok", [True, True, True]),
+        with_column("ok", [True, None, True]),
+        with_column("name", ["", "a", "\u00e9"]),
+        with_column("name", ["a", None, "\u00e9"]),
+        TABLE.rename_columns(["m", "x", "ok", "name"]),
+        TABLE.select(["x", "n", "ok", "name"]),
+        TABLE.drop_columns(["ok"]),
+        TABLE.append_column("more", pa.array([1, 2, 3])),
+        TABLE.slice(0, 2),
+        TABLE.take([1, 0, 2]),
     ],
-    ids=["name", "order of columns", "column less", "row less", "order of rows", "type", "more"],
 )
-def test_another_shape_changes_the_digest(change: Callable[[pa.Table], pa.Table]):
-    assert digest(change(TABLE)) != digest(TABLE)
+def test_another_value_null_or_shape_changes_the_digest(changed: pa.Table):
+    assert digest(changed) != digest(TABLE)
 
 
 def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
+    one, other = {"a": TABLE, "b": TABLE.slice(1)}, {"b": TABLE.slice(1), "a": TABLE}
+
     assert tables.digest({"t": TABLE}) != tables.digest({"u": TABLE})
-    assert tables.digest({"a": TABLE, "b": TABLE.slice(1)}) == tables.digest(
-        {"b": TABLE.slice(1), "a": TABLE}
-    )
+    assert tables.digest(one) == tables.digest(other)
 
 
 @pytest.mark.slow
@@ -85,14 +76,6 @@ def test_digest_does_not_depend_on_chunks_or_offsets(cuts: list[int]):
     pieces = [TABLE.slice(a, b - a) for a, b in itertools.pairwise(edges)]
 
     assert digest(pa.concat_tables(pieces)) == digest(TABLE)
-
-
-def test_digest_does_not_depend_on_how_the_file_is_encoded(tmp_path: Path):
-    pq.write_table(
-        TABLE, tmp_path / "t", compression="none", row_group_size=1, use_dictionary=False
-    )
-
-    assert digest(pq.read_table(tmp_path / "t")) == digest(TABLE)
 
 
 def test_every_nan_counts_as_the_same_value():
@@ -123,16 +106,6 @@ def test_a_column_of_another_type_has_no_digest():
         digest(pa.table({"when": pa.array([1], pa.date32())}))
 
 
-def test_rows_come_back_from_the_file_as_they_were(tmp_path: Path):
-    rows = [task_row(task) for task in range(4)]
-
-    tables.write(tmp_path / "tasks.parquet", tables.from_rows("tasks", rows))
-
-    read = tables.read(tmp_path / "tasks.parquet", "tasks", hint=WAY_OUT)
-    assert read.schema == tables.SCHEMAS["tasks"]
-    assert read.to_pylist() == [row._asdict() for row in rows]
-
-
 def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     diverged = round_row(1)._replace(loss=math.inf, accuracy=math.nan)
 
@@ -140,13 +113,6 @@ def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
 
     assert table["loss"].to_pylist() == [math.inf, None]
     assert table["accuracy"].null_count == 1
-
-
-def test_battery_level_is_null_on_mains_only():
-    table = tables.from_columns(client_columns())
-
-    assert table["battery_fraction"].to_pylist() == [0.5, 0.75, None, None, None]
-    assert table["energy_idle_j"].null_count == 0
 
 
 def test_equal_tables_make_equal_files_however_they_are_chunked():
@@ -157,21 +123,10 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
     assert tables.encode(pa.concat_tables(parts)) == tables.encode(whole)
 
 
-def test_frame_has_numbers_with_nan_for_null_even_when_all_are_null_or_none_is_there():
-    for rows in ([], [round_row(2)]):
-        frame = tables.to_frame(tables.from_rows("rounds", rows))
-
-        assert frame["accuracy"].dtype == np.float64
-        assert frame["round"].dtype == np.int64
-        assert frame["accuracy"].isna().all()
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"client": 1.5}, r"tasks\.client must hold int64"),
-        ({"client": None}, r"tasks\.client must not be None, as it is in row 1"),
-        ({"train_flop": "1e9"}, r"tasks\.train_flop must hold double"),
         ({"compute_s": None}, r"tasks\.compute_s must not be None, as it is in row 1"),
         ({"download_byte": 2**63}, r"tasks\.download_byte must hold int64"),
     ],
@@ -183,16 +138,9 @@ def test_value_that_does_not_fit_its_column_is_refused(change: dict[str, object]
         tables.from_rows("tasks", rows)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"device": ("pixel-6",)}, r"differ in length.*'device': 1"),
-        ({"num_samples": np.full(5, 1.5)}, r"clients\.num_samples must hold int64"),
-    ],
-)
-def test_client_column_that_does_not_fit_is_refused(change: dict[str, Any], says: str):
-    with pytest.raises(ValueError, match=says):
-        tables.from_columns(dataclasses.replace(client_columns(), **change))
+def test_client_columns_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"differ in length.*'device': 1"):
+        tables.from_columns(dataclasses.replace(client_columns(), device=("pixel-6",)))
 
 
 @pytest.mark.parametrize(
@@ -251,9 +199,7 @@ def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unr
     data = parquet_of(equal_rounds(100_000), 40)
 
     assert len(data) < 1 << 20
-    with pytest.raises(
-        DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*; run it again"
-    ):
+    with pytest.raises(DataError, match=r"^a: announces 4000000 rows in \d+ bytes, .*again"):
         tables.decode(data, "rounds", source="a", hint="run it again")
 
 
@@ -283,21 +229,6 @@ def test_an_arrow_file_is_measured_before_it_is_unpacked():
         tables.unpack(small, "rounds", num_rows=10, source="a", hint="b")
 
 
-def test_the_announced_bytes_of_a_batch_are_those_of_its_buffers():
-    rounds = tables.from_rows("rounds", [round_row(number) for number in range(1, 400)])
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(sink, rounds.schema, options=options) as writer:
-        writer.write_table(rounds)
-    _, message = pa.ipc.MessageReader.open_stream(sink.getvalue())
-
-    num_rows, num_byte = announced(message)
-
-    assert num_rows == 399
-    # Arrow pads each of the buffers of a column, at most three, to 64 bytes.
-    assert rounds.nbytes <= num_byte <= rounds.nbytes + 3 * 64 * rounds.num_columns
-
-
 def equal_rounds(num_rows: int) -> pa.Table:
     """Return rounds that are all the same, which compress to almost nothing."""
     one = tables.from_rows("rounds", [round_row(1)])
@@ -322,7 +253,5 @@ def test_text_that_is_no_utf_8_is_not_whole():
     place = clients.schema.get_field_index("device")
     pq.write_table(clients.set_column(place, clients.schema.field(place), bad), sink)
 
-    with pytest.raises(
-        DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*; run it again"
-    ):
+    with pytest.raises(DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*again"):
         tables.decode(sink.getvalue().to_pybytes(), "clients", source="a", hint="run it again")

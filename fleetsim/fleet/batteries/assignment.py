@@ -46,18 +46,12 @@ def assign_batteries(
     if settings.charge_w_of:
         charge_w = np.array([_charge_w(settings, profile) for profile in profiles])[device]
     has_any = bool(np.isfinite(capacity_j).any())
+    common = (capacity_j, charge_w, settings.cutoff_fraction, has_any)
     if settings.is_plain:
-        charging = usage.charging_schedule()
-        return (
-            PlainBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, charging),
-            initial_j,
-        )
+        return PlainBatteries(*common, usage.charging_schedule()), initial_j
     habits = _habits(settings.everyday or _NO_OWNER, profiles, device, usage)
     rules = Rules(capacity_j, charge_w, bands_of(settings), habits)
-    return (
-        LiveBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, rules),
-        initial_j,
-    )
+    return LiveBatteries(*common, rules), initial_j
 
 
 def bands_of(settings: BatterySettings) -> Bands:
@@ -115,9 +109,6 @@ def _habits(
         steps=merged,
         is_charging=usage.states.charging[kept],
         load=usage.states.load[kept],
-        standby_w=everyday.standby_w,
-        screen_w=everyday.screen_w,
-        screen_from_load=everyday.screen_from_load,
+        everyday=everyday,
         cpu_w=cpu_w,
-        restart_fraction=everyday.restart_fraction,
     )

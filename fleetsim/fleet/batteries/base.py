@@ -1,13 +1,8 @@
 """Interface of batteries: levels of N clients over time, idle or in a task. Pure in time.
 
 A level in [0, capacity] changes by d level/dt = charging power - drain, computed from one change of
-power to the next. A task drains it down to its cut-off level at most. There are two kinds:
-
-- `PlainBatteries` (`plain`): an idle battery only rises, so its level has a closed form.
-- `LiveBatteries` (`live`): owners drain idle batteries too.
-
-A phone whose battery has run empty is off until it is recharged; while it is off, it reaches no
-level that a rule may ask for.
+power to the next. A task drains it down to its cut-off level at most. A phone whose battery has run
+empty is off until it is recharged; while it is off, it reaches no level that a rule may ask for.
 """
 
 from __future__ import annotations
@@ -15,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +28,6 @@ class Flow(IntEnum):
     CHARGED = 0
     """Energy from the charger, stored or used at once."""
     OWNER = 1
-    """Energy used by the owner."""
     LOSS = 2
     """Energy turned into heat inside the battery."""
 
@@ -50,17 +44,16 @@ class Charge(NamedTuple):
 
     def take(self, rows: IntArray | BoolArray) -> Charge:
         """Return a copy of some rows."""
-        return Charge(self.level_j[rows], self.is_off[rows], self.flows_j[rows])
+        return Charge._make(column[rows] for column in self)
 
     def put(self, rows: IntArray, other: Charge) -> None:
         """Overwrite some rows [k] by those of another [k]."""
-        self.level_j[rows] = other.level_j
-        self.is_off[rows] = other.is_off
-        self.flows_j[rows] = other.flows_j
+        for column, theirs in zip(self, other, strict=True):
+            column[rows] = theirs
 
     def copy(self) -> Charge:
         """Return a copy; `put` in one does not change the other."""
-        return Charge(self.level_j.copy(), self.is_off.copy(), self.flows_j.copy())
+        return Charge._make(column.copy() for column in self)
 
 
 class Passing(NamedTuple):
@@ -78,7 +71,6 @@ class Phases(NamedTuple):
     """Phases of tasks, which drain the batteries of their clients."""
 
     clients: IntArray
-    """Numbers of the clients [n]."""
     charge: Charge
     """Batteries at the start of the phases; no phone is off."""
     timelines: Timelines
@@ -94,7 +86,6 @@ class WatchRequest(NamedTuple):
     """Idle batteries of clients that are to be watched, and the levels."""
 
     clients: IntArray
-    """Numbers of the clients [n]."""
     charge: Charge
     """Their batteries at `from_s`."""
     from_s: FloatArray
@@ -113,9 +104,6 @@ class Watch(Protocol):
     standing: IntArray
     """Number of the levels that each reaches at that moment [n]; all on mains."""
 
-    def may_pass(self) -> IntArray:
-        """Return the rows of batteries that may pass a level later."""
-
     def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
         """Return when these rows [k] pass the next level, before `until_s` [k].
 
@@ -123,7 +111,7 @@ class Watch(Protocol):
         """
 
     def goes_on(self, rows: IntArray) -> IntArray:
-        """Return those of the rows that may pass another level."""
+        """Return those of the rows whose batteries may pass a level later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +126,8 @@ class Batteries(ABC):
     has_any: bool
     """True if any client has a battery."""
 
-    @property
-    @abstractmethod
-    def num_flows(self) -> int:
-        """Number of columns of `Charge.flows_j`."""
+    num_flows: ClassVar[int]
+    """Number of columns of `Charge.flows_j`."""
 
     def initial(self, level_j: FloatArray) -> Charge:
         """Return batteries with these levels [n], on, before anything has flowed; a copy."""
@@ -152,11 +138,7 @@ class Batteries(ABC):
     def idle(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
     ) -> Charge:
-        """Return batteries of clients [n] after idling from one time [n] to another (one, or [n]).
-
-        Raises:
-            ValueError: the second time is before the first.
-        """
+        """Return batteries of clients [n] after idling from a time [n] to a later one (or [n])."""
 
     @abstractmethod
     def last_change(
@@ -167,40 +149,16 @@ class Batteries(ABC):
         Continuing from there equals continuing from `from_s` [n], bit for bit.
         """
 
-    def work(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        timelines: Timelines,
-        spent_j: FloatArray,
-        idle_w: FloatArray,
-        until_s: FloatArray,
-    ) -> tuple[Charge, FloatArray]:
-        """Return batteries after `Phases`, and times at which their cut-offs were met or inf [n].
+    @abstractmethod
+    def work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        """Return batteries after phases, and times at which their cut-offs were met or inf [n].
 
         A level stays at its cut-off; a battery that is already below it falls no further.
         """
-        return self._work(Phases(clients, charge, timelines, spent_j, idle_w, until_s))
 
     @abstractmethod
-    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
-        """See `work`."""
-
-    def watch(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        from_s: FloatArray,
-        now_s: float,
-        fractions: FloatArray,
-        ahead_s: FloatArray,
-    ) -> Watch:
-        """Watch idle batteries from `now_s` on for when they pass levels; see `WatchRequest`."""
-        return self._watch(WatchRequest(clients, charge, from_s, now_s, fractions, ahead_s))
-
-    @abstractmethod
-    def _watch(self, asked: WatchRequest) -> Watch:
-        """See `watch`."""
+    def watch(self, asked: WatchRequest) -> Watch:
+        """Watch idle batteries from `now_s` on for when they pass levels."""
 
     @abstractmethod
     def surely_lasts(

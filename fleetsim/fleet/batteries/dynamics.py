@@ -19,6 +19,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.batteries.base import Charge
+from fleetsim.fleet.batteries.settings import EverydaySettings
 from fleetsim.fleet.traces.periodic import PeriodicSteps
 from fleetsim.read_only import freeze
 
@@ -44,15 +45,10 @@ class Habits:
 
     steps: PeriodicSteps
     is_charging: BoolArray
-    """True for steps on the charger."""
     load: FloatArray
-    """Load of each step."""
-    standby_w: float
-    screen_w: float
-    screen_from_load: float
+    everyday: EverydaySettings
     cpu_w: FloatArray
     """Power of every client's processor at full load [N]."""
-    restart_fraction: float
 
     def __post_init__(self) -> None:
         freeze(self.is_charging, self.load)
@@ -60,13 +56,10 @@ class Habits:
     def at(self, clients: IntArray, t_s: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return (is charging, owner's power in W, time until which both hold), all [n]."""
         step, until_s = self.steps.step_and_change(clients, t_s)
-        load = self.load[step]
-        screen_w = np.where(load >= self.screen_from_load, self.screen_w, 0.0)
-        return (
-            self.is_charging[step],
-            self.standby_w + screen_w + self.cpu_w[clients] * load,
-            until_s,
-        )
+        load, own = self.load[step], self.everyday
+        screen_w = np.where(load >= own.screen_from_load, own.screen_w, 0.0)
+        owner_w = own.standby_w + screen_w + self.cpu_w[clients] * load
+        return self.is_charging[step], owner_w, until_s
 
     def laps_s(self, clients: IntArray, at_least_s: int) -> IntArray:
         """Return the shortest whole laps of records of clients [n] that last at least so long."""
@@ -80,7 +73,6 @@ class BatteryStep(NamedTuple):
 
     is_off: BoolArray
     rate_w: FloatArray
-    """d level/dt."""
     flow_w: FloatArray
     """Power by `Flow` [n, 3]."""
     target_j: FloatArray
@@ -114,9 +106,7 @@ class Rules:
     """Rules of the batteries of N clients."""
 
     capacity_j: FloatArray
-    """Energy of a full battery [N]."""
     charge_w: FloatArray
-    """Power of every client's charger [N]."""
     bands: Bands
     habits: Habits
 
@@ -139,13 +129,10 @@ class Walk:
         load_until_s: float | FloatArray = np.inf,
         may_turn_off: bool = True,
     ) -> BatteryStep:
-        """Return the step of some rows from their present state.
+        """Return the step of some rows [n] from their present state.
 
-        Args:
-            rows: indices of the batteries [n].
-            load_w: power of a task [n].
-            load_until_s: time until which the task draws it [n].
-            may_turn_off: True if an empty battery turns a phone off.
+        A task draws `load_w` [n] until `load_until_s` [n]; `may_turn_off`: an empty battery turns a
+        phone off.
         """
         clients, now_s, level_j = self.clients[rows], self.now_s[rows], self.level_j[rows]
         bands, habits = self._rules.bands, self._rules.habits
@@ -153,7 +140,7 @@ class Walk:
         charging, owner_w, until_s = habits.at(clients, now_s)
         until_s = np.minimum(until_s, load_until_s)
         charger_w = np.where(charging, self._rules.charge_w[clients], 0.0)
-        restart_j = habits.restart_fraction * capacity_j
+        restart_j = habits.everyday.restart_fraction * capacity_j
         off = self.is_off[rows] & (level_j < restart_j)
         if may_turn_off:
             off = off | ((level_j <= 0.0) & (charger_w < owner_w + load_w))

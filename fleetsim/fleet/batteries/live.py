@@ -1,6 +1,7 @@
 """Batteries that owners drain too; `fleetsim.fleet.batteries.dynamics` has the equations."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +29,7 @@ class LiveBatteries(Batteries):
 
     rules: Rules
 
-    @property
-    def num_flows(self) -> int:
-        """One for each `Flow`."""
-        return len(Flow)
+    num_flows: ClassVar[int] = len(Flow)
 
     def idle(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
@@ -60,7 +58,8 @@ class LiveBatteries(Batteries):
         at_s[rows] = walk.now_s
         return after, at_s
 
-    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+    def work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        """See `Batteries.work`."""
         clients, charge, timelines, _, idle_w, until_s = phases
         after, empty_s = charge.copy(), np.full(clients.size, np.inf)
         mine = self.rows_of(clients)
@@ -93,7 +92,8 @@ class LiveBatteries(Batteries):
         after.put(mine, walk.charge())
         return after, empty_s
 
-    def _watch(self, asked: WatchRequest) -> Watch:
+    def watch(self, asked: WatchRequest) -> Watch:
+        """See `Batteries.watch`."""
         return _LiveWatch(self, asked)
 
     def surely_lasts(
@@ -155,13 +155,9 @@ class _LiveWatch:
         self._sees_laps = ahead_s >= laps_s
         self._horizon_s: FloatArray = now_s + ahead_s
 
-    def may_pass(self) -> IntArray:
-        """See `Watch.may_pass`."""
-        return self._mine
-
     def goes_on(self, rows: IntArray) -> IntArray:
         """See `Watch.goes_on`."""
-        return rows
+        return rows[self._place[rows] >= 0]
 
     def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
         """See `Watch.next`."""

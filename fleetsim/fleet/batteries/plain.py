@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,10 +27,8 @@ class PlainBatteries(Batteries):
 
     charging: Schedule
 
-    @property
-    def num_flows(self) -> int:
-        """0: the level of an idle battery is a closed form of the time on the charger."""
-        return 0
+    num_flows: ClassVar[int] = 0
+    """None: the level of an idle battery is a closed form of the time on the charger."""
 
     def idle(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
@@ -52,7 +51,8 @@ class PlainBatteries(Batteries):
         """See `Batteries.last_change`: a closed form needs no later start."""
         return charge, from_s
 
-    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+    def work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        """See `Batteries.work`."""
         clients, charge, timelines, spent_j, idle_w, until_s = phases
         level_j, empty_s = charge.level_j.copy(), np.full(clients.size, np.inf)
         if not self.has_any:
@@ -84,7 +84,8 @@ class PlainBatteries(Batteries):
                 empty_s[rows[at]] = met_s
         return charge._replace(level_j=level_j), empty_s
 
-    def _watch(self, asked: WatchRequest) -> Watch:
+    def watch(self, asked: WatchRequest) -> Watch:
+        """See `Batteries.watch`."""
         return _RisingWatch(self, asked)
 
     def surely_lasts(
@@ -135,10 +136,6 @@ class _RisingWatch:
             self._place[rows] = np.arange(rows.size)
             self.standing[rows] = (self._missing_j <= LEVEL_SLACK_J).sum(axis=0)
 
-    def may_pass(self) -> IntArray:
-        """See `Watch.may_pass`."""
-        return self.goes_on(np.arange(self._clients.size))
-
     def goes_on(self, rows: IntArray) -> IntArray:
         """See `Watch.goes_on`."""
         return rows[self.standing[rows] < self._top]
@@ -182,20 +179,10 @@ def walk_battery(
     charging: Iterator[tuple[float, float]],
     until_s: float,
 ) -> tuple[float, float]:
-    """Return the battery level when a phase ends at `until_s`, and when it meets the floor.
+    """Return the level at `until_s`, and when it meets the floor (inf: never), where a walk ends.
 
-    Args:
-        level_j: level at the phase's start, at or above the floor.
-        capacity_j: energy of a full battery.
-        floor_j: cut-off level.
-        timeline: the phase; its power and `idle_w` drain the battery.
-        idle_w: additional power of being awake.
-        charging: consecutive (until_s, charging power in W) from the phase's start on.
-        until_s: end of the walk, within the timeline.
-
-    Returns:
-        (level at the end of the walk in J, time in s at which the floor was met or inf). The walk
-        ends at the floor.
+    The level begins at or above `floor_j`. The power of the phase and `idle_w` drain the battery;
+    `charging` has consecutive (until_s, charging power in W) from the phase's start on.
     """
     now_s = timeline.start_s
     change_s, charge_w = next(charging)

@@ -25,11 +25,8 @@ from fleetsim.schema.ranges import (
 )
 from fleetsim.settings import Settings
 
-Watt = PowerW
 StepFraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-ShareOfPower = PositiveFraction
 Health = Annotated[float, Field(ge=0.01, le=1.0)]
-Volt = VoltageV
 
 _NOT_ALL_CHARGERS_NAMED = ActsIf(
     lambda own, facts: not facts.battery_devices & facts.assigned_devices <= own.charge_w_of.keys(),
@@ -50,7 +47,7 @@ class TaperedChargingSettings(Settings):
     kind: Literal["cc-cv"]
     from_fraction: tuple[StepFraction, ...] = (0.0, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95)
     """Battery level from which each step holds, ascending from 0."""
-    power_fraction: tuple[ShareOfPower, ...] = (1.0, 0.957, 0.813, 0.661, 0.504, 0.344, 0.169)
+    power_fraction: tuple[PositiveFraction, ...] = (1.0, 0.957, 0.813, 0.661, 0.504, 0.344, 0.169)
     """Share of the charger's power that the battery takes in each step."""
 
     @model_validator(mode="after")
@@ -76,7 +73,7 @@ class ResistiveSettings(Settings):
         *(0.50, 0.60, 0.70, 0.80, 0.90),
     )
     """Battery level from which each step holds, ascending from 0."""
-    open_circuit_v: tuple[Volt, ...] = (
+    open_circuit_v: tuple[VoltageV, ...] = (
         *(3.453, 3.674, 3.706, 3.753, 3.787, 3.827),
         *(3.887, 3.982, 4.082, 4.190, 4.308),
     )
@@ -125,10 +122,10 @@ class BatterySettings(Settings):
     acts_if = by_key(charge_w=_NOT_ALL_CHARGERS_NAMED)
     entries_act_if = by_key(charge_w_of=(HAS_BATTERY, ASSIGNED_DEVICE))
 
-    charge_w: Watt = 7.5
+    charge_w: PowerW = 7.5
     """Power that reaches the battery while its owner's trace says charging (5 V x 1.5 A, the
     dedicated charging port of USB Battery Charging 1.2)."""
-    charge_w_of: dict[str, Watt] = Field(default_factory=dict)
+    charge_w_of: dict[str, PowerW] = Field(default_factory=dict)
     """`charge_w` of some of `fleet.devices`, by name."""
     capacity_wh: CapacityWh | None = None
     """Energy of every new battery; null: that of its device."""

@@ -1,5 +1,8 @@
 """Traces of people's usage and of networks: records, readers and importers.
 
+A fault of a file is a `DataError` that names the file and the row, one of an option a
+`ScenarioError`.
+
 - `usage`: Usage traces: states of people's devices over time.
 - `network`: Network traces: measured rates over time.
 - `periodic`: Records that repeat.
@@ -14,5 +17,5 @@
 - `table_rows`: Rows of a delimited table, the header first.
 - `csv_table`: Columns of one CSV file, as text and as numbers.
 - `ordered_rows`: Rows of several owners in the order of time.
-- `folder`: Writing of trace folders.
+- `folder`: Folders of traces.
 """

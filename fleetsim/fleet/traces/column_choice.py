@@ -7,7 +7,7 @@ fault like it, so that a file is corrected once and not row by row.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fleetsim.fleet.traces.column_units import unit_in
 from fleetsim.fleet.traces.csv_table import CsvTable
 from fleetsim.fleet.traces.table_rows import is_value
 from fleetsim.quoting import cut, quoted
-from fleetsim.schema.spelling import nearest
+from fleetsim.schema.spelling import did_you_mean
 
 _MOST_SHOWN = 12
 _ALL = "all"
@@ -32,33 +32,19 @@ class ColumnChoice:
     column: str
     unit: str | None
 
-    def factor(self, factors: Mapping[str, float], *, default: str | None = None) -> float:
-        """Return the value of one of the column's units.
-
-        Args:
-            factors: value of one of each unit that may be named.
-            default: unit where neither the choice nor the column's name states one; None: the
-                choice must.
-
-        Raises:
-            ScenarioError: the unit is missing or unknown.
-        """
-        unit = self.unit
-        if unit is None and default is not None:
-            unit = unit_in(self.column, factors) or default
+    def factor(self, factors: Mapping[str, float]) -> float:
+        """Return the value of one of the column's units, of those in `factors`."""
         known = ", ".join(factors)
-        if unit is not None and unit in factors:
-            return factors[unit]
-        if unit is None:
+        if self.unit is None:
             raise ScenarioError(
                 f"{self.option} {self.column}: the unit is missing; write"
                 f" {self.option} '{self.column}[UNIT]' with one of {known}"
             )
-        close = nearest(unit, tuple(factors))
-        hint = f"; did you mean {quoted(close)}?" if close else ""
+        if self.unit in factors:
+            return factors[self.unit]
         raise ScenarioError(
-            f"{self.option} {self.column}[{unit}]: unit {quoted(unit)} is not"
-            f" known; must be one of {known}{hint}"
+            f"{self.option} {self.column}[{self.unit}]: unit {quoted(self.unit)} is not"
+            f" known; must be one of {known}{did_you_mean(self.unit, factors)}"
         )
 
 
@@ -79,14 +65,16 @@ def column_choice(option: str, text: str) -> ColumnChoice:
 def factor_of(
     table: CsvTable, choice: ColumnChoice, factors: Mapping[str, float], default: str
 ) -> float:
-    """Return the value of one of a column's units, and note in the table one that its name states.
+    """Return the value of one of a column's units, else of one that its name states, or `default`.
 
-    Raises:
-        ScenarioError: the unit is unknown.
+    One that its name states is noted in the table.
     """
-    if choice.unit is None and (unit := unit_in(choice.column, factors)):
-        table.notes.append(f"{quoted(choice.column)} in {unit}, as its name says")
-    return choice.factor(factors, default=default)
+    if choice.unit is None:
+        unit = unit_in(choice.column, factors)
+        if unit:
+            table.notes.append(f"{quoted(choice.column)} in {unit}, as its name says")
+        choice = replace(choice, unit=unit or default)
+    return choice.factor(factors)
 
 
 def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:
@@ -94,9 +82,6 @@ def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:
 
     Names are compared without the blanks around them. A column whose own name ends in brackets is
     found too, if its name stands whole before the unit.
-
-    Raises:
-        DataError: the table has no such column.
     """
     return tuple(text.strip() for text in table.columns[_name_in(table, choice)])
 
@@ -108,8 +93,7 @@ def _name_in(table: CsvTable, choice: ColumnChoice) -> str:
     for name in (requested, f"{requested}[{choice.unit}]", f"{requested} [{choice.unit}]"):
         if name in stripped:
             return stripped[name]
-    close = nearest(requested, tuple(stripped))
-    hint = f"; did you mean {quoted(close)}?" if close else ""
+    hint = did_you_mean(requested, stripped)
     if any(name and is_value(name) for name in stripped):
         hint = "; some of these are values: add a line above them with the names of the columns"
     shown = list(stripped)[:_MOST_SHOWN]
@@ -133,17 +117,10 @@ def refuse(
     *,
     is_mark: bool = False,
 ) -> None:
-    """Raise an error about the first row at fault, if any, that counts the others.
+    """Raise an error about the first row at fault [num_rows], if any, that counts the others.
 
-    Args:
-        table: the table.
-        choice: the column.
-        is_wrong: True for rows at fault [num_rows].
-        message: what is wrong, and the way out.
-        is_mark: whether such a value may stand for one that was not measured.
-
-    Raises:
-        DataError: a row is at fault.
+    `message` says what is wrong, and the way out; `is_mark`: such a value may stand for one that
+    was not measured.
     """
     wrong = np.flatnonzero(is_wrong)
     if wrong.size == 0:
@@ -165,9 +142,6 @@ def named_rows(table: CsvTable, who: tuple[ColumnChoice, ...]) -> tuple[IntArray
 
     A name is the row's values in the columns `who`, joined by "-"; without columns all rows belong
     to "all". A row whose values are all missing belongs to nobody and has the number -1.
-
-    Raises:
-        DataError: there is no such column, or two different sets of values make one name.
     """
     if not who:
         return np.zeros(table.num_rows, dtype=np.int64), (_ALL,)

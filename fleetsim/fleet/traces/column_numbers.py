@@ -41,11 +41,7 @@ _SWAPPED = str.maketrans(",.", ".,")
 
 
 def numbers_of(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArray:
-    """Return a column of numbers times a factor [num_rows]; NaN where a value is missing.
-
-    Raises:
-        DataError: there is no such column, or a value is neither a finite number nor missing.
-    """
+    """Return a column of numbers times a factor [num_rows]; NaN where a value is missing."""
     texts = texts_of(table, choice)
     values = np.array(list(map(_number, with_points(table, choice.column, texts))))
     is_gap = is_missing(table, texts)
@@ -79,14 +75,7 @@ def refuse_marks(
 ) -> None:
     """Refuse numbers that stand for a value that was not measured, such as -2147483648.
 
-    Args:
-        table: the table.
-        choice: the column.
-        values: its values as written, without their unit [num_rows].
-        small: whether `_SMALL_MARKS` count.
-
-    Raises:
-        DataError: there is one.
+    `values` are as written, without their unit [num_rows]; `small`: `_SMALL_MARKS` count.
     """
     is_mark = np.isin(values, _MARKS)
     size = np.abs(values[np.isfinite(values) & (values != 0.0)])
@@ -125,10 +114,6 @@ def times_of(table: CsvTable, choice: ColumnChoice) -> Times:
     Without a unit, in brackets or in the column's name, numbers are seconds. A unit that begins
     with % is the form of a date, as of `datetime.strptime`. Dates without an offset from UTC are
     read as they are, as if of UTC.
-
-    Raises:
-        ScenarioError: the unit is not known.
-        DataError: there is no such column, or a value is no time.
     """
     texts = texts_of(table, choice)
     missing = is_missing(table, texts)

@@ -1,8 +1,7 @@
 """Unit that the name of a column states, by whole words.
 
-`power_kW`, `Main Avg Power (mW)`, `timestamp[ms]`, `voltage/mV`, `currentMa` and `elapsed_millis`
-state one. `power`, `phase_A` and `POWER_MW` state none that is known, and nothing is guessed: the
-last letter of `kW` is not its unit.
+`power_kW`, `timestamp[ms]`, `voltage/mV` and `elapsed_millis` state one. `power`, `phase_A` and
+`POWER_MW` state none, and nothing is guessed: the last letter of `kW` is not its unit.
 """
 
 import re

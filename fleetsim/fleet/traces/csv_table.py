@@ -51,21 +51,13 @@ class CsvTable:
         return DataError(f"{self.place(index)}: {message}")
 
     def refuse(self, is_wrong: BoolArray, message: Callable[[int], str]) -> None:
-        """Raise an error about the first row that is wrong [num_rows], if there is one.
-
-        Raises:
-            DataError: there is one; `message` explains it by its index.
-        """
+        """Raise an error about the first row that is wrong [num_rows], if there is one."""
         if is_wrong.any():
             index = int(is_wrong.argmax())
             raise self.fault(index, message(index))
 
     def whole_numbers(self, column: str) -> IntArray:
-        """Return a column of whole numbers [num_rows].
-
-        Raises:
-            DataError: a value is no number, not finite, not whole or beyond 15 digits.
-        """
+        """Return a column of whole numbers [num_rows]."""
         texts = self.columns[column]
         for index, text in enumerate(texts):
             if _WHOLE_NUMBER.fullmatch(text) is None:
@@ -77,20 +69,12 @@ class CsvTable:
         return np.array(list(map(int, texts)), dtype=np.int64)
 
     def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
-        """Return a column of numbers, of these rows or of all; NaN and infinity are accepted.
-
-        Raises:
-            DataError: a value is no number.
-        """
+        """Return a column of numbers, of these rows or of all; NaN and infinity are accepted."""
         indices = range(self.num_rows) if rows is None else rows.tolist()
         return np.array([self._number(column, index) for index in indices], dtype=np.float64)
 
     def codes(self, column: str, codes: Mapping[str, float]) -> FloatArray:
-        """Return the code of each word of a column [num_rows].
-
-        Raises:
-            DataError: a word has no code.
-        """
+        """Return the code of each word of a column [num_rows]."""
         texts = self.columns[column]
         try:
             return np.array([codes[text] for text in texts], dtype=np.float64)
@@ -112,11 +96,7 @@ class CsvTable:
 
 
 def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
-    """Return the names in the first row of a .csv or .csv.gz file.
-
-    Raises:
-        DataError: the file cannot be read, is empty or has no header.
-    """
+    """Return the names in the first row of a .csv or .csv.gz file."""
     for row in TableRows(path, layout, is_whole=False):
         return tuple(row)
     raise _empty(path)
@@ -125,11 +105,7 @@ def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
 def read_filled_table(
     path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
 ) -> CsvTable:
-    """Read a file that has rows; arguments and errors as in `read_csv_table`.
-
-    Raises:
-        DataError: there is no row below the header.
-    """
+    """Read a file that has rows; arguments and errors as in `read_csv_table`."""
     table = read_csv_table(path, layout, only=only)
     if table.num_rows == 0:
         raise DataError(f"{path}, row 2: the table is empty; it needs at least one row of data")
@@ -139,13 +115,7 @@ def read_filled_table(
 def read_csv_table(
     path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
 ) -> CsvTable:
-    """Read a .csv or .csv.gz file, all its columns or `only` these of them.
-
-    Raises:
-        DataError: the file cannot be read, is cut off, unpacks to more than
-            `unpacking.limit_byte` allows, has no header, names a column twice, or a row has more or
-            fewer fields than the header.
-    """
+    """Read a .csv or .csv.gz file, all its columns or `only` these of them."""
     source = TableRows(path, layout, is_whole=True)
     rows = iter(source)
     header = next(rows, None)

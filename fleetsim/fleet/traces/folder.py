@@ -1,14 +1,40 @@
-"""Writing of trace folders: the same rows give the same bytes; files appear whole or not at all."""
+"""Folders of traces: finding them, and writing them whole or not at all, byte for byte the same."""
 
 import gzip
 import io
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fleetsim.errors import DataError
+from fleetsim import bundled
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import new_files, paths
+from fleetsim.quoting import quoted
+
+
+def find_trace(name: str, key: str) -> Path:
+    """Return the folder or file of a trace that a key of a scenario names, bundled or one's own."""
+    path = bundled.find("traces", name)
+    if path is None:
+        raise ScenarioError(f"{key} = {quoted(name)}: {bundled.not_found('traces', name)}")
+    return path
+
+
+def plain_or_packed(path: Path) -> list[Path]:
+    """Return those of a file and its gzipped form that are there."""
+    both = (path, path.with_name(f"{path.name}.gz"))
+    return [each for each in both if paths.kind_of(each) is not None]
+
+
+def readme(about: str, notes: Sequence[str], rules: str, columns: str) -> str:
+    """Return the README.md of an imported trace."""
+    listed = "".join(f"\n- {note}" for note in notes)
+    return f"""{about}
+{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
+{columns}
+Origin and licence: those of the source.
+"""
 
 
 def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
@@ -34,9 +60,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write or replace files of a folder, which is made if missing.
 
     Other processes see the old content of each or the new, never a part.
-
-    Raises:
-        DataError: the folder cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,22 +73,14 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def check_new(dest: Path) -> None:
-    """Refuse to write over anything.
-
-    Raises:
-        DataError: `dest` exists, or cannot be examined.
-    """
+    """Refuse to write over anything."""
     if paths.kind_of(dest) is not None:
         raise DataError(f"{dest}: exists already; name a new folder")
 
 
 @contextmanager
 def new_folder(dest: Path) -> Iterator[Path]:
-    """Give a folder that becomes `dest` when the block ends without an exception.
-
-    Raises:
-        DataError: it cannot be made.
-    """
+    """Give a folder that becomes `dest` when the block ends without an exception."""
     try:
         dest.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:

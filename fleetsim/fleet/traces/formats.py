@@ -18,7 +18,7 @@ from fleetsim.fleet.traces.usage.importing import (
 )
 from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H
 from fleetsim.quoting import quoted
-from fleetsim.schema.spelling import nearest
+from fleetsim.schema.spelling import did_you_mean
 
 _USAGE: Final = get_args(TraceFormat)
 _KNOWN: Final = (TABLE, *_USAGE, *get_args(NetFormat))
@@ -41,29 +41,14 @@ def import_any(
     app: str | None = None,
     columns: TableOptions = NO_COLUMNS,
 ) -> tuple[str, ...]:
-    """Convert a trace into fleetsim's own form, in a new folder.
+    """Convert a trace into fleetsim's own form, in a new folder; return notes, a line each.
 
-    Args:
-        format_: form of the source, of either kind.
-        source: its folder or main file.
-        dest: new folder, which appears whole or not at all.
-        options: options of a usage trace.
-        app: application whose logs to take (irish-5g only); None: Download.
-        columns: columns of a table (table only).
-
-    Returns:
-        Notes on what was left out, a line each.
-
-    Raises:
-        ScenarioError: there is no such format, or it has no such option.
-        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
+    `options` are of a usage trace, `app` of irish-5g (None: Download), and `columns` of a table.
     """
     if format_ not in _KNOWN:
-        close = nearest(format_, _KNOWN)
-        hint = f"; did you mean {quoted(close)}?" if close else ""
         raise ScenarioError(
             f"trace import: format {quoted(format_)} is not known;"
-            f" must be one of {', '.join(_KNOWN)}{hint}"
+            f" must be one of {', '.join(_KNOWN)}{did_you_mean(format_, _KNOWN)}"
         )
     given = given_options(options) + given_options(columns) + ["--app"] * (app is not None)
     for option in given:

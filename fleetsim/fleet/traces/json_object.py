@@ -14,15 +14,7 @@ _MOST_OBJECTS = 4_000_000
 
 
 def read_json_object(path: Path, *, holds: str) -> dict[str, Any]:
-    """Return the members of the object in a .json or .json.gz file.
-
-    Args:
-        path: the file.
-        holds: what the object must be, for messages.
-
-    Raises:
-        DataError: the file is missing, too large, no JSON, or holds no object or an empty one.
-    """
+    """Return the members of the object in a .json or .json.gz file, which `holds` names."""
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = dict(pairs)

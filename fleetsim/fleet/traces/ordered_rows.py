@@ -49,3 +49,8 @@ def held(values: FloatArray, owner: IntArray, at_first: float = 0.0) -> FloatArr
     at = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
     source = np.maximum(at, 0)
     return np.where((at >= 0) & (owner[source] == owner), values[source], at_first)
+
+
+def last_lasting(at: IntArray, alone: int) -> int:
+    """Return how long the last of these samples lasts: the median of the others, or `alone`."""
+    return max(1, int(np.median(np.diff(at)))) if at.size > 1 else alone

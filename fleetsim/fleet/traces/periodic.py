@@ -1,12 +1,9 @@
 """Records that repeat, and the exact step in force for a client at any moment of any lap.
 
 A record is a row of steps over [0, span) whole seconds that repeats for ever. A client follows one
-record with a shift: its lap k begins at the whole second k * span - shift, and a step that begins
-at second c of the record is in force from second k * span - shift + c on.
-
-Every change is at a whole second, so the step in force at t is the one at floor(t). All further
-arithmetic is in integers: edges are exact for any number of laps (up to t = 2**53 s). Queries are
-pure: any order, any lap.
+record with a shift: its lap k begins at the whole second k * span - shift. Every change is at a
+whole second, so the step in force at t is the one at floor(t), and all further arithmetic is in
+integers: edges are exact for any number of laps (up to t = 2**53 s).
 """
 
 from __future__ import annotations
@@ -86,11 +83,7 @@ class PeriodicSteps:
         times_s: IntArray,
         columns: Sequence[NDArray[np.generic]],
     ) -> tuple[Self, IntArray]:
-        """Return the steps at which any of the columns changes.
-
-        Returns:
-            (the steps, index of each among the given changes).
-        """
+        """Return the steps at which any column changes, and each one's index among the changes."""
         kept = np.flatnonzero(is_change(offsets, columns))
         merged_offsets = np.searchsorted(kept, offsets).astype(np.int64)
         first, last = kept[merged_offsets[:-1]], kept[merged_offsets[1:] - 1]
@@ -109,11 +102,7 @@ class PeriodicSteps:
         return self.times_s.size == self.span_s.size
 
     def locate(self, clients: IntArray, t_s: ArrayLike) -> _Position:
-        """Return the places of clients [n] at `t_s` (a time for all, or one each [n]).
-
-        Raises:
-            ValueError: a time is not finite.
-        """
+        """Return the places of clients [n] at `t_s` (a time for all, or one each [n])."""
         row, time_s = self.row[clients], _finite(t_s)
         second = np.floor(time_s).astype(np.int64) + np.zeros_like(row)
         local_s = (second + self.shift_s[clients]) % self.span_s[row]
@@ -225,11 +214,7 @@ class Schedule:
         return np.where(self.is_at(clients, t_s), t_s, self.next_change_after(clients, t_s))
 
     def seconds_true(self, clients: IntArray, t0_s: ArrayLike, t1_s: ArrayLike) -> FloatArray:
-        """Return the seconds in [t0, t1) in which it is true of clients [n], with one rounding.
-
-        Raises:
-            ValueError: a time is not finite, or t1 < t0.
-        """
+        """Return the seconds in [t0, t1) in which it is true of clients [n], with one rounding."""
         if np.any(np.asarray(t1_s) < np.asarray(t0_s)):
             raise ValueError(
                 f"the interval must not end before it begins, got [{t0_s!r}, {t1_s!r})"

@@ -10,17 +10,11 @@ _MIN_DRAWN = 4096
 
 
 def assign_shuffled(num_records: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:
-    """Return the record of every client [N].
+    """Return the record of every client [N]; each `purpose` has its own streams.
 
     The clients get all records in random order, then all records in another random order, and so
     on. So all records are used about equally often, and the record of client i does not depend on
     the number of clients.
-
-    Args:
-        num_records: number of records.
-        num_clients: number of clients N.
-        seed: the scenario's seed.
-        purpose: kind of the records; each purpose has its own streams.
     """
     num_passes = -(-_MIN_DRAWN // num_records)
     passes = np.broadcast_to(np.arange(num_records, dtype=np.int64), (num_passes, num_records))

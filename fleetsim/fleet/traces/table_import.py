@@ -22,10 +22,9 @@ from fleetsim.fleet.traces.usage.importing import (
     write_imported,
 )
 from fleetsim.fleet.traces.usage.state_columns import state_column
-from fleetsim.fleet.traces.usage.table import UsageColumns, read_usage_table
+from fleetsim.fleet.traces.usage.table import read_usage_table
 
 TABLE: Final = "table"
-"""Name of the form."""
 _OF_NETWORKS: Final = ("--up-rate", "--by-second", "--split-gap-s")
 
 
@@ -47,7 +46,6 @@ class TableOptions:
 
 
 NO_COLUMNS: Final = TableOptions()
-"""No option."""
 
 
 def import_table(
@@ -55,18 +53,7 @@ def import_table(
 ) -> tuple[str, ...]:
     """Convert a table into fleetsim's own form: of a network with --rate, else of usage.
 
-    Args:
-        source: .csv or .csv.gz file.
-        dest: new folder, which is not there yet.
-        options: columns of the table.
-        usage: options of a usage trace.
-
-    Returns:
-        Notes on what was joined and left out, a line each.
-
-    Raises:
-        ScenarioError: the options do not go together, or a unit is not known.
-        DataError: the table is wrong, or `dest` cannot be made.
+    Return notes on what was joined and left out, a line each.
     """
     if options.time is None:
         raise ScenarioError(
@@ -99,7 +86,11 @@ def import_table(
             )
         records = read_usage_table(
             source,
-            UsageColumns(time, until, who, states, layout),
+            time=time,
+            until=until,
+            who=who,
+            states=states,
+            layout=layout,
             unknown=usage.unknown or "hold",
             utc_offset_h=usage.utc_offset_h,
         )

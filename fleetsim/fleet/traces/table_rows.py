@@ -55,9 +55,6 @@ def layout_of(
 ) -> Layout:
     r"""Return the layout that the options of a command give.
 
-    Raises:
-        ScenarioError: an option has a value that it cannot have.
-
     >>> layout_of("trace import", separator="tab", decimal=None, missing=["NA"])
     Layout(separator='\t', decimal=None, missing=frozenset({'na'}), has_options=True)
     """
@@ -80,16 +77,7 @@ class TableRows:
     """Iterator over the rows of a .csv or .csv.gz file, the header first."""
 
     def __init__(self, path: Path, layout: Layout, *, is_whole: bool) -> None:
-        """Find the separator.
-
-        Args:
-            path: the file.
-            layout: how its fields are written.
-            is_whole: whether all rows will be read.
-
-        Raises:
-            DataError: the file cannot be read, or more than one separator is possible.
-        """
+        """Find the separator; `is_whole`: all rows will be read."""
         self._path, self._is_whole, self._is_own = path, is_whole, not layout.has_options
         self.row = 0
         """Number of the latest row, 1 for the first of the file."""

@@ -2,7 +2,6 @@
 
 - `loading`: Loading of the usage trace that a scenario names, recorded or synthetic.
 - `usage`: Usage of devices by their owners at any moment.
-- `pairing`: Usage records of the people whose data the clients have.
 - `synthetic`: Synthetic availability of a given mean.
 - `time_zones`: Time zones of the clients.
 """

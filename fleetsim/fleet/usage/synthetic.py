@@ -103,15 +103,9 @@ def _block(
     length_normal: FloatArray,
     share_normal: FloatArray,
 ) -> Trace:
-    """Return the trace of some users.
+    """Return the trace of some users [U], with normal draws for their cycles [U, C].
 
-    Args:
-        severity: severity of the differences.
-        user_ids: name of every user [U].
-        phase_s: second of the week at which each record begins [U].
-        shares: share of the time for which each user is available [U].
-        length_normal: normal draws for the lengths of the cycles [U, C].
-        share_normal: normal draws for the available shares of the cycles [U, C].
+    Each has a second of the week at which the record begins, and a share of the time available.
     """
     length = np.exp(severity * SIGMA_LENGTH * length_normal)
     length_s = _WEEK_S * length / length.sum(axis=1, keepdims=True)

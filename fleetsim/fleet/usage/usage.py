@@ -1,10 +1,8 @@
 """Usage of devices by their owners at any moment: online, charging, network, load and memory.
 
 Each client of a kind that people carry follows one user's record of a `Trace`, which repeats. Each
-other client is always online, on the mains, without load and without apps. Unmetered means on
-Wi-Fi, metered on a cellular network; `fleetsim.fleet.network.wifi_or_cellular` may override the
-record. Every query is a pure function of the time. The record of a client is drawn from an
-addressed stream, so it does not depend on the number of clients.
+other client is always online, on the mains, without load and without apps. The record of a client
+is drawn from an addressed stream, so it does not depend on the number of clients.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETE
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
-from fleetsim.fleet.traces.usage.records import Unknown
+from fleetsim.fleet.traces.usage.records import DAY_S, Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings
@@ -48,7 +46,6 @@ from fleetsim.settings import Settings
 
 Shift = Literal["days", "none"]
 
-_DAY_S = 86_400
 _AHEAD = ActsIf(
     lambda own, _: any(zone.utc_offset_h != 0.0 for zone in own.time_zones),
     "all clocks show virtual time, as they do without time zones",
@@ -114,13 +111,11 @@ class States(Columns):
     online: BoolArray
     """True if the server can reach it."""
     charging: BoolArray
-    """True on the charger."""
     unmetered: BoolArray
     """True on Wi-Fi (or a cable), where bytes cost nothing; False on a cellular network."""
     load: FloatArray
     """Fraction of the processor that other apps take, in [0, 1)."""
     ram_byte: IntArray
-    """Memory that other apps take."""
 
     def __post_init__(self) -> None:
         freeze(*self.columns)
@@ -149,7 +144,6 @@ class Usage:
     """Index of the user whose record each client follows [N]; -1: always on."""
     steps: PeriodicSteps
     states: States
-    """State of each step."""
     load_steps_of: PeriodicSteps
     load: FloatArray
     """Load of each step of `load_steps_of`, in which only the load changes."""
@@ -172,19 +166,11 @@ class Usage:
         return FollowedRecords(self.user_ids, self.user, self.shift_s.astype(np.float64))
 
     def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
-        """Return the states of clients [n] at `t_s` (a time for all, or one each [n]).
-
-        Raises:
-            ValueError: a time is not finite.
-        """
+        """Return the states of clients [n] at `t_s` (a time for all, or one each [n])."""
         return self.states.take(self.steps.step_at(clients, t_s))
 
     def state_at_one(self, client: int, t_s: float) -> OneState:
-        """Return `state_at` of one client, twenty times as fast.
-
-        Raises:
-            ValueError: the time is not finite.
-        """
+        """Return `state_at` of one client, twenty times as fast."""
         step = self.steps.step_at_one(client, t_s)
         return OneState._make(column.item(step) for column in self.states.columns)
 
@@ -239,20 +225,18 @@ def build_usage(
     forced_network: IntArray | None = None,
     user_of: IntArray | None = None,
 ) -> Usage:
-    """Assign the users of a trace to the clients (`shuffled_assignment`).
+    """Assign the users of a trace (None: all clients are always on) to the clients.
 
     The user of client i does not depend on the number of clients, nor on the other clients' kinds.
 
     Args:
-        trace: the records; None: all clients are always on.
+        trace: the records.
         seed: the scenario's seed.
         has_people: True for clients that follow a record [N]; the others are always on.
         shift: "days" starts each record at a random whole day, "none" at its beginning.
-        starts_at_s: second of the records at which virtual time begins, before any shift; one for
-            all, or one each [N].
-        forced_network: network of every client, overriding its record [N], as of
-            `network.forced_networks`; None: as recorded.
-        user_of: user of every client, instead of a drawn one [N]; None: drawn.
+        starts_at_s: second of the records at which virtual time begins, for all or each [N].
+        forced_network: network of every client [N], as of `network.forced_networks`.
+        user_of: user of every client, instead of a drawn one [N].
     """
     size = has_people.size
     if trace is None:
@@ -261,10 +245,10 @@ def build_usage(
         if user_of is None:
             user_of = assign_shuffled(trace.num_users, size, seed=seed, purpose="usage/user")
         user = np.where(has_people, user_of, -1)
-        num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
+        num_days = np.maximum(trace.span_s // DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)
-        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+        shift_s = np.where(has_people & (shift == "days"), days * DAY_S, 0)
         shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
     span_s, offsets, times_s, states = _records(trace)
     row = np.where(user < 0, span_s.size - 1, user)
@@ -305,12 +289,7 @@ def _on_networks(
 ) -> tuple[IntArray, IntArray, IntArray, States]:
     """Return records as of `_records`, once for each form that a client's network may have.
 
-    Args:
-        forms: `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
-        span_s: span of each record [R].
-        offsets: index of each record's first step, and the end of the last record [R+1].
-        times_s: beginning of each step [C].
-        states: state of each step [C].
+    `forms` are `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
     """
     num, num_steps = len(forms), times_s.size
     unmetered_of = {

@@ -1,8 +1,4 @@
-"""Rounds, time and energy until a run reaches an accuracy.
-
-All are read from the rounds table: the first evaluated round whose accuracy is at least the target
-decides. For a run that never reaches it they are None, not infinity or the end of the run.
-"""
+"""Rounds, time and energy until a run reaches an accuracy; None for a run that never does."""
 
 from __future__ import annotations
 
@@ -17,15 +13,7 @@ _ROUNDING = 1e-12
 
 
 def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
-    """Return the number of the first evaluated round with accuracy >= target; None if none.
-
-    Args:
-        rounds: the rounds table, in its order.
-        target: accuracy as a fraction, 0 < target <= 1.
-
-    Raises:
-        ValueError: the target is outside of that.
-    """
+    """Return the number of the first evaluated round with accuracy >= target; None if none."""
     position = first_reached(rounds, target)
     return None if position is None else int(rounds["round"].iloc[position])
 
@@ -47,9 +35,6 @@ def first_reached(rounds: pd.DataFrame, target: float, *, smooth_rounds: int = 1
 
     With `smooth_rounds` the mean over that many evaluated rounds counts, the row's own and those
     before it. Rows before there are as many do not count.
-
-    Raises:
-        ValueError: the target is not in (0, 1].
     """
     if not 0.0 < target <= 1.0:
         raise ValueError(f"target must be a fraction in (0, 1], got {target!r}")

@@ -15,18 +15,10 @@ COLUMN = "selector_diagnostics"
 
 
 def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
-    """Return a row for each number; no rows if the selector told none.
+    """Return a row for each number; no rows if the selector told none; `run` names the folder.
 
-    Args:
-        rounds: rounds table.
-        run: name of the run folder for messages.
-
-    Returns:
-        Frame with round, name, step (position in a list, 0 for a number alone) and value, ordered
-        by these.
-
-    Raises:
-        DataError: a text is no JSON object of numbers and lists of them.
+    The frame has round, name, step (position in a list, 0 for a number alone) and value, ordered by
+    these.
     """
     import pandas as pd  # noqa: PLC0415
 

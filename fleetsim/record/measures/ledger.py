@@ -82,9 +82,8 @@ def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
     """Return the ledger of the recorded rounds; tasks of a round that was cut off are left out.
 
-    Returns:
-        Frame with `COLUMNS`, a row for each combination with energy, ordered by client, purpose,
-        fate and component.
+    The frame has `COLUMNS`, a row for each combination with energy, ordered by client, purpose,
+    fate and component.
     """
     known = with_fates(rounds, tasks)
     spent = known.groupby(["client", "device", "purpose", "fate"], as_index=False, sort=False)
@@ -110,11 +109,7 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def energy_by(entries: pd.DataFrame, *keys: str) -> pd.Series[float]:
-    """Return joules of a ledger summed by some of its `KEYS`, in their usual order.
-
-    Raises:
-        ValueError: a key is none of them, or there twice, or there is none.
-    """
+    """Return joules of a ledger summed by some of its `KEYS`, in their usual order."""
     if not keys or len(set(keys)) < len(keys) or not set(keys) <= set(KEYS):
         raise ValueError(f"keys must be one or more of {', '.join(KEYS)}, each once, got {keys}")
     sums: pd.Series[float] = entries.groupby(list(keys))["energy_j"].sum()
@@ -126,11 +121,7 @@ def energy_by(entries: pd.DataFrame, *keys: str) -> pd.Series[float]:
 def check_balance(
     entries: pd.DataFrame, rounds: pd.DataFrame, clients: pd.DataFrame | None, *, run: str
 ) -> None:
-    """Check that a ledger agrees with the rounds and with the clients' meters, if there are any.
-
-    Raises:
-        DataError: it differs by more than rounding explains.
-    """
+    """Check that a ledger agrees with the rounds and with the clients' meters, if there are any."""
     spent_j = float(entries["energy_j"].sum())
     total_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
     if not np.isclose(spent_j, total_j, rtol=ROUNDING_SLACK, atol=ROUNDING_SLACK):

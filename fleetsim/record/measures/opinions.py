@@ -24,9 +24,8 @@ COLUMNS = ("round", "client", "opinion", "belief")
 def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return opinions and beliefs of a tasks table, a row per client and model.
 
-    Returns:
-        Frame with `COLUMNS`, ordered by round and client; `round` is that of the evaluated model,
-        the last before that of the tasks. Belief is NaN where there is none.
+    The frame has `COLUMNS`, ordered by round and client; `round` is that of the evaluated model,
+    the last before that of the tasks. Belief is NaN where there is none.
     """
     answers = {
         name: tasks.loc[tasks[name].notna(), ["round", "client", name]]

@@ -17,11 +17,7 @@ _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
 
 
 def announced(message: pa.ipc.Message) -> tuple[int, int]:
-    """Return the number of rows of a record batch, and the bytes that its buffers unpack to.
-
-    Raises:
-        ValueError: the message is no record batch that Arrow writes.
-    """
+    """Return the number of rows of a record batch, and the bytes that its buffers unpack to."""
     metadata, body = memoryview(message.metadata), memoryview(message.body)
     try:
         message_table = _at(metadata, 0)

@@ -51,20 +51,12 @@ def encode(table: pa.Table) -> bytes:
 
 
 def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
-    """Read a table and check its columns.
-
-    Raises:
-        DataError: the file is missing, is not parquet, or holds other columns.
-    """
+    """Read a table and check its columns."""
     return decode(atomic_files.read(path, hint=hint), name, source=str(path), hint=hint)
 
 
 def decode(data: bytes, name: TableName, *, source: str, hint: str) -> pa.Table:
-    """Return the table in the bytes of a parquet file; `source` names it in messages.
-
-    Raises:
-        DataError: they are not parquet, or hold other columns.
-    """
+    """Return the table in the bytes of a parquet file; `source` names it in messages."""
     limit = max(_LEAST_LIMIT_BYTE, limit_byte(len(data)))
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
@@ -108,11 +100,7 @@ def pack(table: pa.Table) -> bytes:
 
 
 def unpack(data: bytes, name: TableName, *, num_rows: int, source: str, hint: str) -> pa.Table:
-    """Return the table of so many rows in the bytes of `pack`; other arguments as of `decode`.
-
-    Raises:
-        DataError: they are not such a table, or unpack to more than `unpacking.limit_byte` allows.
-    """
+    """Return the table of so many rows in the bytes of `pack`; other arguments as of `decode`."""
     try:
         table = _measured(data, name, num_rows, source)
         table.validate(full=True)
@@ -127,10 +115,6 @@ def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Ta
     """Return a table that is measured before it is unpacked, up to the batch after `num_rows`.
 
     The footer of the file is not read: what is measured is what is unpacked.
-
-    Raises:
-        DataError: it unpacks to more than `unpacking.limit_byte` allows.
-        ValueError: it is no Arrow file, or has other columns.
     """
     if not data.endswith(_ARROW_END):
         raise ValueError("its end is missing")

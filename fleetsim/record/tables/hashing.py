@@ -21,17 +21,11 @@ class Digests:
     """SHA-256 of the values of tables."""
 
     whole: str
-    """Digest of all tables together."""
     of_table: dict[str, str]
-    """Digest of each table alone, by its name."""
 
 
 def digest(tables: Mapping[str, pa.Table]) -> str:
-    """Return the SHA-256 of the values of tables; docs/outputs.md defines what is hashed.
-
-    Raises:
-        ValueError: a column is none of int64, float64, bool and string.
-    """
+    """Return the SHA-256 of the values of tables; docs/outputs.md defines what is hashed."""
     return digests(tables).whole
 
 

@@ -1,13 +1,7 @@
-"""Columns of every table of a run.
+"""Columns of every table of a run: the fields of `TaskRow`, `RoundRow` and `ClientColumns`.
 
-The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in their order:
-
-- int is int64, float is float64, bool is bool, text is string;
-- a column may hold null only where its field may be None, or is of a battery (null on mains) or of
-  a record (null for a client that follows none);
-- an `OPTIONAL` column is left out of a table that has no value for it.
-
-docs/outputs.md defines each column.
+A column may hold null only where its field may be None, or is of a battery (null on mains) or of a
+record (null for a client that follows none). docs/outputs.md defines each column.
 """
 
 from collections.abc import Mapping
@@ -27,37 +21,22 @@ from fleetsim.contracts import (
 )
 
 TableName = Literal["rounds", "tasks", "clients"]
-_CLIENT_BATTERIES = (
-    "battery_capacity_j",
-    "battery_initial_j",
-    "battery_charged_j",
-    "battery_owner_j",
-    "battery_loss_j",
-    "battery_final_j",
+_CLIENT_BATTERIES = tuple(
+    f"battery_{name}_j" for name in ("capacity", "initial", "charged", "owner", "loss", "final")
 )
 _ENLISTED = "energy_enlisted_idle_j"
 _SHIFTS = ("usage_shift_s", "network_shift_s")
-_FOLLOWED = ("usage_record", "network_record", *_SHIFTS)
 NULL_WHEN_NAN = frozenset({"battery_fraction", *_CLIENT_BATTERIES, *_SHIFTS})
 """Columns of the clients table in which NaN means null."""
+_ROUND_BATTERIES = tuple(f"battery_{name}_fraction" for name in ("low", "median", "high"))
+_ROUND_REST = ("num_off", "validation_accuracy", "selector_diagnostics", "epsilon")
+_TASK_REST = ("opinion", "belief", "train_metrics", "frozen_download_byte")
+_CLIENT_REST = ("usage_record", "network_record", *_SHIFTS)
 OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
     {
-        "rounds": frozenset(
-            {
-                "num_off",
-                "battery_low_fraction",
-                "battery_median_fraction",
-                "battery_high_fraction",
-                _ENLISTED,
-                "validation_accuracy",
-                "selector_diagnostics",
-                "epsilon",
-            }
-        ),
-        "tasks": frozenset(
-            {"opinion", "belief", _ENLISTED, "train_metrics", "frozen_download_byte"}
-        ),
-        "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED, *_FOLLOWED}),
+        "rounds": frozenset({*_ROUND_BATTERIES, *_ROUND_REST, _ENLISTED}),
+        "tasks": frozenset({*_TASK_REST, _ENLISTED}),
+        "clients": frozenset({*_CLIENT_BATTERIES, *_CLIENT_REST, _ENLISTED}),
     }
 )
 """Columns that a table has only if one of its rows has a value."""
@@ -97,4 +76,3 @@ def _schema(row: type) -> pa.Schema:
 SCHEMAS: Mapping[TableName, pa.Schema] = MappingProxyType(
     {"rounds": _schema(RoundRow), "tasks": _schema(TaskRow), "clients": _schema(ClientColumns)}
 )
-"""Columns of every table."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.fleet.batteries.base import Charge, Flow
+from fleetsim.fleet.batteries.base import Charge, Flow, Phases
 from fleetsim.fleet.population import Fleet
 from tests.fleet.alone import side_by_side
 from tests.fleet.made_batteries import charge_after, phase, phones_with_records
@@ -16,62 +16,31 @@ from tests.fleet.made_batteries import charge_after, phase, phones_with_records
 CAPACITY_J = 3600.0
 """Of a battery of 1 Wh."""
 OWNER: dict[str, Any] = {"standby_w": 0.5, "screen_w": 1.0, "cpu_w": 4.0}
+STANDBY: dict[str, Any] = {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0}
 SHARPEST_CHANGE_W = 45.0
 """No step changes d level/dt by more: 15 W of charger, 26 W of draw, their loss."""
 
 
-def level_after(fleet: Fleet, level_j: float, seconds: float, *, client: int = 0) -> float:
-    return float(charge_after(fleet, level_j, seconds, client=client).level_j[0])
+def level_after(fleet: Fleet, level_j: float, seconds: float) -> float:
+    return float(charge_after(fleet, level_j, seconds).level_j[0])
 
 
 def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
     return fleet.batteries.initial(np.array(level_j))
 
 
-def test_an_idle_phone_runs_empty_in_its_joules_over_its_owners_watts(tmp_path):
-    battery = {"capacity_wh": 1.0, "everyday": OWNER}
-    fleet = phones_with_records(tmp_path, ["0,0,0 1000,0,0.25"], 100_000, battery)
-    # 1000 s at .5 W, then .5 + 1 + .25 * 4 = 2.5 W: 900 J last 1000 + 400 / 2.5 = 1160 s.
-    assert level_after(fleet, 900.0, 1000.0) == pytest.approx(400.0)
-    assert level_after(fleet, 900.0, 1159.0) == pytest.approx(2.5)
-    assert level_after(fleet, 900.0, 1160.0) == 0.0
-    assert level_after(fleet, 900.0, 5000.0) == 0.0
-
-
 def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
-    curve = {
-        "kind": "resistive",
-        "internal_ohm": 0.5,
-        "from_fraction": [0.0, 0.5],
-        "open_circuit_v": [2.0, 4.0],
-    }
-    battery = {
-        "capacity_wh": 1.0,
-        "discharging": curve,
-        "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
-    }
+    curve = {"kind": "resistive", "from_fraction": [0.0, 0.5], "open_circuit_v": [2.0, 4.0]}
+    curve["internal_ohm"] = 0.5
+    battery = {"capacity_wh": 1.0, "discharging": curve, "everyday": STANDBY}
     fleet = phones_with_records(tmp_path, ["0,0,0"], 100_000, battery)
     # 4 W: (4/4)^2 * .5 = .5 W lost above 1800 J, (4/2)^2 * .5 = 2 W below: 4.5 and 6 W in all.
-    after = fleet.batteries.idle(
-        np.array([0]), charge_of(fleet, [2250.0]), np.zeros(1), 100.0 + 50.0
-    )
+    after = charge_after(fleet, 2250.0, 100.0 + 50.0)
 
     assert after.level_j[0] == pytest.approx(1800.0 - 50.0 * 6.0)
     assert after.flows_j[0, Flow.OWNER] == pytest.approx(150.0 * 4.0)
     assert after.flows_j[0, Flow.LOSS] == pytest.approx(100.0 * 0.5 + 50.0 * 2.0)
     assert after.flows_j[0, Flow.CHARGED] == 0.0
-
-
-def test_the_taper_takes_the_time_of_its_bands_one_after_the_other(tmp_path):
-    curve = {"kind": "cc-cv", "from_fraction": [0.0, 0.8], "power_fraction": [1.0, 0.25]}
-    battery = {"capacity_wh": 1.0, "charge_w": 10.0, "charging": curve}
-    fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
-    # 2880 J at 10 W, then 720 J at 2.5 W: 288 + 288 s.
-    assert level_after(fleet, 0.0, 144.0) == pytest.approx(1440.0)
-    assert level_after(fleet, 0.0, 288.0) == pytest.approx(2880.0)
-    assert level_after(fleet, 0.0, 432.0) == pytest.approx(3240.0)
-    assert level_after(fleet, 0.0, 576.0) == pytest.approx(3600.0)
-    assert level_after(fleet, 0.0, 9999.0) == pytest.approx(3600.0)
 
 
 def test_the_default_curve_fills_a_phone_in_three_hours_of_which_one_is_the_last_fifth(tmp_path):
@@ -90,17 +59,10 @@ def test_the_default_curve_fills_a_phone_in_three_hours_of_which_one_is_the_last
 
 def test_a_charger_feeds_the_owner_first_and_then_the_battery(tmp_path):
     curve = {"kind": "cc-cv", "from_fraction": [0.0, 0.5], "power_fraction": [1.0, 0.25]}
-    battery = {
-        "capacity_wh": 1.0,
-        "charge_w": 10.0,
-        "charging": curve,
-        "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
-    }
+    battery = {"capacity_wh": 1.0, "charge_w": 10.0, "charging": curve, "everyday": STANDBY}
     fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
     # Below half: 10 - 4 W into the battery, above: 2.5 W, though 6 would be left; full: 4 W given.
-    after = fleet.batteries.idle(
-        np.array([0]), charge_of(fleet, [1200.0]), np.zeros(1), 100.0 + 720.0 + 10.0
-    )
+    after = charge_after(fleet, 1200.0, 100.0 + 720.0 + 10.0)
 
     assert after.level_j[0] == CAPACITY_J
     assert after.flows_j[0, Flow.CHARGED] == pytest.approx(1000.0 + 720.0 * 6.5 + 10.0 * 4.0)
@@ -133,27 +95,14 @@ def test_task_and_owner_together_meet_the_cut_off_at_its_moment(tmp_path):
     phases = side_by_side(phase(0.0, (100.0, 2.0)))
     end_s = np.array([100.0])
 
+    charge, spent_j = charge_of(fleet, [560.0]), phases.energy_until(end_s)
     after, empty_s = fleet.batteries.work(
-        np.array([0]),
-        charge_of(fleet, [560.0 - 0.0]),
-        phases,
-        phases.energy_until(end_s),
-        np.array([0.3]),
-        end_s,
+        Phases(np.array([0]), charge, phases, spent_j, np.array([0.3]), end_s)
     )
 
     assert empty_s[0] == pytest.approx(40.0 + 88.0 / 5.8)
     assert after.level_j[0] == 360.0
     assert after.flows_j[0, Flow.OWNER] == pytest.approx(40 * 0.5 + 88.0 / 5.8 * 3.5)
-
-
-def test_devices_on_the_mains_have_no_battery(tmp_path):
-    fleet = phones_with_records(
-        tmp_path, ["0,0,0"], 100, {"everyday": OWNER}, device="jetson-nano-cpu"
-    )
-
-    assert np.isnan(fleet.initial_j).all()
-    assert math.isnan(level_after(fleet, math.nan, 1000.0))
 
 
 @st.composite
@@ -307,13 +256,9 @@ def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, se
     until_s = min(until_s, timeline.end_s)
     phases, ends_s, idle_w = side_by_side(timeline, timeline), np.full(2, until_s), 0.25
 
+    charge, spent_j = charge_of(fleet, [level * CAPACITY_J] * 2), phases.energy_until(ends_s)
     after, empty_s = fleet.batteries.work(
-        np.arange(2),
-        charge_of(fleet, [level * CAPACITY_J] * 2),
-        phases,
-        phases.energy_until(ends_s),
-        np.full(2, idle_w),
-        ends_s,
+        Phases(np.arange(2), charge, phases, spent_j, np.full(2, idle_w), ends_s)
     )
 
     def load_w(t_s: float) -> float:
@@ -363,10 +308,3 @@ def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
         assert w.level_j.tobytes() == p.level_j.tobytes()
         assert w.is_off.tobytes() == p.is_off.tobytes()
         assert w.flows_j.tobytes() == p.flows_j.tobytes()
-
-
-def test_a_battery_does_not_go_back_in_time(tmp_path):
-    fleet = phones_with_records(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
-
-    with pytest.raises(ValueError, match="back in time"):
-        charge_after(fleet, 5.0, 1.0, from_s=2.0)

@@ -25,15 +25,6 @@ def test_a_battery_dies_at_the_moment_its_level_meets_the_cut_off():
     assert (level_j, died_s) == (40.0, 25.0)
 
 
-def test_charging_stops_at_capacity_and_then_drains_again():
-    # 90 of 100 J. 0..10 s: +5 - 1 = +4 W, full at 2.5 s; 10..20 s: -1 W.
-    charging = iter([(10.0, 5.0), (math.inf, 0.0)])
-
-    level_j, died_s = walk_battery(90.0, 100.0, 0.0, phase(0.0, (20.0, 1.0)), 0.0, charging, 20.0)
-
-    assert (level_j, died_s) == (90.0, math.inf)
-
-
 def test_a_walk_can_be_cut_off_in_the_middle_of_a_segment():
     level_j, _ = walk_battery(
         100.0, 100.0, 0.0, phase(0.0, (10.0, 2.0), (10.0, 4.0)), 0.0, never_charging(), 12.5

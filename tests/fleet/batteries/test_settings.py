@@ -47,16 +47,19 @@ def test_the_default_taper_is_what_the_voltage_limit_lets_through():
         assert share == pytest.approx(min(1.0, (4.4 - middle_v) / (0.18 * 2.0)), abs=2e-3)
 
 
+def tapered(begins: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Any]:
+    return {"kind": "cc-cv", "from_fraction": begins, "power_fraction": shares}
+
+
+def resistive(begins: tuple[float, ...], volt: tuple[float, ...]) -> dict[str, Any]:
+    return {"kind": "resistive", "from_fraction": begins, "open_circuit_v": volt}
+
+
 def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
     settings = BatterySettings.model_validate(
         {
-            "charging": {"kind": "cc-cv", "from_fraction": [0, 0.8], "power_fraction": [1, 0.5]},
-            "discharging": {
-                "kind": "resistive",
-                "internal_ohm": 1.0,
-                "from_fraction": [0, 0.5],
-                "open_circuit_v": [2.0, 4.0],
-            },
+            "charging": tapered((0, 0.8), (1, 0.5)),
+            "discharging": resistive((0, 0.5), (2.0, 4.0)) | {"internal_ohm": 1.0},
         }
     )
     bands = bands_of(settings)
@@ -66,41 +69,16 @@ def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
     assert bands.loss_per_w.tolist() == [0.25, 0.0625, 0.0625, 0.0625]
 
 
-LEAST = r"greater than or equal to 0\.[0-9]+"
-
-
-def tapered(begins: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Any]:
-    return {"kind": "cc-cv", "from_fraction": begins, "power_fraction": shares}
-
-
-def resistive(**keys: Any) -> dict[str, Any]:
-    return {"kind": "resistive", **keys}
-
-
-FALLING = {"from_fraction": (0.0, 0.5), "open_circuit_v": (3.9, 3.8)}
-
-
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
         ("initial_fraction", (0.9, 0.2), "must be"),
-        ("initial_fraction", (-0.1, 0.5), "greater"),
-        ("initial_fraction", (0.5, 1.1), "less"),
         ("health_fraction", (0.9, 0.2), "must be"),
-        ("health_fraction", (0.0, 0.5), LEAST),
-        ("capacity_wh", 0.0, LEAST),
-        ("charge_w_of", {"pixel-6": 0.0}, LEAST),
-        ("charging", {"kind": "cc-cv", "from_fraction": (0.0, 0.9)}, "for each of from_fraction"),
+        ("charging", tapered((0.0, 0.9), (1,)), "for each of from_fraction"),
         ("charging", tapered((0.1,), (1,)), "with 0"),
         ("charging", tapered((), ()), "with 0"),
         ("charging", tapered((0.0, 0.9, 0.8), (1, 1, 1)), "ascending, got 0.8 after 0.9"),
-        ("charging", tapered((0.0, 1.0), (1, 1)), "less than 1"),
-        ("charging", tapered((0.0,), (1.2,)), "less than or equal to 1"),
-        ("charging", tapered((0.0,), (0.0,)), LEAST),
-        ("discharging", resistive(**FALLING), "must not fall .* rises, got 3.8 after 3.9"),
-        ("discharging", resistive(internal_ohm=0.0), LEAST),
-        ("everyday", {"restart_fraction": 0.0}, LEAST),
-        ("everyday", {"standby_w": -1.0}, "greater than or equal to 0"),
+        ("discharging", resistive((0.0, 0.5), (3.9, 3.8)), "not fall .* rises, got 3.8 after 3.9"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_reason(key, value, says):

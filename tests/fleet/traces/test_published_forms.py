@@ -1,21 +1,15 @@
-"""Lumos5G, ready times of FLASH and ExtraSensory as published; and what happens to broken files."""
+"""Lumos5G, ready times of FLASH and ExtraSensory as published."""
 
 import gzip
 import json
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from fleetsim.errors import DataError, FaultsError
+from fleetsim.errors import DataError
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.network.files import read_net_trace
-from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
-from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.network.published_forms import read_lumos5g
 from fleetsim.fleet.traces.usage.features_labels import read_features_labels
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
@@ -45,16 +39,10 @@ def available(trace: Trace, user: int) -> list[int]:
 
 
 def test_lumos5g_has_a_record_for_each_run_and_joins_seconds_that_repeat(tmp_path):
-    text = LUMOS + "".join(
-        [
-            lumos_row(1, 1, 100.0),
-            lumos_row(1, 2, 200.0),
-            lumos_row(1, 2, 400.0),
-            lumos_row(1, 3, 50.5),
-            lumos_row(1, 1, 7.0, mode="driving"),
-            lumos_row(2, 1, 9.0),
-        ]
-    )
+    walk = [(1, 1, 100.0), (1, 2, 200.0), (1, 2, 400.0), (1, 3, 50.5), (2, 1, 9.0)]
+    rows = [lumos_row(*row) for row in walk]
+    rows.insert(4, lumos_row(1, 1, 7.0, mode="driving"))
+    text = LUMOS + "".join(rows)
     (tmp_path / "Lumos5G-v1.0.csv").write_text(text)
     notes = import_any("lumos5g", tmp_path, tmp_path / "new")
     trace = read_net_trace(tmp_path / "new")
@@ -95,8 +83,6 @@ def test_ready_strict_is_read_in_whole_days_with_unions_counted(tmp_path):
         "1 intervals not in order of time; sorted",
         "1 intervals overlap or touch the one before; joined to their union",
     )
-    path.write_text(json.dumps({"u1": [[10.0, 20.0]], "u2": []}))
-    assert read_flash_ready(path).notes == ("1 of 2 phones, 1 intervals", "left out: 1 never ready")
 
 
 def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
@@ -124,14 +110,10 @@ def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "line 1: is not JSON"),
-        ("[]", "must be a JSON object of phones"),
         ('{"a": 3}', "phone 'a' has no list of .start, end. intervals; add or drop it"),
         ('{"a": [[1, 2], [3]]}', "phone 'a', interval 2: is not .start, end. in seconds"),
         ('{"a": [[1, true]]}', "phone 'a', interval 1: is not"),
         ('{"a": []}', "none of 1 phones can be read .1 never ready."),
-        ('{"a": [[1, 2]], "a": []}', "a key stands twice"),
-        ('{"a": [[1, NaN]]}', "NaN is no JSON"),
     ],
 )
 def test_a_fault_of_ready_times_is_one_line(tmp_path, text, says):
@@ -183,6 +165,7 @@ def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tm
     (tmp_path / "11CD.features_labels.csv").write_text(person_file([(noon, {"full"})]))
     records = read_features_labels(tmp_path, "hold")
     trace = records.trace
+    assert import_any("extrasensory", tmp_path, tmp_path / "new") == records.notes
 
     assert trace.user_ids == ("00AB", "11CD")
     assert trace.span_s.tolist() == [180, 60]
@@ -197,17 +180,6 @@ def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tm
     )
 
 
-def test_extrasensory_is_imported_from_a_folder_of_its_files(tmp_path):
-    (tmp_path / "it").mkdir()
-    (tmp_path / "it" / "00AB.features_labels.csv").write_text(
-        person_file([(1_444_079_161, {"charging"}), (1_444_079_221, {"discharging"})])
-    )
-    notes = import_any("extrasensory", tmp_path / "it", tmp_path / "new")
-
-    assert notes == ("2 rows of 1 people read",)
-    assert read_trace(tmp_path / "new").user_ids == ("00AB",)
-
-
 def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
     path = tmp_path / "00AB.features_labels.csv"
     for text, message in [
@@ -219,62 +191,3 @@ def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
         path.write_text(text)
         with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{message}"):
             read_features_labels(path, "hold")
-
-
-GOOD = {
-    "own.csv": b"t,r,c,who\n2020-01-01 00:00:00,5,1,a\n2020-01-01 00:01:00,6,0,a\n",
-    "Lumos5G.csv": (LUMOS + lumos_row(1, 1, 5.0) + lumos_row(1, 2, 6.0)).encode(),
-    "ready_strict.json": b'{"a": [[10.0, 20.0], [15.0, 40.0]], "b": []}',
-    "p.features_labels.csv": person_file([(1_444_079_161, {"charging"})]).encode(),
-}
-WAYS: dict[str, list[Callable[[Path, Path], object]]] = {
-    "own.csv": [
-        lambda path, new: import_any(
-            "table", path, new, columns=TableOptions(time="t", rate="r[Mbit/s]", who=("who",))
-        ),
-        lambda path, new: import_any(
-            "table", path, new, columns=TableOptions(time="t", state=("charging=c",), who=("who",))
-        ),
-        lambda path, new: import_any("table", path, new, columns=TableOptions(time="t", until="r")),
-    ],
-    "Lumos5G.csv": [lambda path, new: import_any("lumos5g", path, new)],
-    "ready_strict.json": [lambda path, new: import_any("flash-ready", path, new)],
-    "p.features_labels.csv": [lambda path, new: import_any("extrasensory", path, new)],
-}
-SPLICES = [b"", b",", b"\n", b'"', b"-", b"9" * 25, b"nan", b"\xff", b"[", b"null", b"1e400", b"\0"]
-
-
-@pytest.mark.slow
-@given(
-    st.sampled_from(sorted(GOOD)),
-    st.lists(
-        st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(SPLICES)),
-        min_size=1,
-        max_size=4,
-    ),
-)
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_broken_file_is_read_or_refused_in_lines_that_name_it(tmp_path_factory, name, damage):
-    content = GOOD[name]
-    for where, cut, splice in damage:
-        at = int(where * len(content))
-        content = content[:at] + splice + content[at + cut :]
-    home = tmp_path_factory.mktemp("broken")
-    (home / name).write_bytes(content)
-
-    for number, read in enumerate(WAYS[name]):
-        new = home / f"new-{number}"
-        faults = faults_of(partial(read, home / name, new))
-        assert (new / "README.md").exists() == (not faults)
-        assert new.exists() == (not faults)
-        assert all(name in line or "trace " in line for line in faults)
-        assert not any("\n" in line for line in faults)
-
-
-def faults_of(call: Callable[[], object]) -> tuple[str, ...]:
-    """Lines of the error that a call raises; none if it raises none."""
-    try:
-        call()
-    except FaultsError as error:
-        return error.faults
-    return ()

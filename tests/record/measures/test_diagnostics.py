@@ -28,14 +28,6 @@ def test_numbers_are_rows_by_round_name_and_step():
     ]
 
 
-def test_a_run_whose_selector_tells_nothing_has_no_column_and_no_rows(tmp_path):
-    run = write_run(tmp_path / "run", MadeUp(), [round_row(1), round_row(2)])
-
-    assert "selector_diagnostics" not in run.rounds
-    assert len(run.diagnostics()) == 0
-    assert list(run.diagnostics().dtypes[["round", "step", "value"]]) == ["int64"] * 2 + ["float64"]
-
-
 @pytest.mark.parametrize("status", ["done", "running", "failed"])
 def test_a_saved_run_has_the_numbers_whether_it_is_complete_or_not(status, tmp_path):
     rows = [round_row(1), round_row(2, selector_diagnostics='{"loss": 0.25}')]
@@ -47,18 +39,13 @@ def test_a_saved_run_has_the_numbers_whether_it_is_complete_or_not(status, tmp_p
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "{",
         "[1.0]",
-        "null",
         '{"loss": "1"}',
-        '{"loss": null}',
         '{"loss": true}',
         '{"loss": [[1.0]]}',
-        '{"loss": {"a": 1.0}}',
         '{"loss": NaN}',
         '{"loss": 1e999}',
-        '{"loss": 1' + 400 * "0" + "}",
         100_000 * "[",
     ],
 )

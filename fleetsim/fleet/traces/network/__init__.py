@@ -3,6 +3,5 @@
 - `trace`: Network traces: measured rates that hold from one millisecond to another.
 - `files`: Reading, writing and import of network traces in one CSV file.
 - `published_forms`: Published network traces, each read into a `NetTrace`.
-- `lumos5g`: Lumos5G 1.0.
 - `table`: Import of any table of measured rates.
 """

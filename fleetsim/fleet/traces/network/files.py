@@ -12,23 +12,43 @@ from typing import Literal
 
 import numpy as np
 
-from fleetsim import bundled
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
-from fleetsim.fleet.traces.folder import csv_gz, is_unfit, new_folder, write_files
-from fleetsim.fleet.traces.network.lumos5g import read_lumos5g
-from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_5g, read_norway_3g
+from fleetsim.fleet.traces.folder import (
+    csv_gz,
+    find_trace,
+    is_unfit,
+    new_folder,
+    plain_or_packed,
+    readme,
+    write_files,
+)
+from fleetsim.fleet.traces.network.published_forms import (
+    IRISH_APP,
+    read_irish_5g,
+    read_lumos5g,
+    read_norway_3g,
+)
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.units import MS_PER_S
+
+_COLUMNS = """`rates.csv.gz`: one row per sample, which holds until the next row of the trace.
+
+| column | unit | meaning |
+|---|---|---|
+| trace | - | name of the trace |
+| t_s | s | time from the beginning of the trace, whole milliseconds |
+| down_bit_per_s | bit/s | rate to the client; a row without rates ends its trace |"""
 
 NetFormat = Literal["irish-5g", "norway-3g", "lumos5g", "rates"]
 
 RATES_HEADER = ("trace", "t_s", "down_bit_per_s")
 UP_COLUMN = "up_bit_per_s"
 
+_RATES = "rates.csv"
 _LONE_SAMPLE_MS = 1000
 _MAX_T_S = 1e9
 # Times are decimal fractions that floats hold to a few nanoseconds.
@@ -36,22 +56,13 @@ _MS_TOLERANCE = 1e-3
 
 
 def load_net_trace(name: str) -> NetTrace:
-    """Read the network trace that a scenario names: bundled, or a folder or file of the user.
-
-    Raises:
-        ScenarioError: there is none.
-        DataError: its file is wrong.
-    """
-    path = bundled.find("traces", name)
-    if path is None:
-        message = bundled.not_found("traces", name)
-        raise ScenarioError(f"fleet.channel.trace = {quoted(name)}: {message}")
-    return read_net_trace(path)
+    """Read the network trace that a scenario names: bundled, or a folder or file of the user."""
+    return read_net_trace(find_trace(name, "fleet.channel.trace"))
 
 
 def is_net_trace(folder: Path) -> bool:
     """Return True for a folder with a network trace, False for one with a usage trace."""
-    return bool(_rates_files(folder))
+    return bool(plain_or_packed(folder / _RATES))
 
 
 def read_net_trace(folder_or_file: Path) -> NetTrace:
@@ -60,9 +71,6 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
     The rate of a sample holds until the next sample of the trace. A row without rates ends its
     trace. Without such a row the last sample holds as long as the one before it, or 1 s if there
     is none.
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
     """
     table = read_csv_table(_main_file(folder_or_file))
     header = tuple(table.columns)
@@ -97,15 +105,10 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
     )
 
 
-def _rates_files(folder: Path) -> list[Path]:
-    beside = (folder / "rates.csv", folder / "rates.csv.gz")
-    return [path for path in beside if paths.kind_of(path) is not None]
-
-
 def _main_file(path: Path) -> Path:
     if not paths.is_folder(path):
         return path
-    result = _rates_files(path)
+    result = plain_or_packed(path / _RATES)
     if not result:
         raise DataError(
             f"{path}: no rates.csv (or .csv.gz) in it, so it is no network trace; import one with"
@@ -118,13 +121,16 @@ def _main_file(path: Path) -> Path:
 
 def _milliseconds(table: CsvTable) -> IntArray:
     t_s = table.numbers("t_s")
-    for row in np.flatnonzero(~((t_s >= 0.0) & (t_s <= _MAX_T_S)))[:1].tolist():
-        raise table.fault(row, f"t_s = {t_s[row]:g} is not in [0, {_MAX_T_S:g}]; correct it")
-    exact_ms = t_s * MS_PER_S
+    table.refuse(
+        ~((t_s >= 0.0) & (t_s <= _MAX_T_S)),
+        lambda row: f"t_s = {t_s[row]:g} is not in [0, {_MAX_T_S:g}]; correct it",
+    )
+    exact_ms, texts = t_s * MS_PER_S, table.columns["t_s"]
     times_ms = np.rint(exact_ms)
-    for row in np.flatnonzero(np.abs(exact_ms - times_ms) > _MS_TOLERANCE)[:1].tolist():
-        text = table.columns["t_s"][row]
-        raise table.fault(row, f"t_s = {quoted(text)} is no whole number of milliseconds; round it")
+    table.refuse(
+        np.abs(exact_ms - times_ms) > _MS_TOLERANCE,
+        lambda row: f"t_s = {quoted(texts[row])} is no whole number of milliseconds; round it",
+    )
     return times_ms.astype(np.int64)
 
 
@@ -161,11 +167,7 @@ def _spans(times_ms: IntArray, offsets: IntArray) -> IntArray:
 
 
 def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
-    """Write a network trace: rates.csv.gz and README.md; the same trace gives the same bytes.
-
-    Raises:
-        DataError: the folder cannot be written to, or a record's name does not fit a CSV file.
-    """
+    """Write a network trace: rates.csv.gz and README.md; the same trace gives the same bytes."""
     for name in trace.record_ids:
         if is_unfit(name):
             raise DataError(
@@ -211,31 +213,12 @@ def import_net_trace(format_: str, source: Path, dest: Path, *, app: str | None)
 def write_imported(
     trace: NetTrace, dest: Path, format_: str, notes: Sequence[str], rules: str = ""
 ) -> None:
-    """Write an imported trace into a new folder, with a README that has the notes and rules.
-
-    Raises:
-        DataError: the folder cannot be made, or a record's name does not fit.
-    """
-    with new_folder(dest) as folder:
-        write_net_trace(trace, folder, readme=_readme(trace, format_, notes, rules))
-
-
-def _readme(trace: NetTrace, format_: str, notes: Sequence[str], rules: str) -> str:
+    """Write an imported trace into a new folder, with a README that has the notes and rules."""
     source = "/".join(Path(trace.name).parts[-2:])
     has_up = trace.up_bit_per_s is not None
     up = "\n| up_bit_per_s | bit/s | rate from the client |" if has_up else ""
-    listed = "".join(f"\n- {note}" for note in notes)
-    return f"""# Network trace
-
-{trace.num_records} traces, {trace.times_ms.size} samples, converted from `{source}` ({format_}).
-{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
-`rates.csv.gz`: one row per sample, which holds until the next row of the trace.
-
-| column | unit | meaning |
-|---|---|---|
-| trace | - | name of the trace |
-| t_s | s | time from the beginning of the trace, whole milliseconds |
-| down_bit_per_s | bit/s | rate to the client; a row without rates ends its trace |{up}
-
-Origin and licence: those of the source.
-"""
+    size = f"{trace.num_records} traces, {trace.times_ms.size} samples"
+    about = f"# Network trace\n\n{size}, converted from `{source}` ({format_})."
+    text = readme(about, notes, rules, _COLUMNS + f"{up}\n")
+    with new_folder(dest) as folder:
+        write_net_trace(trace, folder, readme=text)

@@ -1,7 +1,7 @@
-"""Published network traces, each read into a `NetTrace`: Irish 5G and Norwegian 3G.
+"""Published network traces, each read into a `NetTrace`: Irish 5G, Norwegian 3G and Lumos5G.
 
-docs/models/network-traces.md has every column. Both are read as published, with one file per log,
-or as one table of samples with a table of the logs beside it.
+docs/models/network-traces.md has every column. The first two are read as published, with one file
+per log, or as one table of samples with a table of the logs beside it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,12 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_choice import ColumnChoice
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
+from fleetsim.fleet.traces.folder import plain_or_packed
+from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
@@ -24,21 +28,25 @@ IRISH_APP: Final = "Download"
 
 _MOST_T_S = 1e12
 _STAMP = "%Y.%m.%d_%H.%M.%S"
+_LUMOS5G = RateColumns(
+    time=ColumnChoice("lumos5g", "seq_num", "s"),
+    down=ColumnChoice("lumos5g", "Throughput", "Mbit/s"),
+    who=tuple(
+        ColumnChoice("lumos5g", name, None)
+        for name in ("mobility_mode", "trajectory_direction", "run_num")
+    ),
+    layout=Layout(",", ".", frozenset({"nan", "na"}), has_options=False),
+)
+"""Missing are empty fields, nan and NA, as pandas and R write what was not measured."""
 
 
 def read_irish_5g(source: Path, *, app: str) -> NetTrace:
     """Read Raca et al. (MMSys 2020), 5G logs of a phone that drives or stays in place in Ireland.
 
     Stamps are whole seconds; several rows of one second share it evenly. Uplink rates are left out:
-    these phones downloaded, so their uplink traffic does not show the capacity of the uplink.
-
-    Args:
-        source: folder of the published archive, whose logs are below folders named after the
-            application; or of the table samples.csv with traces.csv beside it.
-        app: application whose logs to take: Download, Netflix or Amazon_Prime.
-
-    Raises:
-        DataError: a file is missing or wrong, or no log of this application.
+    these phones downloaded, so their uplink traffic does not show the capacity of the uplink. The
+    source is the folder of the published archive, whose logs are below folders named after the
+    application, or of the table samples.csv with traces.csv beside it.
     """
     main = _table_in(source)
     logs: list[tuple[str, IntArray, FloatArray]] = []
@@ -69,14 +77,8 @@ def read_norway_3g(source: Path) -> NetTrace:
     """Read Riiser et al. (MMSys 2013), 3G on Norwegian commutes, as `time rate` pairs.
 
     A pair gives the mean rate in Mbit/s since the pair before it, as Pensieve (Mao et al., SIGCOMM
-    2017) reads these files. So the first rate, of a time before the log, is not used.
-
-    Args:
-        source: folder with one file per log, two numbers in each line; or with the table
-            samples.csv and traces.csv beside it.
-
-    Raises:
-        DataError: a file is missing or wrong.
+    2017) reads these files. So the first rate, of a time before the log, is not used. The source is
+    a folder with one file per log, or with the table samples.csv and traces.csv beside it.
     """
     main = _table_in(source)
     logs = []
@@ -90,6 +92,25 @@ def read_norway_3g(source: Path) -> NetTrace:
     if not logs:
         raise DataError(f"{source}: no log in it; name the folder that holds the files")
     return _joined(source, logs)
+
+
+def read_lumos5g(source: Path) -> ReadRates:
+    """Read Lumos5G 1.0, a phone on millimetre-wave 5G that walks and drives around a loop.
+
+    Narayanan et al., "Lumos5G: Mapping and Predicting Commercial mmWave 5G Throughput" (IMC 2020).
+    The source is Lumos5G-v1.0.csv (or .csv.gz), or the folder that holds it alone. `Throughput` is
+    the TCP downlink of iPerf 3.7 in every second, whose unit the data set does not state (Mbit/s in
+    the paper's figures); `seq_num` counts the seconds of a run, and runs are numbered within a mode
+    of mobility and a direction, after which records are named. Seconds that repeat in a run become
+    one, with the mean of their rates.
+    """
+    if not paths.is_folder(source):
+        return read_rate_table(source, _LUMOS5G)
+    result = [*paths.matches(source, "Lumos5G*.csv"), *paths.matches(source, "Lumos5G*.csv.gz")]
+    if len(result) != 1:
+        message = "no Lumos5G*.csv in it" if not result else f"holds {result[0].name} and more"
+        raise DataError(f"{source}: {message}; name the file Lumos5G-v1.0.csv")
+    return read_rate_table(result[0], _LUMOS5G)
 
 
 def _pairs(
@@ -177,9 +198,8 @@ def _stamps(table: CsvTable) -> IntArray:
 
 def _table_in(source: Path) -> Path | None:
     """Return the table of samples in a folder; None: there is none."""
-    for path in (source / "samples.csv", source / "samples.csv.gz"):
-        if paths.kind_of(path) is not None:
-            return path
+    for path in plain_or_packed(source / "samples.csv"):
+        return path
     if not paths.is_folder(source):
         raise DataError(f"{source}: no such folder; name the one that holds the logs")
     return None

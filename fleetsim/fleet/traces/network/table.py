@@ -29,7 +29,7 @@ from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_row
 from fleetsim.fleet.traces.column_numbers import numbers_of, refuse_marks, times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
-from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
+from fleetsim.fleet.traces.ordered_rows import begins, held, last_lasting, num_unordered
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 
@@ -42,7 +42,6 @@ class RateColumns:
 
     time: ColumnChoice
     down: ColumnChoice
-    """Rate to the client."""
     up: ColumnChoice | None = None
     """Rate from the client; None: not measured."""
     who: tuple[ColumnChoice, ...] = ()
@@ -53,7 +52,6 @@ class RateColumns:
     split_gap_s: float | None = None
     """Longest pause inside a record; None: any."""
     layout: Layout = SEEN
-    """Form in which the fields of the table are written."""
 
 
 class ReadRates(NamedTuple):
@@ -64,13 +62,7 @@ class ReadRates(NamedTuple):
 
 
 def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
-    """Read a table of rates; the rules are those of the module.
-
-    Raises:
-        ScenarioError: a unit is missing or unknown.
-        DataError: the file cannot be read, lacks a column, or holds a value that is neither a
-            number nor missing, or no usable row.
-    """
+    """Read a table of rates; the rules are those of the module."""
     factors = {
         choice: choice.factor(BIT_PER_S_OF)
         for choice in (columns.down, columns.up)
@@ -94,9 +86,9 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
-        *counted(int(np.count_nonzero(has_time & ~has_rate)), "left out without a rate"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~has_time).sum(), "left out without a time"),
+        *counted((has_time & ~has_rate).sum(), "left out without a rate"),
         *counted(
             len(names) - int(np.unique(record[kept]).size),
             "left out, none of whose rows is kept",
@@ -139,14 +131,12 @@ def _joined(
     notes = (
         *counted(unordered, "earlier than the row above in their record; sorted by time"),
         *counted(
-            int(num_rows[is_joined].sum()),
+            num_rows[is_joined].sum(),
             f"of the same {'second' if by_second else 'millisecond'} as another of their record, in"
             f" {np.unique(record[is_joined]).size} of {num_records} records; joined to"
             f" {np.count_nonzero(is_joined)} samples by their mean",
         ),
-        *counted(
-            int(np.isnan(mean).sum()), "without one of the two rates, which is that before it"
-        ),
+        *counted(np.isnan(mean).sum(), "without one of the two rates, which is that before it"),
     )
     return _Joined(record, time_ms, np.array([held(row, record) for row in mean]), notes)
 
@@ -175,7 +165,9 @@ def _trace(
         kept[begin:stop] = True
         part = parts[record]
         ids.append(names[record] if part == 1 else f"{names[record]}/{part}")
-        spans_ms.append(int(times_ms[stop - 1]) + _lasting_ms(times_ms[begin:stop]))
+        spans_ms.append(
+            int(times_ms[stop - 1]) + last_lasting(times_ms[begin:stop], _LONE_SAMPLE_MS)
+        )
     if not ids:
         raise DataError(f"{path}: no record carries a bit; check the column of the rate")
     rates = joined.rates[:, kept]
@@ -198,13 +190,6 @@ def _trace(
         longest_s = int(step_ms[is_same & kept[1:]].max()) / MS_PER_S
         notes.append(f"longest time from a sample to the next: {longest_s:g} s")
     return trace, notes
-
-
-def _lasting_ms(times_ms: IntArray) -> int:
-    """Return how long the last of these samples lasts: the median of the others, or 1 s."""
-    if times_ms.size < 2:
-        return _LONE_SAMPLE_MS
-    return max(1, int(np.median(np.diff(times_ms))))
 
 
 def _rates(table: CsvTable, choice: ColumnChoice, factor: float) -> FloatArray:

@@ -1,9 +1,7 @@
 """Network traces: measured rates that hold from one millisecond to another.
 
-A network trace holds records, such as drives through a city with a phone that downloads all the
-time. Each record covers [0, span) ms; each of its samples states the rate from then on. Times are
-whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
-`fleetsim.fleet.network.measured_links` assigns records to clients and repeats them.
+Records, such as drives through a city with a phone that downloads all the time, cover [0, span) ms.
+Times are whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
 """
 
 from dataclasses import InitVar, dataclass, fields
@@ -19,7 +17,6 @@ from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
 
 MAX_BIT_PER_S: Final = 1e15
-"""Highest rate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,9 +27,6 @@ class NetTrace:
 
     Invariants: every record has a sample at 0; times strictly increase within a record and stay
     below its span; rates are in [0, 1e15]; every record carries bits in some direction.
-
-    Raises:
-        DataError: an invariant is broken; names the sample by `place`.
     """
 
     name: str

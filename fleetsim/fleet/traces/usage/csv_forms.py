@@ -11,6 +11,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
+from fleetsim.fleet.traces.folder import plain_or_packed
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
@@ -20,7 +21,6 @@ from fleetsim.fleet.traces.usage.records import (
     trace_of_samples,
 )
 from fleetsim.fleet.traces.usage.trace import FLAGS, Trace
-from fleetsim.host import paths
 from fleetsim.quoting import quoted
 
 STATES_HEADER = ("user", "t_s", "online", "charging", "unmetered", "load")
@@ -50,11 +50,7 @@ _UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": np.nan}
 
 
 def read_states(main: Path) -> Records:
-    """Read fleetsim's own form: every change of state, with users.csv beside it.
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
-    """
+    """Read fleetsim's own form: every change of state, with users.csv beside it."""
     users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
     span_s, utc_offset_s = _spans(users)
     table = read_filled_table(main)
@@ -98,9 +94,6 @@ def read_intervals(main: Path) -> Records:
     interval a device is online, charging and unmetered. Outside, the source only excludes all
     three at once, and the device is taken to be none of them. Empty intervals are dropped, touching
     ones joined.
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
     """
     users, index = _read_users(main, INTERVALS_USERS_HEADER, USERS_HEADER, ZONED_USERS_HEADER)
     if tuple(users.columns) == INTERVALS_USERS_HEADER:
@@ -155,9 +148,6 @@ def read_samples(main: Path, unknown: Unknown) -> Records:
     The state of a sample holds until the next sample. If that is more than 600 s later, the time
     beyond 600 s is unknown, and `unknown` determines the state. A value that is missing in a sample
     is that of the sample before; at first a phone is neither charging nor unmetered.
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
     """
     table = read_filled_table(main)
     ids = tuple(dict.fromkeys(table.columns["user"]))
@@ -197,16 +187,12 @@ def records_of_people(
 
 
 def users_file(main: Path) -> Path:
-    """Return the table of users beside a main file, gzipped or not.
-
-    Raises:
-        DataError: there are two.
-    """
-    beside = (main.with_name("users.csv"), main.with_name("users.csv.gz"))
-    result = [path for path in beside if paths.kind_of(path) is not None]
+    """Return the table of users beside a main file, gzipped or not."""
+    path = main.with_name("users.csv")
+    result = plain_or_packed(path) or [path]
     if len(result) > 1:
         raise DataError(f"{main.parent}: holds users.csv and users.csv.gz; remove one")
-    return result[0] if result else main.with_name("users.csv")
+    return result[0]
 
 
 def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:

@@ -68,9 +68,6 @@ def read_features_labels(source: Path, unknown: Unknown) -> Records:
 
     The states and times without a sample are those of `csv_forms.read_samples`. Rows are sorted by
     time, and of several rows of one second the last one counts; both are counted in the notes.
-
-    Raises:
-        DataError: there is no such file, it is damaged, lacks a column, or a cell is no number.
     """
     people = people_in(source)
     if not people:

@@ -36,10 +36,6 @@ def read_fedscale(path: Path) -> Records:
 
     Clients with contradictory lists are left out and counted in the notes; empty intervals are
     dropped, touching ones joined.
-
-    Raises:
-        DataError: the file is missing, too large, not plain or not of this form, or no client's
-            lists can be read.
     """
     clients = read_plain_pickle(path, most_byte=_MOST_BYTE)
     if not isinstance(clients, dict) or not clients:
@@ -57,32 +53,22 @@ def read_fedscale(path: Path) -> Records:
         if num_intervals > _MOST_INTERVALS:
             raise DataError(f"{path}: more than {_MOST_INTERVALS} intervals; split it")
     by_client, notes = usable(path, clients, _availability, what="clients")
-    return _records(str(path), by_client, notes)
-
-
-def _records(name: str, by_client: dict[str, _Availability], notes: tuple[str, ...]) -> Records:
-    span_s = np.array([each.finish_s for each in by_client.values()], dtype=np.int64)
-    user = np.repeat(np.arange(span_s.size), [len(each.active_s) for each in by_client.values()])
+    active_s, inactive_s, finish_s = zip(*by_client.values(), strict=True)
+    span_s = np.array(finish_s, dtype=np.int64)
+    user = np.repeat(np.arange(span_s.size), list(map(len, active_s)))
     start_s, stop_s = (
         np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=user.size)
-        for lists in (
-            (each.active_s for each in by_client.values()),
-            (each.inactive_s for each in by_client.values()),
-        )
+        for lists in (active_s, inactive_s)
     )
     lasts = np.flatnonzero(stop_s > start_s)
     trace = trace_of_intervals(
-        name, tuple(by_client), span_s, user[lasts], start_s[lasts], stop_s[lasts]
+        str(path), tuple(by_client), span_s, user[lasts], start_s[lasts], stop_s[lasts]
     )
     return Records(trace, np.zeros_like(span_s), np.zeros_like(span_s), notes)
 
 
 def _availability(_: object, fields: dict[Any, Any]) -> _Availability:
-    """Return the times of one client.
-
-    Raises:
-        UnusableError: times are missing, not whole, or contradictory.
-    """
+    """Return the times of one client."""
     active_s, inactive_s = fields.get("active"), fields.get("inactive")
     finish_s, duration_s = fields.get("finish_time"), fields.get("duration")
     if not isinstance(active_s, list) or not isinstance(inactive_s, list):

@@ -1,15 +1,7 @@
-"""Reading and writing of usage traces in CSV files.
+"""Reading and writing of usage traces in CSV files, whose headers determine the form.
 
-The headers determine the form; docs/models/usage.md has every column.
-
-| form | files | source |
-|---|---|---|
-| states | `states.csv`, `users.csv` | fleetsim's own form, written by `write_trace` |
-| intervals | `intervals.csv`, `users.csv` | any |
-| flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
-| extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
-
-Every file may be gzipped (.csv.gz). Other formats are converted first (`importing`).
+docs/models/usage.md has every form and column. Every file may be gzipped (.csv.gz). Other formats
+are converted first (`importing`).
 """
 
 from collections.abc import Sequence
@@ -20,39 +12,48 @@ import numpy as np
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_header
-from fleetsim.fleet.traces.folder import csv_gz, is_unfit, write_files
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, readme, write_files
 from fleetsim.fleet.traces.usage import csv_forms as forms
 from fleetsim.fleet.traces.usage.records import Records, Unknown, local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 
+_COLUMNS = """`users.csv.gz`: one row per user.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| span_s | s | length of the record; then it begins anew |
+
+`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| t_s | s | whole seconds after the beginning of the user's record |
+| online | 0/1 | reachable by the server |
+| charging | 0/1 | on the charger |
+| unmetered | 0/1 | on a network that costs nothing by the byte |
+| load | fraction | share of the processor that other apps take, in [0, 1) |
+"""
+
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
 _IMPORTED = {".json": "flash", ".pkl": "fedscale", ".pickle": "fedscale"}
-"""Suffixes of formats that must be imported."""
 
 
 def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
-    """Read a trace of any form.
+    """Read a trace of any form, by its main file or the folder that holds it.
 
-    Args:
-        folder_or_file: the main file, or the folder that holds it; users.csv is beside it.
-        unknown: state at times without any sample (extrasensory only).
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
+    `unknown` is the state at times without any sample (extrasensory only).
     """
     main = main_file(folder_or_file)
     return local_days(read_records(main, form_of(main), unknown))
 
 
 def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
-    """Read a main file of a known form.
-
-    Raises:
-        DataError: a file is missing, cut off or wrong; names file and row.
-    """
+    """Read a main file of a known form."""
     match form:
         case "states":
             return forms.read_states(main)
@@ -63,11 +64,7 @@ def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
 
 
 def main_file(path: Path) -> Path:
-    """Return the main file of a trace that is named by its folder or by that file.
-
-    Raises:
-        DataError: the folder holds none or several, or the file must be imported first.
-    """
+    """Return the main file of a trace that is named by its folder or by that file."""
     if not paths.is_folder(path):
         suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         if suffix in _IMPORTED:
@@ -90,11 +87,7 @@ def main_file(path: Path) -> Path:
 
 
 def form_of(main: Path) -> CsvForm:
-    """Return the form of a main file by its header and that of the users' file.
-
-    Raises:
-        DataError: a file is missing or has an unknown header.
-    """
+    """Return the form of a main file by its header and that of the users' file."""
     header = read_csv_header(main)
     if header in (forms.STATES_HEADER, forms.RAM_STATES_HEADER):
         return "states"
@@ -127,9 +120,6 @@ def write_trace(
 
     The same trace gives the same bytes. Without a text for README.md, it explains the columns, with
     the notes and the rules of the import.
-
-    Raises:
-        DataError: the folder cannot be written to, or a user's name does not fit a CSV file.
     """
     for user in trace.user_ids:
         if is_unfit(user):
@@ -151,35 +141,14 @@ def write_trace(
     files = {
         "users.csv.gz": csv_gz(forms.USERS_HEADER, users),
         "states.csv.gz": csv_gz(header, states),
-        "README.md": (_readme(trace, notes, rules) if readme is None else readme).encode(),
+        "README.md": (readme or _readme(trace, notes, rules)).encode(),
     }
     write_files(folder, files)
 
 
 def _readme(trace: Trace, notes: Sequence[str], rules: str) -> str:
     source = "/".join(Path(trace.name).parts[-2:])
-    listed = "".join(f"\n- {note}" for note in notes)
-    return f"""# Usage trace
-
-{trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
-{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
-`users.csv.gz`: one row per user.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| span_s | s | length of the record; then it begins anew |
-
-`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| t_s | s | whole seconds after the beginning of the user's record |
-| online | 0/1 | reachable by the server |
-| charging | 0/1 | on the charger |
-| unmetered | 0/1 | on a network that costs nothing by the byte |
-| load | fraction | share of the processor that other apps take, in [0, 1) |
-{"| ram_byte | byte | memory that other apps take |" + chr(10) if trace.columns[4].any() else ""}
-Origin and licence: those of the source.
-"""
+    size = f"{trace.num_users} users, {trace.num_changes} changes of state"
+    about = f"# Usage trace\n\n{size}, converted from `{source}`."
+    ram = "| ram_byte | byte | memory that other apps take |\n" if trace.columns[4].any() else ""
+    return readme(about, notes, rules, _COLUMNS + ram)

@@ -7,7 +7,6 @@ is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effec
 
 import math
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -76,31 +75,13 @@ class _Log(NamedTuple):
 def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
     """Read event logs; phones whose log cannot be read are left out and counted in the notes.
 
-    A record lasts from a phone's first event to its last. Until an event says otherwise, a phone
-    is unlocked, off the charger and on a metered network.
-
-    Args:
-        path: .json or .json.gz file.
-        unknown: state at an Unknown network: "hold" keeps the network before it, "offline" makes
-            the phone unreachable.
-        online: "locked": a phone is online while its screen is locked; "always": all the time.
-
-    Raises:
-        DataError: the file is missing, too large or not of this form, or no log can be read.
+    A record lasts from a phone's first event to its last. Until an event says otherwise, a phone is
+    unlocked, off the charger and on a metered network. At an Unknown network `hold` keeps the
+    network before it, `offline` makes the phone unreachable.
     """
     logs, notes = usable(path, _phones(path), _log, what="phones")
     num_sorted = sum(not log.was_sorted for log in logs.values())
     notes += (f"{num_sorted} logs were not in order of time and were sorted",) * bool(num_sorted)
-    return _records(str(path), logs, unknown, online, notes)
-
-
-def _records(
-    name: str,
-    logs: Mapping[str, _Log],
-    unknown: Unknown,
-    online: OnlineRule,
-    notes: tuple[str, ...],
-) -> Records:
     size = np.array([log.times_s.size for log in logs.values()])
     begin_s = np.array([log.times_s[0] for log in logs.values()])
     span_s = np.array([log.times_s[-1] for log in logs.values()]) - begin_s
@@ -117,7 +98,7 @@ def _records(
     # The last event of a second counts; a state that begins at the end has no duration.
     kept = np.append(begins(user, at_s)[1:], True) & (at_s < span_s[user])
     trace = trace_of_changes(
-        name,
+        str(path),
         tuple(logs),
         span_s,
         user[kept],
@@ -128,11 +109,7 @@ def _records(
 
 
 def _log(_: str, messages: str) -> _Log:
-    """Return the log of one phone.
-
-    Raises:
-        UnusableError: a line is not a time, a tab and a known event, or the log lasts no second.
-    """
+    """Return the log of one phone."""
     times_s: list[int] = []
     states: list[_Event] = []
     for line in messages.split("\n"):

@@ -2,12 +2,10 @@
 
 Two published forms (Yang et al., WWW 2021; PKU-Chengxu/FLASH), times in seconds after a midnight:
 
-- `ready_strict.json`, `ready_loose.json`: {USER: [[start, end], ...]}, from the older logs: on the
-  charger (strict), or on the charger or with a battery that is okay (loose). No span is stated: a
-  record is the whole days around a user's intervals.
+- `ready_strict.json`, `ready_loose.json`: {USER: [[start, end], ...]}. No span is stated: a record
+  is the whole days around a user's intervals.
 - the cache of `models/timer.py` (FLASH@70e47eb), as FLHetBench publishes it in
-  `data/cached_timers.json`: {GUID: {"isSuccess", "trace_start", "trace_end", "ready_time"}},
-  locked, on the charger and on Wi-Fi, with the span of the log.
+  `data/cached_timers.json`: {GUID: {"isSuccess", "trace_start", "trace_end", "ready_time"}}.
 
 A phone is online, charging and unmetered while it is ready, and none of them otherwise.
 """
@@ -15,7 +13,7 @@ A phone is online, charging and unmetered while it is ready, and none of them ot
 import math
 from collections import Counter
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +27,7 @@ from fleetsim.fleet.traces.usage.records import (
     Records,
     UnusableError,
     trace_of_intervals,
+    united,
     usable,
 )
 
@@ -37,7 +36,7 @@ _SPAN = ("trace_start", "trace_end")
 
 
 class _Phone(NamedTuple):
-    """Usable intervals of one phone, sorted and disjoint."""
+    """Usable intervals of one phone, sorted."""
 
     pairs: list[tuple[int, int]]
     begin_s: int
@@ -49,28 +48,26 @@ def read_flash_ready(path: Path) -> Records:
 
     Overlapping and touching intervals become their union, unordered ones are sorted, those that
     last no second are dropped, and those that leave the span of the log are cut; all are counted.
-
-    Raises:
-        DataError: the file is missing, too large or of another form, or no phone can be read.
     """
     document = read_json_object(path, holds="phones, each with [start, end] intervals")
     changed: Counter[str] = Counter()
     phones, left_out = usable(path, document, partial(_phone, path, changed), what="phones")
-    begin_s, end_s = (
-        np.array([getattr(phone, key) for phone in phones.values()], dtype=np.int64)
-        for key in ("begin_s", "end_s")
-    )
-    user = np.repeat(np.arange(len(phones)), [len(phone.pairs) for phone in phones.values()])
-    pairs: IntArray = np.array([pair for phone in phones.values() for pair in phone.pairs])
+    of_phones, begins_s, ends_s = zip(*phones.values(), strict=True)
+    begin_s, end_s = np.array([begins_s, ends_s], dtype=np.int64)
+    user = np.repeat(np.arange(len(phones)), list(map(len, of_phones)))
+    pairs: IntArray = np.array(list(chain.from_iterable(of_phones)))
+    opens, stop_s = united(user, pairs[:, 0], pairs[:, 1])
+    changed["overlap or touch the one before; joined to their union"] = len(pairs) - opens.size
+    user, start_s = user[opens], pairs[opens, 0]
     trace = trace_of_intervals(
         str(path),
         tuple(phones),
         end_s - begin_s,
         user,
-        pairs[:, 0] - begin_s[user],
-        pairs[:, 1] - begin_s[user],
+        start_s - begin_s[user],
+        stop_s - begin_s[user],
     )
-    notes = (f"{left_out[0]}, {len(pairs)} intervals", *left_out[1:])
+    notes = (f"{left_out[0]}, {opens.size} intervals", *left_out[1:])
     notes += tuple(f"{num} intervals {what}" for what, num in sorted((+changed).items()))
     return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
@@ -110,20 +107,13 @@ def _phone(path: Path, changed: Counter[str], name: str, fields: Any) -> _Phone:
         kept = [(start, end) for start, end in cut if start < end]
     if not kept:
         raise UnusableError("never ready")
-    ordered = sorted(kept)
     changed["not in order of time; sorted"] += sum(
         later < earlier for earlier, later in pairwise(kept)
     )
-    united = [ordered[0]]
-    for start, end in ordered[1:]:
-        if start <= united[-1][1]:
-            changed["overlap or touch the one before; joined to their union"] += 1
-            united[-1] = united[-1][0], max(end, united[-1][1])
-        else:
-            united.append((start, end))
     if span is None:
-        span = united[0][0] // DAY_S * DAY_S, -(-united[-1][1] // DAY_S) * DAY_S
-    return _Phone(united, *span)
+        last = max(stop for _, stop in kept)
+        span = min(kept)[0] // DAY_S * DAY_S, -(-last // DAY_S) * DAY_S
+    return _Phone(sorted(kept), *span)
 
 
 def _is_time(value: Any) -> bool:

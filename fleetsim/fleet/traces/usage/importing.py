@@ -43,11 +43,9 @@ class ImportOptions:
     """Hours by which the users' clock is ahead of that of the source; that in the source unless
     given."""
     whole_days: bool = False
-    """True to cut records to whole days."""
 
 
 AS_IS = ImportOptions()
-"""No option."""
 
 
 def write_imported(
@@ -55,11 +53,7 @@ def write_imported(
 ) -> tuple[str, ...]:
     """Write imported records into a new folder, with a README that has the notes and rules.
 
-    Returns:
-        Notes on what was joined or left out, a line each.
-
-    Raises:
-        DataError: the folder cannot be made, or no user has a whole day.
+    Return notes on what was joined or left out, a line each.
     """
     trace = local_days(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
     notes = records.notes
@@ -71,11 +65,7 @@ def write_imported(
 
 
 def read_source(format_: str, source: Path, options: ImportOptions) -> Records:
-    """Read a published trace.
-
-    Raises:
-        DataError: the source is wrong or of another form.
-    """
+    """Read a published trace."""
     unknown = options.unknown or "hold"
     if format_ == "flash":
         return read_flash(source, unknown, options.online or "locked")

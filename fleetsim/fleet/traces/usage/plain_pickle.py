@@ -1,8 +1,7 @@
 """Pickles of plain values (dicts, lists, text and numbers), read without execution.
 
-`pickle.load` executes code that a file names. Here the opcodes are read one by one, and those that
-build plain containers are followed. Any other opcode (an import, a call, an object) is an error.
-There is no code path from the file to a callable.
+`pickle.load` executes code that a file names. Here only opcodes that build plain containers are
+followed, one by one: there is no code path from the file to a callable.
 """
 
 import pickletools
@@ -26,12 +25,7 @@ _GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 
 
 def read_plain_pickle(path: Path, *, most_byte: int) -> object:
-    """Return the object in a pickle of dicts, lists, text, numbers, booleans and None.
-
-    Raises:
-        DataError: the file is missing, too large, damaged or nested too deeply, or asks for
-            anything else, such as an import or a call.
-    """
+    """Return the object in a pickle of dicts, lists, text, numbers, booleans and None."""
     with paths.opened(path) as file:
         content = file.read(most_byte + 1)
     if len(content) > most_byte:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import counted
-from fleetsim.fleet.traces.ordered_rows import begins, held, num_unordered
+from fleetsim.fleet.traces.ordered_rows import begins, held, last_lasting, num_unordered
 from fleetsim.fleet.traces.usage.trace import (
     FLAGS,
     STATES,
@@ -50,7 +50,6 @@ class Records:
     utc_offset_s: IntArray
     """Seconds by which each user's local clock is ahead of the source's [U]."""
     notes: tuple[str, ...] = ()
-    """Notes on what was left out, a line each."""
 
 
 def local_days(
@@ -58,15 +57,9 @@ def local_days(
 ) -> Trace:
     """Return the records as days that begin at each user's midnight.
 
-    Args:
-        records: the records of the source.
-        utc_offset_h: hours by which every user's clock is ahead of that of the source; None: that
-            of the records.
-        whole_days: cut each record to whole days, so that the hour of the day is the same in every
-            lap; users with less than a day are dropped.
-
-    Raises:
-        DataError: no user has a whole day.
+    `utc_offset_h` are hours by which every user's clock is ahead of the source's (None: as in the
+    records). `whole_days` cuts each record to whole days, so that the hour of the day is the same
+    in every lap; users with less than a day are dropped.
     """
     trace, begin_s, offset_s = records.trace, records.begin_s, records.utc_offset_s
     if utc_offset_h is not None:
@@ -91,13 +84,8 @@ def trace_of_changes(
 ) -> Trace:
     """Return a trace of unordered changes of state; repeats are dropped.
 
-    Args:
-        name: name for messages.
-        user_ids: name of every user [U].
-        span_s: length of every record [U].
-        user: user of each change [C].
-        times_s: seconds after the beginning of the record [C].
-        states: states from then on, by name (`STATES`), each [C]; any other is `at_first`.
+    Users [U] have names and spans; each change [C] has its user, its second of the record, and the
+    states from then on, by name (`STATES`); any other is `at_first`.
     """
     order = np.lexsort((times_s, user))
     columns: dict[str, Any] = {
@@ -129,7 +117,6 @@ class Samples(NamedTuple):
     num_silent: int
     """Samples with no other within 600 s after them."""
     notes: tuple[str, ...]
-    """Notes on rows out of order and of one second."""
 
 
 def trace_of_samples(
@@ -144,18 +131,10 @@ def trace_of_samples(
 ) -> Samples:
     """Return the trace of samples, each of which holds until the next one of its user.
 
-    Samples are sorted by time, and of several of one second the last one counts. A missing state is
-    that of the sample before. If the next sample is more than 600 s later, the time beyond 600 s is
-    unknown.
-
-    Args:
-        name: name for messages.
-        user_ids: name of every user [U]; each has a sample.
-        user: user of each sample [R].
-        at_s: time of each sample [R].
-        states: states by name (`STATES`), NaN where missing, each [R].
-        unknown: state at times without any sample.
-        last_s: duration of each user's last sample; None: the median of the others, at least 1 s.
+    Samples are sorted by time, and of several of one second the last one counts. A missing state
+    (NaN) is that of the sample before. If the next sample is more than 600 s later, the time beyond
+    600 s is unknown. Each user [U] has a sample [R]; the last one lasts `last_s`, or as long as the
+    median of the others.
     """
     unordered = num_unordered(user, at_s)
     order = np.lexsort((at_s, user))
@@ -170,7 +149,7 @@ def trace_of_samples(
     end = np.append(first[1:], user.size)
     step_s, begin_s = np.diff(at_s), at_s[first]
     lasts_s = [
-        last_s or max(1, int(np.median(step_s[begin : stop - 1])) if stop - begin > 1 else 1)
+        last_s or last_lasting(at_s[begin:stop], 1)
         for begin, stop in zip(first.tolist(), end.tolist(), strict=True)
     ]
     silent = np.flatnonzero(~begins(user)[1:] & (step_s > _UNKNOWN_AFTER_S))
@@ -188,10 +167,7 @@ def trace_of_samples(
     )
     notes = (
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
-        *counted(
-            int(np.count_nonzero(~is_last)),
-            "of the same second as a later one of their user, which counts",
-        ),
+        *counted((~is_last).sum(), "of the same second as a later one of their user, which counts"),
     )
     return Samples(trace, order[first], silent.size, notes)
 
@@ -206,13 +182,8 @@ def trace_of_intervals(
 ) -> Trace:
     """Return a trace of users who are online, charging and unmetered in intervals [start, stop).
 
-    Args:
-        name: name for messages.
-        user_ids: name of every user [U].
-        span_s: length of every record [U].
-        user: user of each interval [I].
-        start_s: seconds after the beginning of the record [I]; ascending within a user.
-        stop_s: end, as `start_s` [I]; intervals of a user may touch, must not overlap or be empty.
+    Users [U] have names and spans. Intervals [I] have their user, and seconds after the beginning
+    of the record, ascending within a user; they may touch, but must not overlap or be empty.
     """
     touches = (user[1:] == user[:-1]) & (start_s[1:] == stop_s[:-1])
     opens = np.concatenate([[True], ~touches])[: user.size]
@@ -229,6 +200,21 @@ def trace_of_intervals(
     )
 
 
+def united(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows that open a united interval [J], and the end of each [J].
+
+    Rows are sorted by user and begin.
+    """
+    # Ends are made to rise with the user, so that one running maximum serves all users.
+    base = int(start_s.min())
+    width = int(stop_s.max()) - base + 1
+    reach = np.maximum.accumulate(stop_s - base + who * width)
+    is_open = np.append(True, (start_s[1:] - base + who[1:] * width) > reach[:-1])
+    opens = np.flatnonzero(is_open)
+    last = np.append(opens[1:], who.size) - 1
+    return opens, reach[last] - who[last] * width + base
+
+
 class UnusableError(ValueError):
     """Reason why a member of a source is left out, such as `with an unknown event`."""
 
@@ -239,9 +225,6 @@ def usable(
     """Return what `read` makes of each member of a source, by its name, and notes.
 
     Members for which it raises `UnusableError` are left out and counted.
-
-    Raises:
-        DataError: none is left.
     """
     parts: dict[str, PartT] = {}
     left_out: Counter[str] = Counter()

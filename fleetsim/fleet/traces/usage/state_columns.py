@@ -69,9 +69,6 @@ class StateColumn:
 def state_column(text: str) -> tuple[str, StateColumn]:
     """Return the state and the column of `STATE=COLUMN[unit]` or `STATE=COLUMN=WORD,WORD`.
 
-    Raises:
-        ScenarioError: it is of another form, or names no state.
-
     >>> state_column("charging=plugged=ac,usb")[1].words == frozenset({"ac", "usb"})
     True
     """
@@ -95,10 +92,6 @@ def values_of(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
     """Return a state of every row [num_rows]; NaN where it is missing.
 
     The words of a flag are counted in the notes of the table.
-
-    Raises:
-        ScenarioError: the unit is unknown.
-        DataError: there is no such column, or a value is no state.
     """
     if state == "load":
         return _load(table, column.choice)
@@ -168,7 +161,6 @@ def missing_states(values: Mapping[str, FloatArray], kept: IntArray) -> list[str
         note
         for state, column in values.items()
         for note in counted(
-            int(np.count_nonzero(np.isnan(column[kept]))),
-            f"without {state}, which is that before it",
+            np.isnan(column[kept]).sum(), f"without {state}, which is that before it"
         )
     ]

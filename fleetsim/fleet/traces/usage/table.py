@@ -22,7 +22,6 @@ Rules for intervals, in which a user is online, charging and unmetered, and none
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, named_row
 from fleetsim.fleet.traces.column_numbers import times_of
 from fleetsim.fleet.traces.csv_table import CsvTable, read_filled_table
 from fleetsim.fleet.traces.ordered_rows import num_unordered
-from fleetsim.fleet.traces.table_rows import SEEN, Layout
+from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
     Records,
@@ -41,66 +40,57 @@ from fleetsim.fleet.traces.usage.records import (
     at_first,
     trace_of_intervals,
     trace_of_samples,
+    united,
 )
 from fleetsim.fleet.traces.usage.state_columns import StateColumn, missing_states, values_of
 from fleetsim.fleet.traces.usage.trace import STATES
 from fleetsim.quoting import quoted
 
 
-@dataclass(frozen=True, slots=True)
-class UsageColumns:
-    """Columns of a table of usage."""
-
-    time: ColumnChoice
-    """Time of a sample, or begin of an interval."""
-    until: ColumnChoice | None = None
-    """End of an interval; None: rows are samples."""
-    who: tuple[ColumnChoice, ...] = ()
-    """Columns whose values together name the user of a row; empty: all rows are one user's."""
-    states: Mapping[str, StateColumn] = field(default_factory=dict)
-    """Columns of the states; of samples only, which need at least one."""
-    layout: Layout = SEEN
-    """Form in which the fields of the table are written."""
-
-
 def read_usage_table(
-    path: Path, columns: UsageColumns, *, unknown: Unknown = "hold", utc_offset_h: float | None
+    path: Path,
+    *,
+    time: ColumnChoice,
+    until: ColumnChoice | None,
+    who: tuple[ColumnChoice, ...],
+    states: Mapping[str, StateColumn],
+    layout: Layout,
+    unknown: Unknown,
+    utc_offset_h: float | None,
 ) -> Records:
-    """Read a table of samples or of intervals; the rules are those of the module.
+    """Read a table of samples, or of intervals from `time` `until`; the module has the rules.
 
-    Args:
-        path: .csv or .csv.gz file.
-        columns: its columns.
-        unknown: state more than 600 s after a sample without a next one: `hold`, or `offline`.
-        utc_offset_h: hours by which the users' clock is ahead of that of the table; None: what its
-            dates state, or 0.
-
-    Raises:
-        ScenarioError: the columns do not go together.
-        DataError: the file cannot be read, lacks a column, or holds an unusable value.
+    The values of `who` together name the user of a row; without them all rows are one user's.
+    `utc_offset_h` are hours by which the users' clock is ahead of that of the table; None: what its
+    dates state, or 0.
     """
-    if columns.until is None and not columns.states:
+    if until is None and not states:
         raise ScenarioError(
             "trace import table: no --state is given, and no --rate; name a column of"
             f" {', '.join(STATES)}, such as --state charging=plugged, or --until for intervals"
         )
-    if columns.until is not None and columns.states:
+    if until is not None and states:
         raise ScenarioError(
             "trace import table: --until means that users are available in the rows' intervals, and"
             " --state that rows are samples; leave one out"
         )
-    table = read_filled_table(path, columns.layout)
-    user, names = named_rows(table, columns.who)
-    if columns.until is None:
-        return _samples(table, columns, user, names, unknown)
-    return _intervals(table, columns.time, columns.until, user, names, utc_offset_h)
+    table = read_filled_table(path, layout)
+    user, names = named_rows(table, who)
+    if until is None:
+        return _samples(table, time, states, user, names, unknown)
+    return _intervals(table, time, until, user, names, utc_offset_h)
 
 
 def _samples(
-    table: CsvTable, columns: UsageColumns, user: IntArray, names: tuple[str, ...], unknown: Unknown
+    table: CsvTable,
+    time: ColumnChoice,
+    states: Mapping[str, StateColumn],
+    user: IntArray,
+    names: tuple[str, ...],
+    unknown: Unknown,
 ) -> Records:
-    times = times_of(table, columns.time)
-    values = {name: values_of(table, name, column) for name, column in columns.states.items()}
+    times = times_of(table, time)
+    values = {name: values_of(table, name, column) for name, column in states.items()}
     has_time, has_name = ~np.isnan(times.at_s), user >= 0
     kept = np.flatnonzero(has_time & has_name)
     if kept.size == 0:
@@ -122,8 +112,8 @@ def _samples(
     notes = (
         f"{table.num_rows} rows of {len(names)} users read",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~has_time)), "left out without a time"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~has_time).sum(), "left out without a time"),
         *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
         *missing_states(values, kept),
         *samples.notes,
@@ -164,7 +154,7 @@ def _intervals(
     order = np.lexsort((start_s[kept], who))
     who, rows = who[order], kept[order]
     start_s, stop_s = start_s[rows], stop_s[rows]
-    opens, reach_s = _union(who, start_s, stop_s)
+    opens, reach_s = united(who, start_s, stop_s)
     first_row = np.searchsorted(who, np.arange(len(ids)))
     stated_s = np.nan_to_num(begin.utc_offset_s[rows], nan=0.0).astype(np.int64)[first_row]
     offset_s = stated_s if utc_offset_h is None else np.full(len(ids), round(utc_offset_h * 3600))
@@ -179,29 +169,14 @@ def _intervals(
     notes = (
         f"{table.num_rows} intervals of {len(names)} users read, {opens.size} kept",
         *table.notes,
-        *counted(int(np.count_nonzero(~has_name)), "left out without a value of --who"),
-        *counted(int(np.count_nonzero(~is_whole & has_name)), "left out without a begin or an end"),
-        *counted(int(np.count_nonzero(is_whole & ~is_kept)), "left out that last no second"),
+        *counted((~has_name).sum(), "left out without a value of --who"),
+        *counted((~is_whole & has_name).sum(), "left out without a begin or an end"),
+        *counted((is_whole & ~is_kept).sum(), "left out that last no second"),
         *counted(len(names) - len(ids), "left out, none of whose intervals is kept", "users"),
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_joined, "overlap or touch one before them; joined to their union"),
     )
     return Records(trace, origin_s, offset_s, notes)
-
-
-def _union(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the rows that open a united interval [J], and the end of each [J].
-
-    Rows are sorted by user and begin.
-    """
-    # Ends are made to rise with the user, so that one running maximum serves all users.
-    base = int(start_s.min())
-    width = int(stop_s.max()) - base + 1
-    reach = np.maximum.accumulate(stop_s - base + who * width)
-    is_open = np.append(True, (start_s[1:] - base + who[1:] * width) > reach[:-1])
-    opens = np.flatnonzero(is_open)
-    last = np.append(opens[1:], who.size) - 1
-    return opens, reach[last] - who[last] * width + base
 
 
 def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:

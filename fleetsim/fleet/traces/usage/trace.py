@@ -1,9 +1,6 @@
 """Usage traces: states of people's devices that hold from one whole second to another.
 
-A trace holds the days of some users. Each user's record covers [0, span) seconds and states at
-every change what holds from then on: online, charging, on an unmetered network, and the share of
-the processor and the memory that other apps take. Seconds are whole, so that laps of a record add
-up exactly. `fleetsim.fleet.usage.usage` assigns records to clients and repeats them.
+Each user's record covers [0, span) seconds, whole ones, so that laps of a record add up exactly.
 """
 
 from collections.abc import Callable, Iterable, Sequence

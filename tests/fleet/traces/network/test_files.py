@@ -4,11 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.fleet.traces.formats import import_any
-from fleetsim.fleet.traces.network.files import load_net_trace, read_net_trace, write_net_trace
+from fleetsim.fleet.traces.network.files import read_net_trace, write_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
-from fleetsim.fleet.traces.usage.files import read_trace
 from tests.fleet.net_traces import net_trace
 
 HEADER = "trace,t_s,down_bit_per_s,up_bit_per_s\n"
@@ -26,12 +25,9 @@ def written(folder: Path, text: str, name: str = "rates.csv") -> Path:
 
 
 def same(one: NetTrace, other: NetTrace) -> bool:
-    columns = ("span_ms", "offsets", "times_ms", "down_bit_per_s")
-    is_same = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in columns)
-    assert (one.up_bit_per_s is None) == (other.up_bit_per_s is None)
-    if one.up_bit_per_s is not None and other.up_bit_per_s is not None:
-        is_same &= np.array_equal(one.up_bit_per_s, other.up_bit_per_s)
-    return is_same and one.record_ids == other.record_ids
+    columns = ("span_ms", "offsets", "times_ms", "down_bit_per_s", "up_bit_per_s")
+    pairs = [(getattr(one, name), getattr(other, name)) for name in columns]
+    return one.record_ids == other.record_ids and all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.parametrize("name", ["rates.csv", "rates.csv.gz"])
@@ -61,13 +57,12 @@ def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
     trace = net_trace(
         [(1234, [(0, 1e6 / 3.0, 0.1), (17, 0.0, 0.0)]), (5, [(0, 2.0, 7.0)])], has_up=has_up
     )
-    write_net_trace(trace, tmp_path / "one", readme="# Mine\n")
-    write_net_trace(trace, tmp_path / "two", readme="# Mine\n")
+    for name in ("one", "two"):
+        write_net_trace(trace, tmp_path / name, readme="# Mine\n")
+    one, two = ((tmp_path / name / "rates.csv.gz").read_bytes() for name in ("one", "two"))
 
     assert same(read_net_trace(tmp_path / "one"), trace)
-    assert (tmp_path / "one" / "rates.csv.gz").read_bytes() == (
-        tmp_path / "two" / "rates.csv.gz"
-    ).read_bytes()
+    assert one == two
 
 
 @pytest.mark.parametrize(
@@ -87,36 +82,14 @@ def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
         ("a,0,1,1\na,1,,\na,2,1,1\n", r"row 4: comes after the row without rates"),
         ("a,0,1,1\nb,1,,\n", r"row 3: ends a trace that has no sample"),
         ("a,0,1,1\na,2,1,1\na,2,,\n", r"row 3: begins at 2 s, not before the trace's end at 2 s"),
-        ("", r"rates\.csv: no samples"),
+        ("", ": no samples"),
     ],
 )
 def test_a_wrong_row_is_named_with_its_file(tmp_path: Path, rows: str, says: str) -> None:
     path = written(tmp_path, HEADER + rows)
 
-    with pytest.raises(DataError, match=says) as fault:
+    with pytest.raises(DataError, match=rf"^{path}.*{says}.*$"):
         read_net_trace(path)
-    assert str(fault.value).startswith(str(path))
-    assert "\n" not in str(fault.value)
-
-
-def test_another_header_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "trace,t_s,mbps\na,0,1\n")
-
-    with pytest.raises(DataError, match=r"row 1: unknown header 'trace,t_s,mbps'; a network trace"):
-        read_net_trace(path)
-
-
-def test_a_trace_of_usage_is_no_network_trace_nor_the_other_way_round(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"people-week: no rates\.csv.*fleet\.usage\.trace"):
-        load_net_trace("people-week")
-    written(tmp_path, GOOD)
-    with pytest.raises(DataError, match=r"no states\.csv or intervals\.csv"):
-        read_trace(tmp_path)
-
-
-def test_an_unknown_trace_is_refused_with_the_nearest_spelling() -> None:
-    with pytest.raises(ScenarioError, match=r"'comute-5g': no such.*did you mean 'commute-5g'"):
-        load_net_trace("comute-5g")
 
 
 IRISH = (
@@ -131,38 +104,22 @@ IRISH_TABLE = (
 IRISH_LOGS = "trace,app,mobility,file\n0,Netflix,static,B_1\n1,Download,driving,B_2\n"
 
 
-def test_an_irish_archive_becomes_a_trace_of_its_downloads(tmp_path: Path) -> None:
+def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path: Path) -> None:
     written(tmp_path, IRISH, "5G/Download/Driving/B_2.csv")
     written(tmp_path, IRISH.replace("1000", "5"), "5G/Netflix/Static/B_1.csv")
-    import_any("irish-5g", tmp_path / "5G", tmp_path / "mine")
-    trace = read_net_trace(tmp_path / "mine")
-
-    assert trace.record_ids == ("Download-Driving-B_2",)
-    assert trace.times_ms.tolist() == [0, 500, 3000]
-    assert trace.span_ms.tolist() == [4000]
-    assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
-    assert trace.up_bit_per_s is None
-
-
-def test_an_irish_table_says_the_same_as_the_archive(tmp_path: Path) -> None:
     written(tmp_path, IRISH_TABLE, "table/samples.csv.gz")
     written(tmp_path, IRISH_LOGS, "table/traces.csv.gz")
-    written(tmp_path, IRISH, "5G/Download/B_2.csv")
-    for source in ("table", "5G"):
+    for source, name in (("5G", "Download-Driving-B_2"), ("table", "B_2")):
         import_any("irish-5g", tmp_path / source, tmp_path / "mine" / source)
-    one, other = (read_net_trace(tmp_path / "mine" / source) for source in ("table", "5G"))
+        trace = read_net_trace(tmp_path / "mine" / source)
 
-    assert np.array_equal(one.times_ms, other.times_ms)
-    assert np.array_equal(one.down_bit_per_s, other.down_bit_per_s)
-    assert one.record_ids == ("B_2",)
-
-
-def test_another_application_of_an_irish_table_can_be_taken(tmp_path: Path) -> None:
-    written(tmp_path, IRISH_TABLE, "samples.csv")
-    written(tmp_path, IRISH_LOGS, "traces.csv")
-    import_any("irish-5g", tmp_path, tmp_path / "mine", app="Netflix")
-
-    assert read_net_trace(tmp_path / "mine").down_bit_per_s.tolist() == [5000.0]
+        assert trace.record_ids == (name,)
+        assert trace.times_ms.tolist() == [0, 500, 3000]
+        assert trace.span_ms.tolist() == [4000]
+        assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
+        assert trace.up_bit_per_s is None
+    import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", app="Netflix")
+    assert read_net_trace(tmp_path / "netflix").down_bit_per_s.tolist() == [5000.0]
 
 
 NORWAY = "0.0 9.9\n0.55 4.0\n2.05 0.5\n"
@@ -185,32 +142,28 @@ def test_a_norwegian_rate_holds_before_its_time(tmp_path: Path) -> None:
     assert same(one, other)
 
 
+LACKING = {"samples.csv": IRISH_TABLE, "traces.csv": "trace,app,file\n0,Netflix,B_1\n"}
+
+
+def download(old: str, new: str) -> dict[str, str]:
+    return {"Download/B.csv": IRISH.replace(old, new)}
+
+
 @pytest.mark.parametrize(
     ("format_", "files", "says"),
     [
         ("irish-5g", {"Netflix/B.csv": IRISH}, "no log of the application 'Download'"),
         ("irish-5g", {"Download/B.csv": "Timestamp,DL\n"}, r"B\.csv, row 1: no column DL_bitrate"),
-        (
-            "irish-5g",
-            {"Download/B.csv": IRISH.replace("2019.12.16_13.40.07", "soon")},
-            r"B\.csv, row 4: Timestamp = 'soon' is not like 2019",
-        ),
-        (
-            "irish-5g",
-            {"Download/B.csv": IRISH.replace("13.40.07", "13.40.03")},
-            r"B\.csv, row 4: is earlier than the row before it",
-        ),
-        (
-            "irish-5g",
-            {"samples.csv": IRISH_TABLE, "traces.csv": "trace,app,file\n0,Netflix,B_1\n"},
-            r"samples\.csv, row 3: trace '1' is not in traces\.csv",
-        ),
+        ("irish-5g", download("2019.12.16_13.40.07", "soon"), r"row 4: Timestamp = 'soon' is not"),
+        ("irish-5g", download("13.40.07", "13.40.03"), r"B\.csv, row 4: is earlier than the row"),
+        ("irish-5g", LACKING, r"samples\.csv, row 3: trace '1' is not in traces\.csv"),
         ("norway-3g", {"log": "0 1\n1 2 3\n"}, r"log, row 2: '1 2 3' is not a time and a rate"),
         ("norway-3g", {"log": "0 1\n"}, "log 'log' has fewer than two samples"),
         ("norway-3g", {"log": "0 1\n1 inf\n"}, "down_bit_per_s = inf is not in"),
         ("norway-3g", {"log": "0 1\n0 2\n"}, "begins at 0 s, not before the trace's end"),
         ("norway-3g", {"sub/log": "0 1\n"}, "no log in it"),
         ("rates", {"states.csv": "user\n"}, r"no rates\.csv"),
+        ("rates", {"rates.csv": "trace,t_s,mbps\n"}, "row 1: unknown header 'trace,t_s,mbps'; a"),
     ],
 )
 def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, says):
@@ -220,18 +173,3 @@ def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, 
     with pytest.raises(DataError, match=says):
         import_any(format_, tmp_path / "source", tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
-
-
-def test_an_import_writes_over_nothing_and_knows_its_formats(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
-
-    with pytest.raises(DataError, match="exists already"):
-        import_any("rates", tmp_path, tmp_path)
-    with pytest.raises(DataError, match=r"nowhere: no such folder"):
-        import_any("norway-3g", tmp_path / "nowhere", tmp_path / "mine")
-    with pytest.raises(
-        ScenarioError, match=r"'4g' is not known; must be one of table, states, .*, irish"
-    ):
-        import_any("4g", tmp_path, tmp_path / "mine")
-    with pytest.raises(ScenarioError, match=r"format 'flush' is not known; .* did you mean 'flash"):
-        import_any("flush", tmp_path, tmp_path / "mine")

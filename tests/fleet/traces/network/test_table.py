@@ -55,22 +55,7 @@ def samples(trace: NetTrace) -> dict[str, list[tuple[int, float]]]:
 
 
 @pytest.mark.parametrize(
-    ("unit", "bit_per_s"),
-    [
-        ("bit/s", 2.0),
-        ("bps", 2.0),
-        ("kbit/s", 2e3),
-        ("kbps", 2e3),
-        ("Mbit/s", 2e6),
-        ("Mbps", 2e6),
-        ("Gbit/s", 2e9),
-        ("byte/s", 16.0),
-        ("B/s", 16.0),
-        ("kB/s", 16e3),
-        ("MB/s", 16e6),
-        ("KiB/s", 16384.0),
-        ("MiB/s", 16777216.0),
-    ],
+    ("unit", "bit_per_s"), [("bps", 2.0), ("kbit/s", 2e3), ("MB/s", 16e6), ("KiB/s", 16384.0)]
 )
 def test_a_rate_has_the_unit_in_the_brackets(tmp_path, unit, bit_per_s):
     assert read(tmp_path, "t,r\n0,2\n", rate=f"r[{unit}]").trace.down_bit_per_s[0] == bit_per_s
@@ -80,9 +65,7 @@ def test_a_rate_has_the_unit_in_the_brackets(tmp_path, unit, bit_per_s):
     ("time", "first", "second"),
     [
         ("t", "10", "12.5"),
-        ("t[s]", "1583020800", "1583020802.5"),
         ("t[ms]", "1583020800000", "1583020802500"),
-        ("t[us]", "1583020800000000", "1583020802500000"),
         ("t[ns]", "1583020800000000000", "1583020802500000000"),
         ("t[min]", "1", "1.0416666666667"),
         ("t", "2020-03-01 00:00:00", "2020-03-01T00:00:02.500"),
@@ -100,14 +83,14 @@ def test_times_are_seconds_epochs_or_dates_and_a_record_begins_at_its_first(
 
 
 def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_path):
-    text = "x, t ,r,note\n1,0,5,a\n1,,6,b\n1,1,,c\n1,2,nan,d\n1,3,NA,e\n1,4,7,f\n"
-    found = read(tmp_path, text, layout=Layout(missing=frozenset({"nan", "na"})))
+    text = "x, t ,r,who\n1,0,5,a\n1,,6,b\n1,1,,b\n1,2,nan,a\n1,3,NA,a\n1,4,7,a\n"
+    found = read(tmp_path, text, who=("who",), layout=Layout(missing=frozenset({"nan", "na"})))
 
-    assert samples(found.trace) == {"all": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
+    assert samples(found.trace) == {"a": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
     assert "6 rows read, 2 samples kept" in found.notes
     assert "1 rows left out without a time" in found.notes
     assert "3 rows left out without a rate" in found.notes
-    assert not any("none of whose rows" in note for note in found.notes)
+    assert "1 records left out, none of whose rows is kept" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -131,13 +114,6 @@ def test_separators_and_decimal_commas_are_seen_or_given_and_said(tmp_path, text
     assert len(said) == notes
 
 
-def test_records_without_a_row_that_counts_are_left_out_and_counted(tmp_path):
-    found = read(tmp_path, "t,r,who\n0,1,a\n1,,b\n,3,b\n,4,c\n", who=("who",))
-
-    assert samples(found.trace) == {"a": [(0, 1.0), (1000, -1.0)]}
-    assert "2 records left out, none of whose rows is kept" in found.notes
-
-
 def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp_path):
     text = "t,r,who\n0,10,a\n2,30,a\n1,20,a\n2,50,a\n2,40,a\n7,1,b\n"
     found = read(tmp_path, text, who=("who",))
@@ -154,12 +130,6 @@ def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp
         "2 records, 0.00 h",
         "longest time from a sample to the next: 1 s",
     )
-
-
-def test_rows_of_a_second_are_joined_on_request(tmp_path):
-    found = read(tmp_path, "t,r\n0.1,10\n0.9,30\n1.5,8\n3.0,2\n", by_second=True)
-
-    assert samples(found.trace)["all"][:3] == [(0, 20.0), (1000, 8.0), (3000, 2.0)]
 
 
 def test_the_last_sample_lasts_as_long_as_the_median_one(tmp_path):
@@ -197,11 +167,8 @@ def test_a_rate_of_one_direction_is_held_and_a_silent_record_left_out(tmp_path):
 def test_records_are_named_after_several_columns(tmp_path):
     text = "t,r,mode,run\n0,1,walk,1\n0,2,drive,1\n0,3,walk,2\n"
 
-    assert list(samples(read(tmp_path, text, who=("mode", "run")).trace)) == [
-        "walk-1",
-        "drive-1",
-        "walk-2",
-    ]
+    trace = read(tmp_path, text, who=("mode", "run")).trace
+    assert trace.record_ids == ("walk-1", "drive-1", "walk-2")
     with pytest.raises(DataError, match="differ and make one name, 'a-b-c'"):
         read(tmp_path, "t,r,m,n\n0,1,a-b,c\n0,1,a,b-c\n", who=("m", "n"))
 
@@ -234,14 +201,11 @@ def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows,
     [
         ("t,r\n0,1\n1,x\n2,y\n", {}, "row 3: column 'r' = 'x' is no number; .* (1 more rows"),
         ("t,r\n0,1\n1,-4\n", {}, "row 3: column 'r' = '-4' is below 0"),
-        ("t,r\n0,inf\n", {}, "row 2: column 'r' = 'inf' is no number"),
         ("t,r\n0,1\n\n1,NA\n", {}, "row 4: column 'r' = 'NA' is no number.* pass --missing NA"),
         ("t,r\n0,1_0\n", {}, "row 2: column 'r' = '1_0' is no number"),
         ("t,r\n0,5\n1,4294967295\n", {}, "row 3: .* stands for a value that was not measured"),
-        ("t,r\n0,5\n-2147483648,6\n", {}, "row 3: column 't' .* was not measured"),
         ("t,r\n0,5\n1,999\n", {}, "row 3: .*'999' stands for a value that was not measured"),
         ("t;r\n0;1,500\n1;2,250\n", {}, "row 2: .*'1,500' is no number.*pass --decimal ,"),
-        ("t;r\n0;1,5\n1;2.5\n", {}, "row 2: .*'1,5' is no number.*pass --decimal ,"),
         ("t,r\n0,1\n", {"rate": "r[Gbps]", "time": "tt"}, "row 1: no column 'tt' .--time.; the"),
         ("t,r\n0,1\n", {"rate": "R[bit/s]"}, "row 1: no column 'R' .*did you mean 'r'"),
         ("t,r\n0,9e15\n", {}, "row 2: column 'r' = '9e15' is beyond 1e.15 bit/s; check the unit"),
@@ -264,7 +228,6 @@ def test_a_fault_names_file_row_column_and_the_way_out(tmp_path, text, given, sa
     [
         ({"rate": "r"}, r"--rate r: the unit is missing; write --rate 'r\[UNIT\]' with one of bit"),
         ({"rate": "r[kbits]"}, r"--rate r\[kbits\]: unit 'kbits' is not known; .*did you mean"),
-        ({"time": "t[fortnight]"}, r"--time t\[fortnight\]: unit 'fortnight' is not known"),
     ],
 )
 def test_a_unit_that_is_missing_or_unknown_is_refused(tmp_path, given, says):
@@ -306,5 +269,3 @@ def test_the_import_writes_the_trace_with_its_counts_and_rules(tmp_path):
     }
     assert all(f"\n- {note}\n" in readme for note in notes)
     assert "with the mean of their rates" in readme
-    with pytest.raises(DataError, match="exists already"):
-        import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)

@@ -1,4 +1,4 @@
-"""App sessions: loads add up second by second."""
+"""App sessions: loads and memory as measured, and states as in the trace."""
 
 import gzip
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.traces.usage.trace import Trace
-from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
 from tests.fleet.traces.scripts import script_of
 
 app_sessions = script_of("livelab-phones", "app_sessions")
@@ -28,34 +27,6 @@ def always_on(num_users: int, span_s: int = 7 * DAY_S) -> Trace:
         unmetered=yes,
         load=np.zeros(num_users),
     )
-
-
-@pytest.mark.slow
-def test_loads_and_memory_of_sessions_and_background_add_up_second_by_second():
-    span_s = DAY_S + 5000
-    trace = with_app_sessions(always_on(2, span_s), seed=4)
-    size_of = {app.load_percent: app.ram_mib << 20 for app in APPS}
-    assert trace.columns[4].max() >= 768 << 20  # somebody plays
-    for user in range(2):
-        steps = app_sessions._sessions(4, user, span_s)
-        percent, ram_byte = np.zeros((2, span_s), dtype=np.int64)
-        np.add.at(percent, steps.at_s, steps.percent)
-        np.add.at(ram_byte, steps.at_s, steps.ram_byte)
-        percent, ram_byte = np.cumsum(percent), np.cumsum(ram_byte)
-        part = slice(trace.offsets[user], trace.offsets[user + 1])
-        load, held = (
-            np.repeat(column[part], trace.lasts_s[part])
-            for column in (trace.load, trace.columns[4])
-        )
-
-        assert load == pytest.approx(np.minimum(percent, 95) / 100)
-        assert percent.min() >= min(BACKGROUND_PERCENT)
-        assert (held == ram_byte).all()
-        assert held.min() == 0
-        # The background changes at midnight and holds no memory.
-        for at_s, change, byte in zip(*steps[1:], strict=True):
-            is_background = byte == 0 and at_s % DAY_S == 0
-            assert is_background or byte == np.sign(change) * size_of[abs(change)]
 
 
 def test_streaming_takes_the_memory_that_was_measured(real_trace):
@@ -80,45 +51,6 @@ def test_streaming_takes_the_memory_that_was_measured(real_trace):
     assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
     video = next(app for app in APPS if app.name == "video")
     assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
-
-
-def test_a_session_that_runs_over_the_end_goes_on_at_the_beginning(monkeypatch):
-    monkeypatch.setattr(app_sessions, "BACKGROUND_PERCENT", (0,))
-    lived = [app_sessions._sessions(1, user, DAY_S) for user in range(40)]
-    at_the_end = [int(steps.percent.sum()) for steps in lived]
-    at_the_beginning = [int(steps.percent[steps.at_s == 0].sum()) for steps in lived]
-
-    assert at_the_end == at_the_beginning
-    assert sum(at_the_end) > 0
-
-
-def test_a_record_shorter_than_a_session_is_never_busier_than_it_may_be():
-    trace = with_app_sessions(always_on(20, 60), seed=1)
-
-    assert trace.load.max() <= 0.95
-    assert trace.load.min() >= 0.01
-
-
-def test_the_states_stay_those_of_the_trace():
-    chosen = SyntheticUsageSettings(availability=0.4, severity=0.5, users=3)
-    people = make_usage(chosen, seed=1)
-    trace = with_app_sessions(people, seed=1)
-    at_s = np.arange(0, 7 * DAY_S, 977)
-    for user in range(3):
-        found = []
-        for one in (people, trace):
-            part = slice(one.offsets[user], one.offsets[user + 1])
-            row = np.searchsorted(one.times_s[part], at_s, side="right") - 1
-            found.append([column[part][row].tolist() for column in one.columns[:3]])
-
-        assert found[0] == found[1]
-
-
-def test_a_users_sessions_do_not_depend_on_the_number_of_users():
-    few, more = (with_app_sessions(always_on(num), seed=1) for num in (2, 5))
-
-    assert few.times_s.tolist() == more.times_s[: few.num_changes].tolist()
-    assert few.load.tolist() == more.load[: few.num_changes].tolist()
 
 
 def test_the_mean_load_is_that_of_the_model():

@@ -7,11 +7,12 @@ import pytest
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.table_import import TableOptions
-from fleetsim.fleet.traces.usage.files import read_trace, write_trace
+from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.traces.usage.test_fedscale import LIFE
 from tests.fleet.traces.usage.test_files import INTERVALS, NATIVE, changes, intervals, put
-from tests.fleet.traces.usage.test_flash import NIGHT, log, write
+from tests.fleet.traces.usage.test_flash import NIGHT, log
+from tests.fleet.traces.usage.test_flash import write as write_logs
 
 HOUR_S, DAY_S = 3_600, 86_400
 
@@ -27,26 +28,6 @@ def test_import_writes_the_native_form_and_nothing_else(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine"]
 
 
-def test_import_refuses_an_existing_destination_and_another_form(tmp_path):
-    put(tmp_path, **NATIVE)
-
-    with pytest.raises(DataError, match="exists already; name a new folder"):
-        import_any("states", tmp_path, tmp_path)
-    with pytest.raises(DataError, match="is of the form states, not flhetbench"):
-        import_any("flhetbench", tmp_path, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_destination_that_cannot_be_made_is_refused(tmp_path):
-    put(tmp_path, **NATIVE)
-    (tmp_path / "file").write_text("in the way")
-
-    with pytest.raises(DataError, match=r"file/new: cannot be written .* name another"):
-        import_any("states", tmp_path, tmp_path / "file" / "new")
-    with pytest.raises(DataError, match="file/new: cannot be written"):
-        write_trace(read_trace(tmp_path), tmp_path / "file" / "new")
-
-
 def test_whole_days_keep_the_hour_of_the_day_in_every_lap(tmp_path):
     # 60 h from 06:00 on, available from 07:00 to 08:00 of each of the three days.
     users = "user,trace_start_s,trace_end_s\na,21600,237600\nshort,0,80000\n"
@@ -57,16 +38,14 @@ def test_whole_days_keep_the_hour_of_the_day_in_every_lap(tmp_path):
 
     assert (trace.user_ids, trace.span_s.tolist()) == (("a",), [2 * DAY_S])
     assert [t_s % DAY_S // HOUR_S for t_s, online, *_ in changes(trace) if online] == [7, 7]
+    put(tmp_path, **NATIVE)
+    with pytest.raises(DataError, match="no record of a whole day"):
+        import_any(
+            "states", tmp_path / "states.csv", tmp_path / "no", ImportOptions(whole_days=True)
+        )
+    assert not (tmp_path / "no").exists()
     assert notes == ("left out: 1 with less than a whole day",)
     assert "left out: 1 with less than a whole day" in (tmp_path / "new/README.md").read_text()
-
-
-def test_no_record_of_a_whole_day_is_refused(tmp_path):
-    put(tmp_path, **NATIVE)
-
-    with pytest.raises(DataError, match="no record of a whole day"):
-        import_any("states", tmp_path, tmp_path / "new", ImportOptions(whole_days=True))
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_time_zone_moves_the_hours_of_what_is_imported(tmp_path):
@@ -77,7 +56,7 @@ def test_a_time_zone_moves_the_hours_of_what_is_imported(tmp_path):
 
 
 def test_event_logs_and_behaviour_files_are_imported(tmp_path):
-    path = write(tmp_path / "state_traces.json", {"5": log(*NIGHT)})
+    path = write_logs(tmp_path / "state_traces.json", {"5": log(*NIGHT)})
     (tmp_path / "behaviour").write_bytes(pickle.dumps({3: LIFE}))
 
     assert import_any("flash", path, tmp_path / "phones") == ("1 of 1 phones",)
@@ -92,14 +71,10 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
     ("format_", "given", "says"),
     [
         ("states", {"unknown": "hold"}, "--unknown means nothing to states; .* extrasensory or"),
-        ("fedscale", {"unknown": "offline"}, "--unknown means nothing to fedscale"),
-        ("extrasensory", {"online": "always"}, "--online means nothing to extrasensory; .* flash"),
         ("table", {"online": "always"}, "--online means nothing to table"),
         ("rates", {"whole_days": True}, "--whole-days means nothing to rates; .* as table or"),
-        *((name, {"app": "B"}, f"--app .* {name}; .* irish-5g") for name in ("rates", "states")),
-        ("table", {"app": "B"}, "--app means nothing to table"),
+        ("rates", {"app": "B"}, "--app .* rates; .* irish-5g"),
         ("rates", {"columns": TableOptions(time="t")}, "--time means nothing to rates; .* table"),
-        ("flash", {"utc_offset_h": 15.0}, "--utc-offset-h 15 is beyond 14 h"),
         ("flash", {"utc_offset_h": float("nan")}, "--utc-offset-h nan is beyond"),
     ],
 )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.trace import Trace, rotated, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace
 
 
 def make(**changed) -> Trace:
@@ -21,12 +21,6 @@ def make(**changed) -> Trace:
     return Trace(**(columns | changed))
 
 
-def rows(trace: Trace) -> list[tuple[str, int, bool, float]]:
-    user = np.repeat(trace.user_ids, np.diff(trace.offsets))
-    columns = (user, trace.times_s, trace.online, trace.load)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -38,68 +32,11 @@ def rows(trace: Trace) -> list[tuple[str, int, bool, float]]:
         ({"times_s": np.array([0, 4, 6, 1])}, "user 'b', row 1 .* at second 1; it must be at 0"),
         ({"times_s": np.array([0, 6, 4, 0])}, "user 'a', row 3 .*: second 4 after 6; sort"),
         ({"times_s": np.array([0, 4, 4, 0])}, "user 'a', row 3 .*: a second state at second 4"),
-        ({"times_s": np.array([0, 4, 10, 0])}, "second 10 is outside the user's span of 10 s"),
         ({"times_s": np.array([0, 4.5, 6, 0])}, "times_s must be whole numbers, not float64"),
-        ({"span_s": np.array([10.0, 5.0])}, "span_s must be whole numbers, not float64"),
         ({"load": np.array([0, 1.0, 0, 0])}, r"user 'a', row 2 .*: load = 1.0 is outside \[0, 1\)"),
-        ({"load": np.array([0, 0, -0.1, 0])}, r"row 3 of the user: load = -0.1 is outside"),
         ({"load": np.array([0, 0, 0, np.nan])}, r"user 'b', row 1 of the user: load = nan is"),
     ],
 )
 def test_a_broken_trace_is_refused_by_name_and_row(changed, says):
     with pytest.raises(DataError, match=says):
         make(**changed)
-
-
-def test_faults_are_placed_where_the_reader_says():
-    with pytest.raises(DataError, match=r"^row 102 of my\.csv: second 10"):
-        make(times_s=np.array([0, 4, 10, 0]), place=lambda change: f"row {change + 100} of my.csv")
-
-
-def test_a_trace_keeps_its_own_copy_and_cannot_be_written_to():
-    load = np.array([0.0, 0.25, 0.5, 0.0])
-    trace = make(load=load)
-    load[0] = 0.9
-
-    assert trace.load[0] == 0.0
-    with pytest.raises(ValueError, match="read-only"):
-        trace.times_s[0] = 3
-
-
-def test_repeated_states_are_joined_within_a_user_only():
-    trace = make(
-        online=np.ones(4, dtype=bool),
-        charging=np.zeros(4, dtype=bool),
-        unmetered=np.ones(4, dtype=bool),
-        load=np.array([0.5, 0.5, 0.25, 0.25]),
-    )
-
-    assert rows(without_repeats(trace)) == [
-        ("a", 0, True, 0.5),
-        ("a", 6, True, 0.25),
-        ("b", 0, True, 0.25),
-    ]
-
-
-def test_turning_a_record_brings_its_end_to_its_beginning():
-    # a: load 0, .25, .5 from 0, 4, 6 of 10 s; 7 s later .25 begins at 11 = 1 and .5 at 13 = 3,
-    # and second 0 is the old second 3.
-    assert rows(rotated(make(), np.array([7, 0]))) == [
-        ("a", 0, True, 0.0),
-        ("a", 1, False, 0.25),
-        ("a", 3, True, 0.5),
-        ("a", 7, True, 0.0),
-        ("b", 0, True, 0.0),
-    ]
-
-
-def test_turning_onto_a_change_splits_no_step():
-    assert rows(rotated(make(), np.array([6, 12])))[:3] == [
-        ("a", 0, False, 0.25),
-        ("a", 2, True, 0.5),
-        ("a", 6, True, 0.0),
-    ]
-
-
-def test_turning_by_a_whole_span_changes_nothing():
-    assert rows(rotated(make(), np.array([20, -5]))) == rows(make())
