@@ -144,13 +144,13 @@ def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
 
-@pytest.fixture(params=["chain", "dual", "2nn", "batch norm"])
+@pytest.fixture(params=["serial", "chain", "dual", "2nn", "batch norm"])
 def stacks(request: pytest.FixtureRequest) -> Stacks:
-    """Kernels that train many clients at once, with a small network."""
+    """Kernels that train many clients at once, and the serial one, with a small network."""
     if request.param == "dual":
         request.getfixturevalue("_always_dual")
-    kind = StackedKernel if request.param in ("chain", "dual") else VectorisedKernel
-    return kind, SMALL.get(request.param, SMALL["2nn"])
+    kinds = {"serial": Kernel, "chain": StackedKernel, "dual": StackedKernel}
+    return kinds.get(request.param, VectorisedKernel), SMALL.get(request.param, SMALL["2nn"])
 
 
 @given(clients=clients_of_all_sizes)

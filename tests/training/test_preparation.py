@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import Quantise8BitSettings, UncompressedSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.prefetch import Prefetch
@@ -50,11 +49,6 @@ def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
     assert task.trainer_kind == UNTRAINED
     assert task.test_labels is None
     assert task.forms == {}
-
-
-def test_a_blank_data_set_cannot_be_trained_on() -> None:
-    with pytest.raises(ScenarioError, match=r"blank.*use --no-train"):
-        prepared(BLANK, train=True)
 
 
 def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None:

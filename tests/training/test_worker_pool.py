@@ -91,20 +91,6 @@ def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) ->
     assert all_same(Pool(kernel, 2).compute(jobs), Pool(kernel, 1).compute(jobs))
 
 
-class _Telling(Kernel):
-    """Says in `num_samples` which process computed."""
-
-    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        return [JobResult(num_samples=os.getpid()) for _ in jobs]
-
-
-def test_other_processes_really_compute() -> None:
-    kernel, base = kernel_of(_Telling)
-    results = Pool(kernel, 3).compute(jobs_of(base))
-
-    assert len({result.num_samples for result in results}) == 3
-
-
 class _Failing(Kernel):
     home = os.getpid()
 
@@ -220,16 +206,6 @@ def test_chunks_are_assigned_once_each_and_evenly(loads: list[int], num_processe
     assert sorted(c for hand in shares for c in hand) == list(range(len(loads)))
     assert len(shares) == min(num_processes, len(loads))
     assert max(totals) - min(totals) <= max(*loads, 1)
-
-
-def test_what_epochs_lost_crosses_between_processes() -> None:
-    kernel, base = kernel_of(StackedKernel)
-    told = [result.epoch_losses for result in Pool(kernel, 2).compute(jobs_of(base))]
-
-    assert [losses is not None for losses in told] == [False] * 9 + [True] + [False] * 3
-    assert told[9] is not None
-    assert len(told[9]) == 3
-    assert np.isfinite(told[9]).all()
 
 
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel])

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from fleetsim import rng
@@ -18,7 +16,6 @@ from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.conv.kernel import ChannelsLastKernel
 from fleetsim.kernels.conv.pooled_convolution import PooledConv2d
 from fleetsim.kernels.cpu import gemm
-from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
@@ -32,17 +29,14 @@ from fleetsim.learning.models.settings import (
 )
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import (
-    EVERY_TERM,
     NUM_CLASSES,
     Client,
     Fleet,
     assert_equal,
     built,
-    clients_of_all_sizes,
     distance,
     drawn,
     local,
-    local_settings,
     same,
     vector_of,
 )
@@ -162,25 +156,6 @@ def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) ->
     assert vector_of(found).dtype == np.float32
 
 
-@pytest.mark.slow
-@settings(max_examples=10)
-@given(
-    st.sampled_from(["fedgra-cnn", "lenet5"]),
-    clients_of_all_sizes.map(lambda clients: clients[:1]),
-    local_settings,
-)
-def test_training_equals_the_reference_for_all_sizes_and_optimizers(
-    name: str, clients: list[Client], chosen: LocalSettings
-) -> None:
-    network, shape, _ = NETWORKS[name]
-    fleet = Fleet(network(), clients, shape=shape)
-    expected = fleet.train(Kernel, chosen)
-    # Training that diverges multiplies differences by rounding without bound.
-    assume(all(np.abs(vector_of(result)).max() < 100.0 for result in expected))
-
-    assert_equal(fleet, fleet.train(ChannelsLastKernel, chosen), expected)
-
-
 BLOCKS = "two blocks, batch"
 
 
@@ -220,19 +195,6 @@ def test_batches_are_never_parted_in_training(monkeypatch: pytest.MonkeyPatch) -
 
     (again,) = fleet.train(ChannelsLastKernel, local(4))
     assert same(again, whole)
-
-
-@pytest.mark.usefixtures("small_forms")
-def test_equal_jobs_give_equal_bytes_whatever_came_before() -> None:
-    fleet = fleet_of(BLOCKS, 5, 2)
-    job, other = fleet.jobs()
-    (expected, _) = fleet.train(ChannelsLastKernel, EVERY_TERM)
-    used = Pool(fleet.kernel(ChannelsLastKernel, EVERY_TERM), 1)
-    used.compute([other._replace(base=other.base + 0.1)])
-    used.compute([job._replace(work=Work(kind)) for kind in (WorkKind.GRADIENT, WorkKind.EVALUATE)])
-
-    (found,) = used.compute([job])
-    assert same(found, expected)
 
 
 def test_neither_the_network_nor_the_base_is_changed() -> None:
@@ -297,29 +259,32 @@ def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(
     assert switch.matmul.fp32_precision == before
 
 
-def test_rising_activations_and_poolings_behind_them_change_places() -> None:
-    module = build_model(FedGraCnnSettings(), input_shape=(1, 8, 8), num_classes=2, seed=1)
+class Own(nn.Sequential):
+    """Layers that may be used in another order."""
+
+
+SHARED = nn.ReLU()
+
+
+@pytest.mark.parametrize(
+    ("module", "changed"),
+    [
+        (nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)), True),
+        (nn.Sequential(nn.Sigmoid(), nn.MaxPool2d(2)), True),
+        (nn.Sequential(nn.GELU(), nn.MaxPool2d(2)), False),
+        (nn.Sequential(nn.ReLU(), nn.AvgPool2d(2)), False),
+        (nn.Sequential(SHARED, nn.MaxPool2d(2), SHARED), False),
+        (Own(nn.ReLU(), nn.MaxPool2d(2)), False),
+    ],
+    ids=str,
+)
+def test_rising_activations_and_poolings_behind_them_change_places(
+    module: nn.Sequential, changed: bool
+) -> None:
+    before = list(module)
     channels_last._pool_first(module)
 
-    names = " ".join(name for name, _ in module.named_children())
-    assert names == "conv1 pool1 sigmoid1 conv2 pool2 relu2 flatten fc1 relu3 fc2"
-
-
-def test_all_other_layers_stay_where_they_are() -> None:
-    class Own(nn.Sequential):
-        pass
-
-    shared = nn.ReLU()
-    module = nn.Sequential(
-        nn.Sequential(nn.GELU(), nn.MaxPool2d(2)),
-        nn.Sequential(nn.ReLU(), nn.AvgPool2d(2)),
-        nn.Sequential(shared, nn.MaxPool2d(2), shared),
-        Own(nn.ReLU(), nn.MaxPool2d(2)),
-    )
-    before = str(module)
-    channels_last._pool_first(module)
-
-    assert str(module) == before
+    assert list(module) == (before[::-1] if changed else before)
 
 
 @pytest.mark.parametrize(
@@ -363,9 +328,6 @@ def test_forms_of_the_published_networks(
         (nn.Conv2d(8, 2, 3), nn.MaxPool2d((3, 1))),
         (nn.Conv2d(8, 2, 3), nn.AvgPool2d(2)),
         (nn.Conv2d(8, 2, 3, groups=2), nn.MaxPool2d(2)),
-        (nn.Conv2d(8, 2, 3, dilation=2), nn.MaxPool2d(2)),
-        (nn.Conv2d(8, 2, 3, padding="same"), nn.MaxPool2d(2)),
-        (nn.Conv2d(8, 2, 3, padding=1, padding_mode="reflect"), nn.MaxPool2d(2)),
     ],
     ids=str,
 )
@@ -390,7 +352,6 @@ def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
         (nn.Conv2d(64, 64, 5), (4, 4), False),
         (nn.Conv2d(64, 64, 3, stride=2), (4, 4), False),
         (nn.Conv2d(64, 64, 3, groups=2), (4, 4), False),
-        (nn.Conv2d(64, 64, 3, padding_mode="reflect", padding=1), (4, 4), False),
         # 9 * 2^17 are more than 2^20 weights, 9 * 2^16 are fewer.
         (nn.Conv2d(256, 512, 3), (8, 8), False),
         (nn.Conv2d(256, 256, 3), (8, 8), True),

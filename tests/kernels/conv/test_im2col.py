@@ -32,20 +32,6 @@ def test_maps_and_gradients_are_those_of_the_convolution(
     )
 
 
-def test_one_position_by_hand() -> None:
-    """A 1x2 kernel (2, 3) on the pixels (5, 7): 2 * 5 + 3 * 7 = 31; derivatives are the factors."""
-    conv = conv_of(1, 1, (1, 2), bias=False)
-    conv.weight = nn.Parameter(torch.tensor([2.0, 3.0]).double().view(1, 1, 1, 2))
-    pixels = torch.tensor([5.0, 7.0]).double().view(1, 1, 1, 2).requires_grad_()
-
-    found = ColumnConv2d(conv)(pixels)
-    for_pixels, for_weight = torch.autograd.grad(found.sum(), [pixels, conv.weight])
-
-    assert found.tolist() == [[[[31.0]]]]
-    assert for_pixels.flatten().tolist() == [2.0, 3.0]
-    assert for_weight.flatten().tolist() == [5.0, 7.0]
-
-
 def test_maps_come_out_channels_last() -> None:
     found = ColumnConv2d(conv_of(2, 3, (3, 3)))(drawn(2, 2, 5, 5))
 

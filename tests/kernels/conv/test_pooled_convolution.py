@@ -49,27 +49,6 @@ def test_maps_and_gradients_are_those_of_the_two_layers(
     )
 
 
-def test_one_window_by_hand() -> None:
-    """A 1x2 kernel (2, 3) on the pixels (5, 7, 1), 2 * 5 + 3 * 7 = 31 and 2 * 7 + 3 * 1 = 17.
-
-    The first wins. With gradient 10: the weights' is 10 times its patch (5, 7), its pixels' 10
-    times the kernel, the bias's 10; the third pixel has no part in it.
-    """
-    conv = conv_of(1, 1, (1, 2))
-    with torch.no_grad():
-        conv.weight.copy_(torch.tensor([[[[2.0, 3.0]]]]))
-        conv.bias.zero_()  # type: ignore[union-attr]
-    pixels = torch.tensor([[[[5.0, 7.0, 1.0]]]], dtype=torch.float64, requires_grad=True)
-
-    found = PooledConv2d(conv, nn.MaxPool2d((1, 2)))(pixels)
-    pull = torch.full_like(found, 10.0)
-    for_pixels, *for_conv = torch.autograd.grad(found, [pixels, *conv.parameters()], pull)
-
-    assert found.item() == 31.0
-    assert for_pixels.flatten().tolist() == [20.0, 30.0, 0.0]
-    assert [one.flatten().tolist() for one in for_conv] == [[50.0, 70.0], [10.0]]
-
-
 @pytest.mark.parametrize("num_images", [1, 9])
 def test_gradients_in_float32_are_within_its_rounding(num_images: int) -> None:
     """Sums of up to 225 terms of either sign; 1e-5 of the largest is 84 units in its last place."""

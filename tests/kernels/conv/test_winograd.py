@@ -71,32 +71,6 @@ def test_in_float32_it_is_a_few_times_as_far_off_as_torch(channels: int, side: i
         assert float((mine.double() - theirs).norm() / theirs.norm()) <= 1.5e-6
 
 
-def test_a_kernel_that_copies_and_one_that_adds() -> None:
-    """A 1 in the middle gives the map itself; nine of 1 the sum of the neighbourhood: of a map of
-    ones 9 inside, 6 at an edge, 4 in a corner. The gradient of the sum of the outputs by a pixel is
-    the number of outputs that it is in, and by a kernel's number that of the pixels under it."""
-    conv = nn.Conv2d(1, 2, 3, padding=1, bias=False).double()
-    with torch.no_grad():
-        conv.weight.zero_()
-        conv.weight[0, 0, 1, 1] = 1.0
-        conv.weight[1] = 1.0
-    maps = torch.ones(1, 1, 5, 5, dtype=torch.float64, requires_grad=True)
-    found = WinogradConv2d(conv, Workspace())(maps)
-    found[0, 1].sum().backward()
-    counts = [[4.0, 6, 6, 6, 4], *[[6.0, 9, 9, 9, 6]] * 3, [4.0, 6, 6, 6, 4]]
-    assert maps.grad is not None
-    assert conv.weight.grad is not None
-
-    for mine, theirs in (
-        (found[0, 0], [[1.0] * 5] * 5),
-        (found[0, 1], counts),
-        (maps.grad[0, 0], counts),
-        (conv.weight.grad[1, 0], [[16.0, 20, 16], [20.0, 25, 20], [16.0, 20, 16]]),
-    ):
-        np.testing.assert_allclose(mine.detach(), theirs, rtol=1e-5)
-    assert not conv.weight.grad[0].any()
-
-
 def test_one_tile_by_its_matrices() -> None:
     """y = A^T [(G g G^T) * (B^T x B)] A, with B and A from their polynomials: for the points p,
     (B^T x)_p is x's coefficients times those of prod_{q != p} (t - q), A's columns are powers."""

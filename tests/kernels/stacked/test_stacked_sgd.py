@@ -37,13 +37,6 @@ def test_many_small_models_make_an_even_number_of_stacks(
     assert sorted(map(len, cut)) == sizes_of_stacks
 
 
-def test_a_large_model_leaves_five_clients_to_a_stack() -> None:
-    """4 byte * (199,210 + 50 * 1,194) = 1.04 MB a client."""
-    ten = stacks((784, 200, 200, 10), [Length(600, 5)] * 10, 50)
-
-    assert ten == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-
-
 def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of 4, 4, 2, 2, 2, 2, 2 steps in four shares of 4.5: 4 | 4 | 6 | 4."""
     monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
@@ -51,15 +44,6 @@ def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch
     cut = stacks((6, 5, 4), [Length(size, 1) for size in sizes], 5)
 
     assert cut == [[0], [6], [1, 2, 3], [4, 5]]
-
-
-def test_a_client_of_more_work_than_its_share_leaves_the_next_stack_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of 12 steps in two shares of 6, the middle of the first 10 is 5 and of the last 2 is 11."""
-    monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 1)
-
-    assert stacks((6, 4), [Length(10, 1), Length(2, 1)], 1) == [[0], [1]]
 
 
 def test_many_small_clients_beside_a_large_one_are_cut_again(

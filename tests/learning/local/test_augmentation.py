@@ -53,25 +53,7 @@ def test_a_flip_mirrors_whole_images_left_to_right() -> None:
     assert 26 <= int(is_flipped.sum()) <= 74
 
 
-def test_a_crop_is_the_image_moved_by_up_to_the_padding() -> None:
-    found = changed(images(300), crop_padding=1)
-    moves = set()
-    for image, cut in zip(images(300), found, strict=True):
-        padded = torch.zeros(2, 5, 6)
-        padded[:, 1:4, 1:5] = image
-        at = [
-            (top, left)
-            for top in range(3)
-            for left in range(3)
-            if torch.equal(cut, padded[:, top : top + 3, left : left + 4])
-        ]
-        assert len(at) == 1
-        moves.add(at[0])
-
-    assert len(moves) == 9  # one of nine is missing with chance 9 (8/9)^300 < 1e-14
-
-
-@pytest.mark.parametrize("padding", [2, 3, 4, 5, 9])
+@pytest.mark.parametrize("padding", [1, 2, 3, 4, 5, 9])
 def test_a_crop_is_that_of_a_padded_image_for_any_padding(padding: int) -> None:
     down, right = stream().integers(2 * padding + 1, size=(2, 50))
     padded = torch.nn.functional.pad(images(50), (padding,) * 4)
@@ -108,16 +90,6 @@ def test_mixup_mixes_samples_and_losses_with_one_share() -> None:
     soft = batch.share * torch.eye(4) + (1 - batch.share) * torch.eye(4)[batch.mixed_labels]
     expected = -(soft * scores.log_softmax(dim=1)).sum(dim=1)
     torch.testing.assert_close(batch.losses(scores, losses), expected)
-
-
-def test_draws_are_of_the_step_alone() -> None:
-    labels = torch.arange(6)
-    one, again, other = (
-        augmented(images(), labels, ALL, stream(step)).inputs for step in (2, 2, 3)
-    )
-
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -177,18 +149,17 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "are_numbers", "key"),
-    [((64,), True, "flip_chance"), ((20,), False, "flip_chance"), ((1, 8, 8), True, None)],
+    ("settings", "shape", "are_numbers", "key"),
+    [
+        (ALL, (64,), True, "flip_chance"),
+        (ALL, (20,), False, "flip_chance"),
+        (ALL, (1, 8, 8), True, None),
+        (AugmentationSettings(noise_sd=0.1, mixup_alpha=0.1), (64,), True, None),
+    ],
 )
 def test_samples_that_cannot_be_changed_so_are_named(
-    shape: tuple[int, ...], are_numbers: bool, key: str | None
+    settings: AugmentationSettings, shape: tuple[int, ...], are_numbers: bool, key: str | None
 ) -> None:
-    found = ALL.fault(shape, are_numbers=are_numbers)
+    found = settings.fault(shape, are_numbers=are_numbers)
 
     assert (found[0] if found else None) == key
-
-
-def test_noise_and_mixup_are_for_any_numbers() -> None:
-    settings = AugmentationSettings(noise_sd=0.1, mixup_alpha=0.1)
-
-    assert settings.fault((64,), are_numbers=True) is None
