@@ -1,7 +1,6 @@
 """Laws of every kernel, on real digits."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +8,6 @@ import pytest
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.kernels.cpu import gemm
-from fleetsim.kernels.cpu.numerical_platform import forms_of
 from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
@@ -116,25 +113,6 @@ def test_the_servers_models_are_evaluated_as_by_serial_training(
 def test_a_network_that_a_kernel_cannot_train_is_refused() -> None:
     with pytest.raises(ValueError, match="only chains of linear layers with ReLU can be stacked"):
         trainer_of(StackedKernel, CNN)
-
-
-def test_onednn_is_left_alone_where_it_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    zen_5 = "vendor_id : AuthenticAMD\ncpu family : 26\n"
-    monkeypatch.setattr(gemm, "forms", lambda: forms_of(zen_5))
-    monkeypatch.setattr(gemm, "is_exact", lambda multiply, shapes: False)
-    asked: list[bool] = []
-    onednn = gemm.onednn
-
-    def spy(*, is_allowed: bool) -> Any:
-        asked.append(is_allowed)
-        return onednn(is_allowed=is_allowed)
-
-    monkeypatch.setattr("fleetsim.kernels.base.onednn", spy)
-    trainer, base = trainer_of(StackedKernel)
-    trainer.results(submitted(trainer, base)[:2])
-    trainer.evaluate(base)
-
-    assert asked == [False, False]
 
 
 @EVERY

@@ -3,6 +3,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.stacked.kernel import StackedKernel
@@ -23,23 +24,20 @@ from fleetsim.training.worker_pool import Pool, _assign
 from tests.learning import digits_training
 from tests.learning.side_by_side import all_same
 
-SIZES = [40, 60, 3, 17, 100, 1, 33]
 NUM_TEST = 1203
 """Three chunks of 500, the last of them short."""
 
 
 def data() -> TrainerData:
-    stream = np.random.Generator(np.random.Philox(5))
-    labels: IntArray = stream.integers(0, 10, sum(SIZES) + NUM_TEST)
-    inputs = stream.normal(size=(labels.size, 1, 8, 8)).astype(np.float32)
-    ends = np.cumsum(SIZES)
-    return TrainerData(
-        inputs[: ends[-1]],
-        labels[: ends[-1]],
-        np.split(np.arange(ends[-1]), ends[:-1]),
-        inputs[ends[-1] :],
-        labels[ends[-1] :],
-        validation_rows=np.arange(20),
+    """Seven clients, and a longer test set."""
+    every = digits_training.data_of()
+    many = {name: getattr(every, f"train_{name}")[:NUM_TEST] for name in ("inputs", "labels")}
+    return replace(
+        every,
+        shares=every.shares[:7],
+        test_inputs=many["inputs"],
+        test_labels=many["labels"],
+        validation_rows=np.arange(1400, 1420),
     )
 
 

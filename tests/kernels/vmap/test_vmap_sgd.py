@@ -1,19 +1,14 @@
 """Networks of scenarios, BatchNorm, mixed precision and memory of clients vectorised by torch."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.vmap.kernel import VectorisedKernel
-from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.kernels.vmap.vmap_sgd import Footprint, fault, footprint, stacks
-from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.settings import LstmSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,
@@ -24,7 +19,6 @@ from tests.learning.side_by_side import (
     Client,
     Fleet,
     assert_equal,
-    batch_norm_net,
     built,
     local,
     published,
@@ -58,39 +52,6 @@ def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> N
     # One unit that rounds to the other side of a ReLU changes such a small step by a percent.
     found, expected = (rounded.train(kind, chosen) for kind in (VectorisedKernel, Kernel))
     assert max(rounded.errors(found, expected)) <= 0.05
-
-
-def test_running_statistics_are_those_of_each_client() -> None:
-    """One step on [0, 2] and on [10, 30]: .9 x 0 + .1 x mean, .9 x 1 + .1 x unbiased variance."""
-    norm = nn.BatchNorm1d(1, affine=False)
-    norm.num_batches_tracked = None
-    net = nn.Sequential(norm, nn.Linear(1, 2))
-    inputs, labels = np.array([[0], [2], [10], [30]], np.float32), np.array([0, 1, 0, 1])
-    data = TrainerData(inputs, labels, [np.arange(2), np.arange(2, 4)], inputs, labels)
-    jobs = [Job(k, Work(WorkKind.TRAIN, epochs=1), flatten(net), (1,)) for k in range(2)]
-    found = VectorisedKernel(net, data, local_settings=local(), seed=5).compute(jobs)
-
-    assert [slot.name for slot in layout(net)][:2] == ["0.running_mean", "0.running_var"]
-    np.testing.assert_allclose(vector_of(found[0])[:2], [0.1, 1.1], rtol=1e-6)
-    np.testing.assert_allclose(vector_of(found[1])[:2], [2.0, 20.9], rtol=1e-6)
-
-
-def test_samples_of_weight_zero_never_reach_a_batch_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes 8, 5 and 3 in batches of 5 are 5 + 3, 5 and 3: only equal batches are together."""
-    shapes: list[tuple[int, ...]] = []
-    step = ModelStack.step
-
-    def spy(
-        self: Any, who: Any, inputs: Tensor, labels: Tensor, weights: Tensor, **more: Any
-    ) -> Tensor:
-        shapes.append(tuple(weights.shape))
-        assert (weights > 0).all()
-        return step(self, who, inputs, labels, weights, **more)
-
-    monkeypatch.setattr(ModelStack, "step", spy)
-    Fleet(batch_norm_net(), [Client(3), Client(8), Client(5)]).train(VectorisedKernel, local())
-
-    assert shapes == [(2, 5), (1, 3), (1, 3)]
 
 
 # --- mixed precision ------------------------------------------------------------------------------

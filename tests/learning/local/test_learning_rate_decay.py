@@ -79,25 +79,9 @@ def test_jobs_of_one_call_train_each_at_its_own_rate(kind: type[Kernel]) -> None
 
 def test_a_run_trains_every_round_at_its_rate(tmp_path: Path) -> None:
     """After two rounds the rate falls to nothing: the model of round 2 stays for ever."""
-    text = """
-name: decayed
-task:
-  dataset: {kind: digits}
-  model: {kind: logistic}
-  local:
-    epochs: 1
-    batch_size: 20
-    optimizer:
-      learning_rate: 0.1
-      decay: {kind: steps, after_rounds: [2], factor: 1.0e-30}
-fleet:
-  size: 6
-  devices: {t2.small: 1.0}
-server: {cohort: 3}
-stop: {rounds: 4}
-"""
-    (tmp_path / "decayed.yaml").write_text(text, encoding="utf-8")
-    done = fleetsim.run(fleetsim.load(tmp_path / "decayed.yaml"), out=tmp_path / "run", workers=1)
+    decay = "task.local.optimizer.decay={kind: steps, after_rounds: [2], factor: 1.0e-30}"
+    sets = ["stop.rounds=4", "fleet.size=12", "server.cohort=4", decay]
+    done = fleetsim.run(fleetsim.load("quickstart", sets), out=tmp_path / "run", workers=1)
 
     loss = done.rounds["loss"].tolist()
     assert loss[0] > loss[1] == loss[2] == loss[3]

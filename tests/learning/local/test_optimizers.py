@@ -1,6 +1,6 @@
 """Optimizers, clipping, smoothing and schedules within a task: against torch, step by step."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,59 +41,45 @@ from tests.learning.side_by_side import SMALL, Array, Client, Fleet, assert_equa
 from tests.scenario.small import BASE
 
 RATE = 0.05
-Parameters = Iterable[nn.Parameter]
-KINDS: dict[str, tuple[OptimizerSettings, Callable[[Parameters], torch.optim.Optimizer]]] = {
-    "plain": (SgdSettings(learning_rate=RATE), lambda p: torch.optim.SGD(p, lr=RATE)),
-    "momentum": (
-        SgdSettings(learning_rate=RATE, momentum=0.7, weight_decay=0.01),
-        lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.7, weight_decay=0.01),
+KINDS: dict[str, OptimizerSettings] = {
+    "plain": SgdSettings(learning_rate=RATE),
+    "momentum": SgdSettings(learning_rate=RATE, momentum=0.7, weight_decay=0.01),
+    "dampened": SgdSettings(learning_rate=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
+    "nesterov": SgdSettings(learning_rate=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
+    "adam": AdamSettings(
+        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02
     ),
-    "dampened": (
-        SgdSettings(learning_rate=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
-        lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
+    "adamw": AdamWSettings(
+        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3
     ),
-    "nesterov": (
-        SgdSettings(learning_rate=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
-        lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
+    "adagrad": AdagradSettings(
+        learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02
     ),
-    "adam": (
-        AdamSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02),
-        lambda p: torch.optim.Adam(p, RATE, (0.8, 0.95), 1e-3, 0.02),
-    ),
-    "adam by default": (AdamSettings(learning_rate=RATE), lambda p: torch.optim.Adam(p, RATE)),
-    "adamw": (
-        AdamWSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3),
-        lambda p: torch.optim.AdamW(p, RATE, (0.8, 0.95), 1e-3, 0.3),
-    ),
-    "adamw by default": (AdamWSettings(learning_rate=RATE), lambda p: torch.optim.AdamW(p, RATE)),
-    "adagrad": (
-        AdagradSettings(learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02),
-        lambda p: torch.optim.Adagrad(
-            p, RATE, initial_accumulator_value=0.1, eps=1e-3, weight_decay=0.02
-        ),
-    ),
-    "adagrad by default": (
-        AdagradSettings(learning_rate=RATE),
-        lambda p: torch.optim.Adagrad(p, RATE),
-    ),
-    "rmsprop by default": (
-        RmsPropSettings(learning_rate=RATE),
-        lambda p: torch.optim.RMSprop(p, RATE),
-    ),
-    "rmsprop": (
-        RmsPropSettings(
-            learning_rate=RATE,
-            alpha=0.9,
-            epsilon=1e-3,
-            centered=True,
-            momentum=0.7,
-            weight_decay=0.02,
-        ),
-        lambda p: torch.optim.RMSprop(
-            p, RATE, alpha=0.9, eps=1e-3, centered=True, momentum=0.7, weight_decay=0.02
-        ),
+    "rmsprop by default": RmsPropSettings(learning_rate=RATE),
+    "rmsprop": RmsPropSettings(
+        learning_rate=RATE, alpha=0.9, epsilon=1e-3, centered=True, momentum=0.7, weight_decay=0.02
     ),
 }
+BY_TORCH: dict[type[OptimizerSettings], type[torch.optim.Optimizer]] = {
+    SgdSettings: torch.optim.SGD,
+    AdamSettings: torch.optim.Adam,
+    AdamWSettings: torch.optim.AdamW,
+    AdagradSettings: torch.optim.Adagrad,
+    RmsPropSettings: torch.optim.RMSprop,
+}
+NAMES = {"learning_rate": "lr", "epsilon": "eps", "initial_sum": "initial_accumulator_value"}
+"""Names that torch has for our keys."""
+
+
+def torchs_own(settings: Any, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    keys = {NAMES.get(key, key): value for key, value in settings}
+    for key in ("kind", "decay", "warm_up_rounds", "within_task"):
+        del keys[key]
+    if "beta1" in keys:
+        keys["betas"] = (keys.pop("beta1"), keys.pop("beta2"))
+    return BY_TORCH[type(settings)](parameters, **keys)
+
+
 SCHEDULES: dict[str, StepScheduleSettings] = {
     "constant": ConstantRateSettings(),
     "warm-up": WarmUpSettings(warm_up_steps=4),
@@ -113,15 +99,13 @@ def ours(chosen: LocalSettings, most_steps: int) -> JobResult:
     return local_sgd.train(module, base, *data(), chosen, how)
 
 
-def by_torch(
-    chosen: LocalSettings, make: Callable[[Parameters], torch.optim.Optimizer], most_steps: int
-) -> tuple[Array, list[list[float]]]:
+def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[float]]]:
     """The same batches by torch's own optimizer, clipping, smoothing and rates set by hand.
 
     Returns the weights, and for each epoch what the samples lost before the step of their batch.
     """
     (module, _), (inputs, labels) = network(), data()
-    optimizer = make(module.parameters())
+    optimizer = torchs_own(chosen.optimizer, module.parameters())
     sent = [parameter.detach().clone() for parameter in module.parameters()]
     words = stream().bit_generator.random_raw(2 * NUM_SAMPLES)
     rows = np.argsort(words.reshape(2, NUM_SAMPLES), axis=1)
@@ -151,10 +135,8 @@ def by_torch(
     return flatten(module), epochs
 
 
-def assert_as_torch(
-    chosen: LocalSettings, make: Callable[[Parameters], torch.optim.Optimizer], most_steps: int
-) -> None:
-    found, (expected, epochs) = ours(chosen, most_steps), by_torch(chosen, make, most_steps)
+def assert_as_torch(chosen: LocalSettings, most_steps: int) -> None:
+    found, (expected, epochs) = ours(chosen, most_steps), by_torch(chosen, most_steps)
 
     np.testing.assert_allclose(vector_of(found), expected, rtol=1e-12, atol=1e-14)
     assert found.num_samples == NUM_SAMPLES
@@ -167,15 +149,21 @@ def assert_as_torch(
 @pytest.mark.parametrize("name", KINDS)
 def test_each_step_is_that_of_torchs_own_optimizer_in_float64(name: str, most_steps: int) -> None:
     """Five steps an epoch, of 5, 5, 5, 5 and 3 samples."""
-    settings, make = KINDS[name]
-
-    assert_as_torch(local(settings), make, most_steps)
+    assert_as_torch(local(KINDS[name]), most_steps)
 
 
 def test_one_batch_of_all_samples_is_a_step_of_each_epoch() -> None:
-    settings, make = KINDS["momentum"]
+    chosen = local(KINDS["momentum"], proximal_mu=0.2)
 
-    assert_as_torch(local(settings, proximal_mu=0.2).model_copy(update={"batch_size": 99}), make, 2)
+    assert_as_torch(chosen.model_copy(update={"batch_size": 99}), 2)
+
+
+@pytest.mark.parametrize("kind", BY_TORCH)
+def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
+    module, _ = network()
+    found = torchs_own(kind(learning_rate=RATE), module.parameters())
+
+    assert found.defaults == BY_TORCH[kind](module.parameters(), lr=RATE).defaults
 
 
 @pytest.mark.parametrize("name", ["momentum", "nesterov", "adamw", "rmsprop"])
@@ -184,10 +172,9 @@ def test_clipping_smoothing_schedule_and_proximal_term_are_those_of_torch(
     name: str, schedule: str
 ) -> None:
     """The limit of 0.7 is between the norms of the gradients, so some are clipped and some not."""
-    settings, make = KINDS[name]
-    settings = settings.model_copy(update={"within_task": SCHEDULES[schedule]})
+    settings = KINDS[name].model_copy(update={"within_task": SCHEDULES[schedule]})
     chosen = local(settings, max_gradient_norm=0.7, label_smoothing=0.2, proximal_mu=0.5)
-    assert_as_torch(chosen, make, 9)
+    assert_as_torch(chosen, 9)
 
     free = ours(chosen.model_copy(update={"max_gradient_norm": None}), 9)
     assert not np.allclose(vector_of(free), vector_of(ours(chosen, 9)), rtol=1e-6)
@@ -258,8 +245,7 @@ def test_an_optimizer_without_a_kind_is_sgd(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["dampened", "nesterov", "adam", "adamw", "adagrad", "rmsprop"])
 def test_stacks_take_the_steps_of_one_client_after_the_other(network_name: str, name: str) -> None:
     """Clients of unequal sizes and lengths, so that at a step each has a rate of its own."""
-    settings, _ = KINDS[name]
-    settings = settings.model_copy(update={"within_task": SCHEDULES["cosine"]})
+    settings = KINDS[name].model_copy(update={"within_task": SCHEDULES["cosine"]})
     chosen = local(settings, max_gradient_norm=0.7, label_smoothing=0.2, proximal_mu=0.5)
     clients = [Client(11, 2), Client(7, 3, base=1), Client(16, 1, tells=True), Client(9, 2, 0, 3)]
     fleet = Fleet(SMALL[network_name](), clients)

@@ -34,32 +34,35 @@ from tests.learning.side_by_side import local
 
 LABEL_AND_LOSS = 8 + 4 + 4
 """Bytes at most that a sample adds beside its numbers: its label, and scalars of the loss."""
+FROZEN = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
 
 
-def test_a_sample_keeps_inputs_of_layers_and_the_softmax() -> None:
-    """A sample of 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax."""
-    module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
-    by_hand = 4 * (6 + 5 + 4)
-
-    assert 0 <= step_memory(module, (6,), local()).sample_byte - by_hand <= LABEL_AND_LOSS
+@pytest.mark.parametrize(
+    ("module", "shape", "by_hand"),
+    [
+        # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
+        (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
+        # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
+        (
+            nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten()),
+            (3, 10, 10),
+            4 * (300 + 800) + 8 * 200 + 4 * 200,
+        ),
+        # The first layer keeps nothing.
+        (FROZEN, (6,), 4 * (5 + 4)),
+    ],
+)
+def test_a_sample_keeps_inputs_of_layers_and_the_softmax(
+    module: nn.Module, shape: tuple[int, ...], by_hand: int
+) -> None:
+    assert 0 <= step_memory(module, shape, local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
 
 def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None:
-    """6 x 5 + 5 frozen beside 5 x 4 + 4 trained, each of these with gradient, velocity, anchor."""
-    module = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
-    found = step_memory(module, (6,), local(momentum=0.9, mu=0.1))
-    by_hand = 4 * (5 + 4)  # the first layer keeps nothing
+    """35 frozen numbers beside 24 trained, each of these with gradient, velocity, anchor."""
+    found = step_memory(FROZEN, (6,), local(momentum=0.9, mu=0.1))
 
     assert found.state_byte == 4 * (35 + 4 * 24)
-    assert 0 <= found.sample_byte - by_hand <= LABEL_AND_LOSS
-
-
-def test_max_pooling_keeps_its_input_and_which_pixel_won() -> None:
-    # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
-    module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten())
-    by_hand = 4 * (300 + 800) + 8 * 200 + 4 * 200
-
-    assert 0 <= step_memory(module, (3, 10, 10), local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
 
 @pytest.mark.parametrize(

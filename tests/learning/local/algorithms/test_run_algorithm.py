@@ -1,6 +1,8 @@
 """Own training of clients as a job: batches of the built-in training, and wrong answers."""
 
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +57,20 @@ def test_fedprox_as_own_training_equals_the_built_in_one(name: str) -> None:
         assert own.loss_rms == pytest.approx(built_in.loss_rms, rel=1e-12)
         assert (own.epoch_losses is None) == (built_in.epoch_losses is None)
         assert own.epoch_losses is None or own.epoch_losses == pytest.approx(built_in.epoch_losses)
+
+
+def test_the_documented_example_has_15_lines_and_equals_the_built_in_fedprox() -> None:
+    page = Path(__file__).parents[4] / "docs" / "models" / "own-training.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    found: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), found)
+    fleet = Fleet(SMALL["2nn"](), [Client(11, 2), Client(7, 1)])
+
+    own = fleet.train(OwnTrainingKernel, local(), algorithm=found["FedProx"]())
+
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    assert max(fleet.errors(own, fleet.train(Kernel, local(mu=0.5)))) <= 1e-12
+    assert own[1].loss == pytest.approx(own[1].loss_rms)
 
 
 def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
