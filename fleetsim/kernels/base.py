@@ -1,9 +1,7 @@
 """Serial reference kernel, the base class of all kernels, and the samples that kernels compute on.
 
-A job's result does not depend on earlier jobs of the kernel, nor on the process. It depends on:
-
-* the job's arguments and its random stream, of address (seed, "local", client, *job.address);
-* by rounding, the other jobs of its chunk; chunks follow from the list of jobs alone.
+A job's result depends on its arguments, on its stream (seed, "local", client, *job.address) and, by
+rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, nor on the process.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,11 +37,7 @@ ServerSet = Literal["test", "validation"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainerData:
-    """Samples of all clients and of the server; arrays are never changed in place.
-
-    Raises:
-        ValueError: samples and labels differ in number, or a client has no samples.
-    """
+    """Samples of all clients and of the server; arrays are never changed in place."""
 
     train_inputs: NDArray[Any] | ByteImages
     """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; empty
@@ -83,13 +77,8 @@ class TrainerData:
 class Kernel:
     """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
 
-    It is the reference. Other kernels must equal it but for rounding.
-
-    It uses one torch thread: sums over more threads have another order, and the number of cores
-    would show in the results.
-
-    Attributes:
-        num_samples: training samples of every client [N].
+    It is the reference: other kernels must equal it but for rounding. `num_samples` [N] are the
+    training samples of every client.
     """
 
     def __init__(
@@ -114,9 +103,6 @@ class Kernel:
             seeds_draws: if true, global random generators are set to the address of every job and
                 restored after it, for networks that draw from them.
             own: name in messages of the user's code that is called; None: there is none.
-
-        Raises:
-            ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws
@@ -160,11 +146,7 @@ class Kernel:
         return found + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of the jobs of one chunk, in their order.
-
-        Raises:
-            PluginError: the user's code fails, or changes a frozen weight, or which are.
-        """
+        """Return the results of the jobs of one chunk, in their order."""
         with self._checked(), onednn(is_allowed=self._uses_onednn), self._calling("training"):
             if jobs[0].work.kind is WorkKind.TRAIN:
                 return self._train(jobs)
@@ -190,14 +172,9 @@ class Kernel:
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return losses and hits of a model on some samples of the server, in their order.
+        """Return losses and hits of a model [P] on some samples of the server, in their order.
 
-        Args:
-            parameters: the model [P].
-            server_set: sample set of the server.
-            first: first sample; a multiple of `local_sgd.CHUNK`, so that the ranges do not change
-                the rounding.
-            stop: end of the range, exclusive.
+        `first` is a multiple of `local_sgd.CHUNK`, so that the ranges do not change the rounding.
         """
         if server_set == "test":
             inputs, labels = (tensor[first:stop] for tensor in self._test)
@@ -232,7 +209,7 @@ class Kernel:
         return 0 if rows is None else len(rows)
 
     def forms(self) -> dict[str, str]:
-        """Return the forms of computing that the kernel chose, by name; none here."""
+        """Return the forms of computing that the kernel chose, by name."""
         return {}
 
     @property
@@ -289,7 +266,6 @@ class Kernel:
         return results
 
     def _rate_of(self, job: Job) -> float:
-        """Return the learning rate of a training."""
         return self._first_rate if job.learning_rate is None else job.learning_rate
 
     def _settings_at(self, learning_rate: float) -> StepSettings:
@@ -323,7 +299,6 @@ class Kernel:
                     return JobResult(num_samples=0)
 
     def _stream(self, job: Job) -> np.random.Generator:
-        """Return the random stream of a job."""
         return rng.stream(self._seed, "local", job.client, *job.address)
 
     def _step_stream(self, job: Job) -> StepStream | None:
@@ -333,7 +308,6 @@ class Kernel:
         return lambda step: rng.stream(self._seed, "augment", job.client, *job.address, step)
 
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
-        """Return the lengths of trainings."""
         return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
 
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:

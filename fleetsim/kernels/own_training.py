@@ -16,11 +16,6 @@ class OwnTrainingKernel(Kernel):
     """Serial kernel whose clients train by an algorithm; gradients and evaluations are as usual."""
 
     def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`, and the algorithm of all clients.
-
-        Raises:
-            ScenarioError: the torch device is not there.
-        """
         super().__init__(*args, **kwargs)
         self._algorithm = algorithm
         self._frozen = FrozenWeights(self._module)

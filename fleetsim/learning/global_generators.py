@@ -1,11 +1,8 @@
 """Global random generators of Python, NumPy and torch around code of the user's own.
 
-fleetsim draws from addressed streams alone. Code of a user may draw from the global generators:
-stock dropout does, and layers draw their first weights from them. It gets them seeded by an
-address, and they are restored after it. So what it draws depends on the address alone, and nothing
-else sees the draws.
-
-torch is not imported for this: where it is not there yet, nothing can have drawn from it.
+fleetsim draws from addressed streams alone. Code of a user may draw from the global generators, as
+stock dropout does. It gets them seeded by an address, and they are restored after it. torch is not
+imported for this: where it is not there yet, nothing can have drawn from it.
 """
 
 import random  # noqa: TID251 - seeded for the user's code, and restored
@@ -22,14 +19,9 @@ _WORD = 1 << 32
 
 
 class Draws:
-    """Draws of a block of code from global generators; known after the block.
-
-    Attributes:
-        library: `torch`, `numpy` or `random`; None if nothing was drawn.
-    """
+    """Draws of a block of code; after it, the `library` is `torch`, `numpy`, `random` or None."""
 
     def __init__(self) -> None:
-        """Build it for a block that has not run."""
         self.library: str | None = None
 
 
@@ -90,14 +82,7 @@ def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
 def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Draws]:
     """Seed the global generators by an address inside the block, and restore them after it.
 
-    Args:
-        root: root seed, as of `fleetsim.rng.stream`.
-        purpose: use of the draws.
-        indices: rest of the address.
-        on_cuda: if true, CUDA's generators are seeded and restored, too.
-
-    Yields:
-        What the block draws.
+    The address is that of `fleetsim.rng.stream`; `on_cuda` CUDA's generators are set, too.
 
     >>> with addressed(3, "test") as draws:
     ...     one = random.random()

@@ -39,7 +39,6 @@ class Helpers:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        """Build it; helpers have copies of the kernel."""
         self._kernel = kernel
         self.running: list[Helper] = []
         # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
@@ -47,21 +46,21 @@ class Helpers:
         self._finalizer = Finalize(self, _end, (self.running,), exitpriority=0)
 
     def request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Send each of the first helpers its calls.
-
-        Raises:
-            TrainingError: a helper died.
-        """
+        """Send each of the first helpers its calls."""
         self._start(len(calls))
         with self.ended_by_faults():
             for helper, theirs in zip(self.running, calls, strict=False):
-                _request(helper, (verb, [packed(call) for call in theirs]))
+                try:
+                    send(helper.end, (verb, [packed(call) for call in theirs]))
+                except ConnectionError:
+                    raise _dead(helper) from None
 
     def replies(self, num_helpers: int) -> list[list[Any]]:
         """Return the answers of the first helpers.
 
         Raises:
             TrainingError: a helper failed or died.
+            PluginError: code of the user's own failed there.
         """
         with self.ended_by_faults():
             return [_reply(helper) for helper in self.running[:num_helpers]]
@@ -147,25 +146,8 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
             return
 
 
-def _request(helper: Helper, message: object) -> None:
-    """Send a helper its calls.
-
-    Raises:
-        TrainingError: the helper died.
-    """
-    try:
-        send(helper.end, message)
-    except ConnectionError:
-        raise _dead(helper) from None
-
-
 def _reply(helper: Helper) -> list[Any]:
-    """Return a helper's answer.
-
-    Raises:
-        TrainingError: the helper failed or died.
-        PluginError: code of the user's own failed there.
-    """
+    """Return a helper's answer."""
     try:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):

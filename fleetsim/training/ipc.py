@@ -67,11 +67,7 @@ def send(end: socket.socket, message: object) -> None:
 
 
 def receive(end: socket.socket) -> Any:
-    """Return the next message; it must come from a process that this program started.
-
-    Raises:
-        EOFError: the other end is closed.
-    """
+    """Return the next message; EOFError: the other end is closed."""
     (num_sizes,) = _numbers(end, 1)
     head_byte, *array_bytes = _numbers(end, num_sizes)
     head, *buffers = [_bytes(end, size) for size in (head_byte, *array_bytes)]

@@ -7,15 +7,12 @@ from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
 
 
 class PendingJobs(ABC):
-    """Base class of trainers, which keeps their pending jobs.
+    """Base class of trainers, which keeps pending jobs, and counts those computed and cancelled.
 
-    Attributes:
-        num_computed: number of jobs whose results were requested.
-        num_cancelled: number of cancelled jobs.
+    A ticket that is unknown, used or cancelled is a ValueError.
     """
 
     def __init__(self, num_samples: IntArray) -> None:
-        """Build it from the number of training samples of every client [N]."""
         self._num_clients = num_samples.size
         self._jobs: dict[int, Job] = {}
         self._next_ticket = 0
@@ -23,11 +20,7 @@ class PendingJobs(ABC):
         self.num_cancelled = 0
 
     def submit(self, job: Job) -> int:
-        """Keep a job and return its ticket.
-
-        Raises:
-            ValueError: there is no such client, or the work is invalid.
-        """
+        """Keep a job and return its ticket; ValueError: no such client, or invalid work."""
         _check_job(job, self._num_clients)
         ticket = self._next_ticket
         self._next_ticket += 1
@@ -35,31 +28,20 @@ class PendingJobs(ABC):
         return ticket
 
     def start(self, tickets: Sequence[int]) -> None:
-        """Allow the computation to begin: these results will be requested next, in this order.
-
-        Raises:
-            ValueError: a ticket is unknown, used or cancelled.
-        """
+        """Allow the computation to begin: these results will be requested next, in this order."""
         self._begin([self._job(ticket) for ticket in tickets])
 
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
         """Compute jobs together, and return results in the order of the tickets.
 
         A result that is not finite is returned unchanged.
-
-        Raises:
-            ValueError: a ticket is unknown, used or cancelled.
         """
         jobs = [self._take(ticket) for ticket in tickets]
         self.num_computed += len(jobs)
         return self._compute(jobs)
 
     def cancel(self, ticket: int) -> None:
-        """Discard a job.
-
-        Raises:
-            ValueError: the ticket is unknown, used or cancelled.
-        """
+        """Discard a job."""
         self._take(ticket)
         self.num_cancelled += 1
 

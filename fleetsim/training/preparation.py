@@ -130,11 +130,7 @@ def prepare_task(
 
 
 def _serial(wanted: TrainerSettings) -> TrainerSettings:
-    """Return the serial trainer, for samples that are made at each access.
-
-    Raises:
-        ScenarioError: the scenario asks for another one.
-    """
+    """Return the serial trainer, for samples that are made at each access."""
     if wanted.kind not in ("auto", "serial"):
         raise ScenarioError(
             f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
@@ -153,11 +149,7 @@ def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -
         buffers=np.zeros(1, dtype=np.bool_),
         cost=paper_cost(model, request, algorithm),
         trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
-        trainer_kind=UNTRAINED,
-        trainer_reason=None,
         platform=resolve(torch_device="cpu"),
-        forms={},
-        test_labels=None,
         label_coverage=samples.label_coverage,
         owners=samples.owners,
         data_sha256=samples.data_sha256,
@@ -175,11 +167,7 @@ def _trainer_of(
     cost: ModelCost,
     torch_device: str,
 ) -> tuple[TrainerKind, str | None]:
-    """Return the kind of trainer, with the reason for a network or loss of the user's own.
-
-    Raises:
-        ScenarioError: the scenario's trainer cannot train this network.
-    """
+    """Return the kind of trainer, with the reason for a network or loss of the user's own."""
     model, local = request.task.model, request.task.local
     if isinstance(model, ChoosesTrainer):
         return model.proved_trainer(

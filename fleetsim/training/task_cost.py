@@ -15,11 +15,7 @@ from fleetsim.training.prepared_task import TaskRequest
 def network_cost(
     module: nn.Module, request: TaskRequest, form: SampleForm, algorithm: ClientTraining | None
 ) -> ModelCost:
-    """Return the cost of a network, with the memory of a step if that is measured.
-
-    Raises:
-        ScenarioError: the FLOP of a network of the user's own cannot be counted.
-    """
+    """Return the cost of a network, with the memory of a step if that is measured."""
     model = request.task.model
     if isinstance(model, UserModelKind):
         cost = model.counted_cost(module, form)
@@ -41,11 +37,7 @@ def network_cost(
 def paper_cost(
     model: CostSettings, request: TaskRequest, algorithm: ClientTraining | None
 ) -> ModelCost:
-    """Return the cost of a model that exists on paper only.
-
-    Raises:
-        ScenarioError: memory is checked, and the settings do not give it.
-    """
+    """Return the cost of a model that exists on paper only."""
     copies = None
     if request.measures_memory:
         copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))

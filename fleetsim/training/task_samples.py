@@ -48,12 +48,7 @@ class TaskSamples:
 def samples_of_task(
     request: TaskRequest, *, train: bool, prefetched: Prefetch | None = None
 ) -> TaskSamples:
-    """Load and split the samples of a task; see `preparation.prepare_task`.
-
-    Raises:
-        ScenarioError: the data set has nothing to train on, or cannot be split like this.
-        DataError: a file of the data set is missing or wrong.
-    """
+    """Load and split the samples of a task; see `preparation.prepare_task`."""
     dataset = request.task.dataset
     if isinstance(dataset, BlankSettings):
         if train:
@@ -86,11 +81,7 @@ def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
 
 
 def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
-    """Return the samples of the server and of every client.
-
-    Raises:
-        ScenarioError: the data set cannot be split like this.
-    """
+    """Return the samples of the server and of every client."""
     of_clients = split_samples(
         dataset,
         request.task.partition,

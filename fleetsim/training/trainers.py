@@ -1,8 +1,8 @@
 """Trainers: computation of the clients' jobs on the host.
 
-A job is a pure function of its arguments. So a trainer may compute it at any moment between
-`submit` and `results`, and need not compute it if it is cancelled. A `Kernel` computes jobs in one
-process, a `Pool` assigns them to processes.
+A job is a pure function of its arguments, so a trainer may compute it at any moment between
+`submit` and `results`, and need not if it is cancelled. A `Kernel` computes jobs in one process, a
+`Pool` assigns them to processes.
 """
 
 import multiprocessing
@@ -18,13 +18,7 @@ from fleetsim.training.worker_pool import Pool, usable_cores
 
 
 class DataTrainer(PendingJobs):
-    """Trainer on real data.
-
-    Attributes:
-        num_computed: number of jobs whose results were requested.
-        num_cancelled: number of cancelled jobs.
-        num_steps: number of SGD steps that were computed.
-    """
+    """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
     def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
         """Build it.
@@ -84,23 +78,16 @@ class DataTrainer(PendingJobs):
 class NullTrainer(PendingJobs):
     """Trainer without training, for runs that need time and energy only.
 
-    Losses, vectors and accuracy are None; the numbers of samples are those of real training.
+    Losses, vectors and accuracy are None; the numbers of samples are those of real training, and
+    those on which clients evaluate; None: the same.
     """
 
     def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
-        """Build it.
-
-        Args:
-            num_samples: training samples of every client [N].
-            num_evaluated: samples on which each client evaluates models [N]; None: its training
-                samples.
-        """
         super().__init__(num_samples)
         self._num_samples = num_samples
         self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
 
     def _num_samples_of(self, job: Job) -> int:
-        """Return the number of samples of a job."""
         if job.work.kind is WorkKind.NONE:
             return 0
         is_evaluation = job.work.kind is WorkKind.EVALUATE

@@ -12,15 +12,7 @@ from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.models.settings import ModelSettings
-from tests.learning.digits_training import (
-    CNN,
-    SIZES,
-    SMALL,
-    TRAIN,
-    data_of,
-    submitted,
-    trainer_of,
-)
+from tests.learning.digits_training import CNN, SIZES, SMALL, TRAIN, data_of, submitted, trainer_of
 from tests.learning.side_by_side import ON_CUDA, all_same, same, vector_of
 
 EVERY = pytest.mark.parametrize(

@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.kernels.batches import (
-    Length,
-    Schedule,
-    StackJob,
-    StepBlock,
-    longest_first,
-    schedule,
-)
+from fleetsim.kernels.batches import Length, Schedule, StackJob, StepBlock, longest_first, schedule
 from fleetsim.learning.local import local_sgd
 
 BASE = np.zeros(1, np.float32)

@@ -81,7 +81,7 @@ def test_equal_trainers_are_proved(
 class MixesSamples(nn.Module):
     """Subtracts the mean over the batch, which padding of a stacked batch changes."""
 
-    def __init__(self, *, in_training: bool) -> None:
+    def __init__(self, *, in_training: bool = True) -> None:
         super().__init__()
         self.linear = nn.Linear(6, 3)
         self.in_training = in_training
@@ -123,7 +123,7 @@ class Float32(nn.Module):
     [
         (
             "vectorised",
-            lambda: MixesSamples(in_training=True),
+            MixesSamples,
             VECTORS,
             "it differs from serial by",
         ),

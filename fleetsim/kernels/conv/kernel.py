@@ -15,12 +15,6 @@ class ChannelsLastKernel(Kernel):
     """Kernel that computes on another form of the network; see `channels_last`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`.
-
-        Raises:
-            ScenarioError: the torch device is not there.
-            ValueError: the samples are not images.
-        """
         super().__init__(*args, **kwargs)
         shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
         form = form_of(self._module, shape, batch_size)
@@ -31,7 +25,4 @@ class ChannelsLastKernel(Kernel):
         """Return the library of the products, and the number of convolutions by form."""
         names = Counter(type(module).__name__ for module in self._module.modules())
         layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
-        return {
-            "products": library(is_onednn=self._uses_onednn),
-            "convolutions": ", ".join(layers),
-        }
+        return {"products": library(is_onednn=self._uses_onednn), "convolutions": ", ".join(layers)}

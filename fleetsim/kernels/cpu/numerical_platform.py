@@ -74,11 +74,7 @@ def forms() -> Forms:
 
 
 def forms_of(cpuinfo: str) -> Forms:
-    """Return the forms of a processor in the fastest mode.
-
-    Args:
-        cpuinfo: text of `processor.cpuinfo`.
-    """
+    """Return the forms of a processor in the fastest mode, from the text of `processor.cpuinfo`."""
     family = processor.amd_family(cpuinfo)
     has_vnni = processor.has_flag(cpuinfo, "avx512_vnni")
     return Forms(
@@ -151,7 +147,6 @@ def resolve(*, torch_device: str) -> dict[str, str]:
 
 
 def _own_forms() -> dict[str, str]:
-    """Return the choices of fleetsim's rules by processor."""
     chosen = forms()
     uses = {"stacks": chosen.stacks_by_onednn, "long sums": chosen.long_sums_by_onednn}
     allowed = ", ".join(["convolutions", *(name for name, does in uses.items() if does)])
@@ -162,7 +157,6 @@ def _own_forms() -> dict[str, str]:
 
 
 def _device(torch_device: str) -> dict[str, str]:
-    """Return the features of the training device."""
     if torch_device == "cpu":
         return {"torch_device": "cpu"}
     major, minor = torch.cuda.get_device_capability()

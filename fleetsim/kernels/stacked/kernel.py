@@ -13,19 +13,12 @@ from fleetsim.learning.models.hinge_loss import LinearSvm
 
 
 class StackedKernel(Kernel):
-    """Kernel that trains clients in stacks, by hand-written steps.
+    """Kernel that trains clients in stacks, by hand-written steps, for chains of linear layers.
 
-    It supports chains of linear layers with ReLU. Gradients and evaluations are computed one at a
-    time.
+    Gradients and evaluations are computed one at a time.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`.
-
-        Raises:
-            ScenarioError: the torch device is not there.
-            ValueError: the network is not such a chain, or the steps are not those of plain SGD.
-        """
         super().__init__(*args, **kwargs)
         widths = widths_of(self._module)
         if widths is None:

@@ -1,9 +1,8 @@
 """Local SGD of many clients at once: `local_sgd.train` for stacks of models, see `batches`.
 
 Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
-arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
-may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
-time or cores, so equal lists give equal bytes, whichever process computes a stack.
+arithmetic the results are equal. In float32 they differ by rounding, which may depend on the other
+clients of the stack. Stacks follow from the list of jobs alone, never from time, cores or memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,11 +36,6 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
     `STACK_BYTE` and `STACK_CLIENTS` give the usual number of clients of a stack, and thereby the
     number of stacks. It is rounded up to an even number, so that two processes get equal shares.
     Equal work can mean many small clients: a stack of over twice the usual number is divided.
-
-    Args:
-        widths: shape of the network.
-        lengths: lengths of the trainings.
-        batch_size: samples of a full batch.
     """
     batch = min(batch_size, max(length.num_samples for length in lengths))
     client_byte = _FLOAT_BYTE * (num_parameters(widths) + batch * sum(widths))
@@ -75,27 +69,14 @@ def train_stack(
     labels: Tensor,
     settings: StepSettings,
     *,
-    hinge: Hinge | None = None,
-    space: Workspace | None = None,
+    hinge: Hinge | None,
+    space: Workspace,
 ) -> list[JobResult]:
-    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+    """Train the jobs of one stack from their bases, in the order of `stacks`.
 
-    The number type is that of `samples`: float32, or float64 to compare with other trainers.
-
-    Args:
-        widths: shape of the network, see `linear_chain`.
-        jobs: trainings of the clients, in the order of `stacks`.
-        samples: samples of all clients.
-        labels: their labels [n] int64.
-        settings: batch size, optimizer and proximal term of all clients.
-        hinge: hinge loss; None: cross-entropy.
-        space: memory for one stack at a time; None: new memory.
-
-    Raises:
-        ValueError: a job takes more steps than the one before it.
+    The number type is that of `samples`: float32, or float64 to compare with other trainers. The
+    memory `space` is for one stack at a time.
     """
-    if space is None:
-        space = Workspace()
     lengths = [job.length for job in jobs]
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
     build: Callable[..., ChainStack | DualChainStack]

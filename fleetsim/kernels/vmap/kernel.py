@@ -9,29 +9,17 @@ import torch
 from fleetsim.contracts import Job, JobResult
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.device_samples import stack_samples
-from fleetsim.kernels.vmap.vmap_sgd import (
-    STACK_BYTE,
-    fault,
-    footprint,
-    stacks,
-    train_stack,
-)
+from fleetsim.kernels.vmap.vmap_sgd import STACK_BYTE, fault, footprint, stacks, train_stack
 from fleetsim.learning.local.step_settings import Precision
 
 
 class VectorisedKernel(Kernel):
-    """Kernel that trains clients in stacks, by `torch.func.vmap`.
+    """Kernel that trains clients in stacks, by `torch.func.vmap`, on samples as they are.
 
     Gradients and evaluations are computed one at a time, in float32.
     """
 
     def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`, and the precision of the training.
-
-        Raises:
-            ScenarioError: the torch device is not there.
-            ValueError: torch cannot vectorise the network, or samples are augmented.
-        """
         super().__init__(*args, **kwargs)
         message = fault(self._module)
         if message is not None:

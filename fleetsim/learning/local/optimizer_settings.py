@@ -30,10 +30,7 @@ class LocalOptimizerKind(Settings):
     """Settings of one kind of optimizer; its state is 0 at the start of every task."""
 
     acts_if = by_key(
-        decay=TRAINING,
-        warm_up_rounds=TRAINING,
-        within_task=TRAINING,
-        weight_decay=TRAINING,
+        decay=TRAINING, warm_up_rounds=TRAINING, within_task=TRAINING, weight_decay=TRAINING
     )
 
     kind: str
@@ -69,10 +66,7 @@ class LocalOptimizerKind(Settings):
 class SgdSettings(LocalOptimizerKind):
     """Stochastic gradient descent."""
 
-    acts_if = by_key(
-        dampening=TRAINING,
-        nesterov=TRAINING,
-    )
+    acts_if = by_key(dampening=TRAINING, nesterov=TRAINING)
 
     kind: Literal["sgd"] = "sgd"
     momentum: Share = 0.0
@@ -106,11 +100,7 @@ class SgdSettings(LocalOptimizerKind):
 class AdamOptions(LocalOptimizerKind):
     """Settings of Adam's moments."""
 
-    acts_if = by_key(
-        beta1=TRAINING,
-        beta2=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(beta1=TRAINING, beta2=TRAINING, epsilon=TRAINING)
 
     beta1: Share = 0.9
     """Share of the mean gradient that is kept."""
@@ -142,10 +132,7 @@ class AdamWSettings(AdamOptions):
 class AdagradSettings(LocalOptimizerKind):
     """AdaGrad (Duchi, Hazan, Singer 2011)."""
 
-    acts_if = by_key(
-        initial_sum=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(initial_sum=TRAINING, epsilon=TRAINING)
 
     kind: Literal["adagrad"] = "adagrad"
     initial_sum: Annotated[float, Ge(0), Le(1e12)] = 0.0
@@ -162,10 +149,7 @@ class AdagradSettings(LocalOptimizerKind):
 class RmsPropSettings(LocalOptimizerKind):
     """RMSprop (Tieleman, Hinton 2012)."""
 
-    acts_if = by_key(
-        alpha=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(alpha=TRAINING, epsilon=TRAINING)
 
     kind: Literal["rmsprop"] = "rmsprop"
     alpha: Share = 0.99

@@ -20,11 +20,7 @@ Precision = Literal["float32", "mixed"]
 class StepSettings(Settings):
     """Length, batches, optimizer and objective of a client's training in one task."""
 
-    acts_if = by_key(
-        max_gradient_norm=TRAINING,
-        label_smoothing=TRAINING,
-        loss=TRAINING,
-    )
+    acts_if = by_key(max_gradient_norm=TRAINING, label_smoothing=TRAINING, loss=TRAINING)
 
     epochs: Epochs | None = None
     """Passes over the client's own samples in one task; this or `steps`."""

@@ -1,9 +1,9 @@
 """Flat vector of a network's weights, and its layout.
 
 It is defined in docs/models/learning.md: all that changes in a run, which are the trained weights
-and the buffers. Frozen weights (`requires_grad=False`) are not in it; every copy of the network has
-them. Integer buffers are not in it: the networks of `networks` leave out BatchNorm's count of
-batches, because nothing reads it where the running statistics decay at a fixed rate.
+and the buffers, but no frozen weights. Integer buffers are not in it: the networks of `networks`
+leave out BatchNorm's count of batches, because nothing reads it where the running statistics decay
+at a fixed rate.
 """
 
 from collections.abc import Mapping
@@ -50,12 +50,7 @@ def flatten(module: nn.Module) -> Parameters:
 
 
 def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
-    """Return the flat vector [P] of one value per state-dict entry, zero for an entry without.
-
-    Args:
-        module: network that gives the layout of the vector.
-        values: tensors by state-dict key, shaped like the entry, such as its gradients.
-    """
+    """Return the flat vector [P] of one value per state-dict entry, zero for an entry without."""
     parts = [
         values[name].reshape(-1) if name in values else torch.zeros_like(entry).reshape(-1)
         for name, entry in _entries(module).items()

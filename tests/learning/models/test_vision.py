@@ -19,11 +19,7 @@ from fleetsim.learning.models.settings import (
     ShuffleNetV2Settings,
     Vgg16Settings,
 )
-from fleetsim.learning.models.vision import (
-    Residual,
-    ShuffleDownUnit,
-    ShuffleUnit,
-)
+from fleetsim.learning.models.vision import Residual, ShuffleDownUnit, ShuffleUnit
 
 CIFAR = (3, 32, 32)
 SMALL = (3, 9, 9)
