@@ -59,7 +59,6 @@ class _JobInputs:
     num_visits: Counter[int] = field(default_factory=Counter)
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:
-        """Return the samples at some places, made anew [m, ...]."""
         assert dim == 0
         rows = self.rows[index.cpu().numpy()]
         visits = []

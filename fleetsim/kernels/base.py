@@ -4,8 +4,8 @@ A job's result depends on its arguments, on its stream (seed, "local", client, *
 rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, nor on the process.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -147,18 +147,23 @@ class Kernel:
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of the jobs of one chunk, in their order."""
-        with self._checked(), onednn(is_allowed=self._uses_onednn), self._calling("training"):
+        with self._computing("training"):
             if jobs[0].work.kind is WorkKind.TRAIN:
                 return self._train(jobs)
             return [self._run(job) for job in jobs]
 
-    def _calling(self, what: str) -> AbstractContextManager[None]:
-        """Return a context for calls of the user's code, if there is any."""
-        return nullcontext() if self._own_name is None else own_code(f"{self._own_name}: {what}")
-
-    def _checked(self) -> AbstractContextManager[None]:
-        """Return a context in which a network of the user's own must leave frozen weights alone."""
-        return left_alone(self._module) if self._seeds_draws else nullcontext()
+    @contextmanager
+    def _computing(self, what: str) -> Iterator[None]:
+        """Compute with oneDNN if it is allowed, and watch over the user's code, if there is any."""
+        own = self._own_name
+        calls: AbstractContextManager[None] = nullcontext()
+        if own is not None:
+            calls = own_code(f"{own}: {what}")
+        frozen: AbstractContextManager[None] = nullcontext()
+        if self._seeds_draws:
+            frozen = left_alone(self._module)
+        with frozen, onednn(is_allowed=self._uses_onednn), calls:
+            yield
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
         """Return a context in which global generators are at an address, if they are to be set."""
@@ -188,12 +193,7 @@ class Kernel:
         parts = zip(torch.split(inputs, size), torch.split(labels, size), strict=True)
         losses, hits = [], []
         for index, part in enumerate(parts):
-            with (
-                self._checked(),
-                onednn(is_allowed=self._uses_onednn),
-                self._calling("evaluation"),
-                self._draws("server", first + index * size),
-            ):
+            with self._computing("evaluation"), self._draws("server", first + index * size):
                 some = local_sgd.losses_and_hits(
                     self._module, parameters, *part, own_loss=self._own_loss
                 )
@@ -244,7 +244,7 @@ class Kernel:
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Compute trainings of one chunk, which have one learning rate."""
-        settings = self._settings_at(self._rate_of(jobs[0]))
+        settings = self._settings_of(jobs[0])
         results = []
         for job in jobs:
             with self._of_job(job):
@@ -268,8 +268,9 @@ class Kernel:
     def _rate_of(self, job: Job) -> float:
         return self._first_rate if job.learning_rate is None else job.learning_rate
 
-    def _settings_at(self, learning_rate: float) -> StepSettings:
-        """Return the clients' settings with this learning rate."""
+    def _settings_of(self, job: Job) -> StepSettings:
+        """Return the clients' settings at the learning rate of a training."""
+        learning_rate = self._rate_of(job)
         if learning_rate == self._first_rate:
             return self._local_settings
         optimizer = self._local_settings.optimizer
@@ -278,25 +279,14 @@ class Kernel:
 
     def _run(self, job: Job) -> JobResult:
         """Compute a job that is not a training."""
+        if job.work.kind is WorkKind.NONE:
+            return JobResult(num_samples=0)
         with self._of_job(job):
-            match job.work.kind:
-                case WorkKind.EVALUATE:
-                    samples = self._samples(self._drawn(job))
-                    return local_sgd.evaluate(
-                        self._module, job.base, *samples, own_loss=self._own_loss
-                    )
-                case WorkKind.GRADIENT:
-                    samples = self._samples(self._drawn(job))
-                    smoothing = self._local_settings.label_smoothing
-                    return local_sgd.gradient(
-                        self._module,
-                        job.base,
-                        *samples,
-                        label_smoothing=smoothing,
-                        own_loss=self._own_loss,
-                    )
-                case _:
-                    return JobResult(num_samples=0)
+            point = self._module, job.base, *self._samples(self._drawn(job))
+            if job.work.kind is WorkKind.EVALUATE:
+                return local_sgd.evaluate(*point, own_loss=self._own_loss)
+            smoothing = self._local_settings.label_smoothing
+            return local_sgd.gradient(*point, label_smoothing=smoothing, own_loss=self._own_loss)
 
     def _stream(self, job: Job) -> np.random.Generator:
         return rng.stream(self._seed, "local", job.client, *job.address)
@@ -330,7 +320,6 @@ class Kernel:
         ]
 
     def _rows_of(self, job: Job) -> IntArray:
-        """Return the client's rows for work of this kind."""
         is_evaluation = job.work.kind is WorkKind.EVALUATE
         evaluated = self._data.evaluated if is_evaluation else None
         return (self._data.shares if evaluated is None else evaluated)[job.client]

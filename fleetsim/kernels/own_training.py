@@ -34,7 +34,7 @@ class OwnTrainingKernel(Kernel):
             received=job.received or {},
             losses=losses_of(self._module, self._own_loss, label_smoothing=smoothing),
             own_loss=self._own_loss,
-            settings=self._settings_at(self._rate_of(job)),
+            settings=self._settings_of(job),
             epochs=job.work.epochs,
             most_steps=job.most_steps,
             step_stream=self._step_stream(job),

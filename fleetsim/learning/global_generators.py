@@ -18,18 +18,16 @@ from fleetsim import rng
 _WORD = 1 << 32
 
 
-class Draws:
-    """Draws of a block of code; after it, the `library` is `torch`, `numpy`, `random` or None."""
-
-    def __init__(self) -> None:
-        self.library: str | None = None
-
-
 class Watch:
-    """Comparison of the global generators with their states when it was made."""
+    """Comparison of the global generators with their states when it was made.
+
+    After the block of `addressed`, `library` is the first that was drawn from in it: `torch`,
+    `numpy` or `random`; None if nothing was.
+    """
 
     def __init__(self, *, on_cuda: bool = False) -> None:
         """Note the present states; `on_cuda` those of CUDA's generators, too."""
+        self.library: str | None = None
         self._on_cuda = on_cuda
         self._before = _states(on_cuda=on_cuda)
 
@@ -79,7 +77,7 @@ def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
 
 
 @contextmanager
-def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Draws]:
+def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Watch]:
     """Seed the global generators by an address inside the block, and restore them after it.
 
     The address is that of `fleetsim.rng.stream`; `on_cuda` CUDA's generators are set, too.
@@ -91,12 +89,11 @@ def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> 
     >>> one == two, draws.library
     (True, 'random')
     """
-    draws = Draws()
     with restored(on_cuda=on_cuda):
         seed(root, purpose, *indices, on_cuda=on_cuda)
         watch = Watch(on_cuda=on_cuda)
-        yield draws
-        draws.library = next(iter(watch.drawn()), None)
+        yield watch
+        watch.library = next(iter(watch.drawn()), None)
 
 
 def _states(*, on_cuda: bool) -> dict[str, Any]:
@@ -115,7 +112,6 @@ def _states(*, on_cuda: bool) -> dict[str, Any]:
 
 
 def _restore(states: dict[str, Any]) -> None:
-    """Set the states of global generators by name."""
     random.setstate(states["random"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
     torch = sys.modules.get("torch")
@@ -126,7 +122,6 @@ def _restore(states: dict[str, Any]) -> None:
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    """Return whether two states of one generator are equal."""
     if isinstance(one, tuple | list):
         return len(one) == len(two) and all(map(_is_same, one, two))
     if isinstance(one, np.ndarray):

@@ -68,7 +68,6 @@ class TorchSettings:
 
 
 def _noted(torch: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Return functions that set present values again."""
     backends = torch.backends
     noted: list[tuple[Any, tuple[Any, ...]]] = [
         (torch.set_num_threads, (torch.get_num_threads(),)),

@@ -66,7 +66,6 @@ def proof_of(
 
 
 def _compared(trainer: TrainerKind, trial: Trial, learning_rate: float, loss: LossKind) -> Proof:
-    """Return the comparison with one learning rate."""
     settings = trial_settings(learning_rate, loss)
     with from_code_of("serial training in float64"):
         serial = trial.kernel(Kernel, settings)

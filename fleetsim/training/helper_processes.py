@@ -79,7 +79,6 @@ class Helpers:
         _end(self.running)
 
     def _start(self, num_helpers: int) -> None:
-        """Start helpers until there are so many."""
         context = _context()
         while len(self.running) < num_helpers:
             ours, theirs = socket.socketpair()
@@ -147,7 +146,6 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
 
 
 def _reply(helper: Helper) -> list[Any]:
-    """Return a helper's answer."""
     try:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
@@ -160,7 +158,6 @@ def _reply(helper: Helper) -> list[Any]:
 
 
 def _dead(helper: Helper) -> TrainingError:
-    """Return the error for a helper whose end is closed."""
     helper.process.join()
     return TrainingError(
         f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, for"

@@ -140,7 +140,6 @@ def _serial(wanted: TrainerSettings) -> TrainerSettings:
 
 
 def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
-    """Return the task of a model that exists on paper only, without a network."""
     algorithm = request.task.local.algorithm.build()
     return PreparedTask(
         num_samples=samples.num_samples,

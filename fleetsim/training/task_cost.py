@@ -50,5 +50,4 @@ def _train_factor(algorithm: ClientTraining | None) -> float:
 
 
 def _num_copies(algorithm: ClientTraining | None) -> int:
-    """Return the copies of the weights that an algorithm holds beside those of the optimizer."""
     return int(getattr(algorithm, "num_copies", 0))

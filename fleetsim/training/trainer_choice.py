@@ -145,14 +145,14 @@ def kernel_class(kind: TrainerKind, *, is_accessed: bool = False) -> type[Kernel
 
             return Kernel
         case "stacked":
-            from fleetsim.kernels.stacked.kernel import StackedKernel  # noqa: PLC0415
+            from fleetsim.kernels.stacked.stacked_sgd import StackedKernel  # noqa: PLC0415
 
             return StackedKernel
         case "channels-last":
-            from fleetsim.kernels.conv.kernel import ChannelsLastKernel  # noqa: PLC0415
+            from fleetsim.kernels.conv.channels_last import ChannelsLastKernel  # noqa: PLC0415
 
             return ChannelsLastKernel
         case "vectorised":
-            from fleetsim.kernels.vmap.kernel import VectorisedKernel  # noqa: PLC0415
+            from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel  # noqa: PLC0415
 
             return VectorisedKernel

@@ -120,13 +120,11 @@ class Pool:
         return load
 
     def _request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Send each of the first helpers its calls."""
         if self._begun is not None:
             raise ValueError("jobs were begun whose results have not been requested")
         self._helpers.request(verb, calls)
 
     def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
-        """Return the answers to this process's own calls and of the first helpers."""
         with self._helpers.ended_by_faults():
             here = answered(self._kernel, verb, own)
             return [here, *self._helpers.replies(num_helpers)]

@@ -7,9 +7,9 @@ import pytest
 
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.kernels.stacked.kernel import StackedKernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.models.settings import ModelSettings
 from tests.learning.digits_training import CNN, SIZES, SMALL, TRAIN, data_of, submitted, trainer_of

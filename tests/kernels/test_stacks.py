@@ -17,11 +17,11 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
 from fleetsim.kernels.stacked.dual_chain import DualChainStack
-from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.stacked.linear_chain import ChainStack
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import Hinge

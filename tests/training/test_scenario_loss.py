@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings

@@ -6,8 +6,8 @@ from pydantic import TypeAdapter
 
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import TrainerData
-from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.stacked.linear_chain import widths_of
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import fault
 from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.kernels.stacked.kernel import StackedKernel
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.training import helper_processes
 from fleetsim.training.trainers import DataTrainer

@@ -1,4 +1,4 @@
-"""Fastest form of an image network on a CPU, for training one client at a time.
+"""Kernel that trains image networks one client at a time, in their fastest form on a CPU.
 
 `form_of` returns a copy of a network with its own weights. The functions of `local_sgd` compute the
 same with it, but for rounding. In the copy
@@ -22,13 +22,15 @@ ResNet-18. A hand-written backward pass of the whole network gained 3 %, so auto
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.im2col import (
     MAX_POSITIONS,
     MIN_WEIGHTS,
@@ -65,18 +67,34 @@ _INCREASING = (nn.ReLU, nn.Sigmoid)
 """Activations that never decrease, so that a maximum may precede them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Form:
-    """Network in the form that is fastest to train."""
-
-    module: nn.Module
-    """Network with the inputs, outputs and flat vector of the original."""
-    uses_onednn: bool
-    """True if it is to be used within `gemm.onednn`."""
+_CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
+"""Forms of convolutions; the choice depends on sizes alone, on every processor."""
 
 
-def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) -> Form:
-    """Return the form of an image network on the CPU, which is not changed, for training.
+class ChannelsLastKernel(Kernel):
+    """Kernel that computes on the fastest form of the network."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
+        self._module, self._uses_onednn = form_of(self._module, shape, batch_size)
+
+    def forms(self) -> dict[str, str]:
+        """Return the library of the products, and the number of convolutions by form."""
+        names = Counter(type(module).__name__ for module in self._module.modules())
+        layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
+        return {
+            "products": gemm.library(is_onednn=self._uses_onednn),
+            "convolutions": ", ".join(layers),
+        }
+
+
+def form_of(
+    module: nn.Module, input_shape: tuple[int, ...], batch_size: int
+) -> tuple[nn.Module, bool]:
+    """Return the form of an image network on the CPU, and whether oneDNN is to multiply in it.
+
+    The network is not changed.
 
     Args:
         module: the network.
@@ -97,7 +115,7 @@ def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) ->
     _take_columns(body, sizes)
     _take_pooled(body)
     tiled = _take_winograd(body, sizes)
-    return Form(_Images(body), _onednn_is_exact(body, sizes, tiled, batch_size))
+    return _Images(body), _onednn_is_exact(body, sizes, tiled, batch_size)
 
 
 class _Images(nn.Module):
@@ -108,7 +126,6 @@ class _Images(nn.Module):
         self.body = body
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map [n, C, H, W] to logits [n, classes]."""
         # No copy for images of one channel; the kernels' layout makes the first maps NHWC.
         nhwc = images.contiguous(memory_format=torch.channels_last)
         if self.training:
@@ -146,7 +163,6 @@ def _take_pooled(module: nn.Module) -> None:
 
 
 def _has_few_winners(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
-    """Return whether `PooledConv2d` supports the two layers and is faster."""
     stride = pool.stride
     down, right = (stride, stride) if isinstance(stride, int) else stride
     run = conv.in_channels * conv.kernel_size[1]
@@ -188,7 +204,6 @@ def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
 
 
 def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
-    """Replace convolutions that are faster as matrix products."""
     for name, conv in list(_convolutions(module)):
         is_better = conv.weight.numel() >= MIN_WEIGHTS and math.prod(sizes[name]) <= MAX_POSITIONS
         if is_better and is_plain_convolution(conv):

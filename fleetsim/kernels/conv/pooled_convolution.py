@@ -93,7 +93,6 @@ class _PooledConvolution(torch.autograd.Function):
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this number type."""
     one = torch.zeros(1, 1, 1, dtype=dtype).numpy()
     first = np.zeros(1, np.int64)
     place = first.reshape(1, 1, 1)

@@ -149,7 +149,6 @@ def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
 
 
 def _parts(tiles_of_one: int, kernels: Tensor, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Split the maps of all samples into parts of a few samples each."""
     sample_byte = _FLOAT_BYTE * tiles_of_one * _SIDE**2 * max(kernels.shape[1:])
     size = max(1, PART_BYTE // sample_byte)
     return zip(*(torch.split(each, size) for each in maps), strict=True)
@@ -182,7 +181,6 @@ def _of_kernels(gradients: Tensor) -> Tensor:
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this number type."""
     maps = torch.zeros(1, _SIDE, _SIDE, dtype=dtype).numpy()
     tiles = torch.zeros(_SIDE**2, 1, 1, dtype=dtype).numpy()
     band = torch.zeros(_SIDE, _SIDE, dtype=dtype).numpy()

@@ -175,7 +175,6 @@ def _device(torch_device: str) -> dict[str, str]:
 
 
 def _numpy_umath() -> object:
-    """Return NumPy's module that lists the instructions of its kernels."""
     # The public function prints the list; NumPy 2 has renamed the package.
     home = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
     return import_module(f"{home}._multiarray_umath")
@@ -194,7 +193,6 @@ def _numpy_simd() -> list[str]:
 
 
 def _blas() -> str:
-    """Return the loaded BLAS libraries, with the kernels that they chose."""
     found = {
         " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if key in lib)
         for lib in threadpool_info()

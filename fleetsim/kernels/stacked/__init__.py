@@ -4,6 +4,5 @@
 - `linear_chain`: Stack of small networks of one shape.
 - `client_products`: Large products of one client's samples, for a layer in its dual form.
 - `dual_chain`: Stack of small networks of one shape, the first layer of each in its dual form.
-- `stacked_sgd`: Local SGD of many clients at once.
-- `kernel`: Kernel that trains many small networks at once.
+- `stacked_sgd`: Kernel that trains many small networks at once.
 """

@@ -256,7 +256,6 @@ class ChainStack:
         return torch.cat([value.flatten(1) for value in self._values], dim=1).cpu().numpy()
 
     def _first(self, num: int) -> _Prefix:
-        """Return views of the first `num` models."""
         batch, num_classes = self._batch, self._widths[-1]
         products, logits, logs, targets = (view(s, num_classes, num * batch) for s in self._scores)
         inputs = [view(s, num, batch, w) for s, w in zip(self._inputs, self._widths, strict=False)]

@@ -140,7 +140,6 @@ class ModelStack:
         number: int,
         rate: float | Tensor,
     ) -> None:
-        """Update the weights of some models in place, as `local_sgd.train` does."""
         shrunk: Tensor | None = None
         if self._max_norm is not None:
             gradients = {
@@ -168,7 +167,6 @@ class ModelStack:
     def _pulled(
         self, name: str, models: slice | Tensor, parameter: Tensor, gradient: Tensor
     ) -> Tensor:
-        """Return a gradient of some models with the proximal term's."""
         if not self._mu:
             return gradient
         return gradient.add(parameter - self._anchors[name][models], alpha=self._mu)

@@ -1,4 +1,4 @@
-"""Local SGD of many clients at once for any network: `local_sgd.train` by `torch.func.vmap`.
+"""Kernel that trains many clients at once: `local_sgd.train` by `torch.func.vmap`.
 
 The weights of K clients are stacked, and one call computes the batches of all: linear layers become
 batched products, convolutions grouped ones. Buffers that training changes, such as the running
@@ -6,16 +6,20 @@ statistics of a BatchNorm, are stacked too. Equality with `local_sgd.train` is t
 `kernels.stacked.stacked_sgd`. On CUDA the host waits once per stack, for its losses and weights.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import FloatArray, JobResult, Loss
+from fleetsim.contracts import FloatArray, Job, JobResult, Loss
+from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.batches import Length, Schedule, StackJob, longest_first, schedule
+from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
 from fleetsim.learning.local.step_schedule import ConstantRateSettings
@@ -160,3 +164,42 @@ def _mixes_samples(module: nn.Module) -> bool:
     return any(isinstance(layer, _BATCH_NORMS) for layer in module.modules()) or any(
         buffer.is_floating_point() for buffer in module.buffers()
     )
+
+
+class VectorisedKernel(Kernel):
+    """Kernel that trains clients in stacks, by `torch.func.vmap`, on samples as they are.
+
+    Gradients and evaluations are computed one at a time, in float32.
+    """
+
+    def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        message = fault(self._module)
+        if message is not None:
+            raise ValueError(f"clients of this network cannot be trained at once: {message}")
+        if not self._local_settings.augmentation.is_none:
+            raise ValueError("samples of clients that train at once are not augmented")
+        self._precision = precision
+        first = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._footprint = footprint(self._module, self._all_samples.take(first))
+        self._stack_byte = STACK_BYTE[self._device.type]
+
+    def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        return stacks(self._footprint, self._lengths(jobs), self._local_settings, self._stack_byte)
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        stack, inputs, labels = stack_samples(
+            self._stack_jobs(jobs), self._all_samples, self._labels
+        )
+        with warnings.catch_warnings():
+            # Torch computes some operations for one client at a time, which changes no result.
+            warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+            return train_stack(
+                self._module,
+                stack,
+                inputs,
+                labels,
+                self._settings_of(jobs[0]),
+                precision=self._precision,
+                own_loss=self._own_loss,
+            )

@@ -181,7 +181,6 @@ class Descent:
             parameter.sub_(along, alpha=optimizer.learning_rate * factor)
 
     def _pulled(self, at: int, gradient: Tensor) -> Tensor:
-        """Return a gradient with the proximal term's."""
         if self._anchors is None:
             return gradient
         pull = self._parameters[at] - self._anchors[at]

@@ -166,7 +166,6 @@ def _depthwise_first(before: int, width: int, norm: MakeNorm) -> nn.Sequential:
 
 
 def _pointwise_first(before: int, width: int, stride: int, norm: MakeNorm) -> nn.Sequential:
-    """Return a 1x1, a 3x3 depthwise and a 1x1 convolution."""
     return nn.Sequential(
         OrderedDict(
             conv1=_conv(before, width, 1),

@@ -12,8 +12,7 @@ from fleetsim import rng
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv import channels_last
-from fleetsim.kernels.conv.channels_last import form_of
-from fleetsim.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.kernels.conv.channels_last import ChannelsLastKernel, form_of
 from fleetsim.kernels.conv.pooled_convolution import PooledConv2d
 from fleetsim.kernels.cpu import gemm
 from fleetsim.learning.models.flat_vector import flatten, layout
@@ -314,7 +313,7 @@ def test_forms_of_the_published_networks(
     144 pixels in tiles. VGG-16: from 64 to 64 up to 256 to 256. ShuffleNet's 3x3 have groups.
     """
     module = build_model(chosen, input_shape=shape, num_classes=2, seed=1).double()
-    found = Counter(type(layer).__name__ for layer in form_of(module, shape, 3).module.modules())
+    found = Counter(type(layer).__name__ for layer in form_of(module, shape, 3)[0].modules())
 
     names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")
     assert {name: found[name] for name in names if found[name]} == forms

@@ -7,8 +7,7 @@ from torch import nn
 
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.batches import Length
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
-from fleetsim.kernels.vmap.vmap_sgd import Footprint, fault, footprint, stacks
+from fleetsim.kernels.vmap.vmap_sgd import Footprint, VectorisedKernel, fault, footprint, stacks
 from fleetsim.learning.models.settings import LstmSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,

@@ -8,8 +8,8 @@ import torch
 
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision
 from tests.learning.side_by_side import (

@@ -11,8 +11,8 @@ from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.augmentation import augmented
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings

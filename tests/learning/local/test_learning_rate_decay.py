@@ -8,9 +8,9 @@ from pydantic import ValidationError
 import fleetsim
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.kernels.stacked.kernel import StackedKernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.learning_rate_decay import (
     CosineDecaySettings,
     DecaySettings,

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.optimizer_settings import (
     AdagradSettings,

@@ -60,7 +60,6 @@ def run_algorithm(
 
 
 def _plain(number: float | np.floating[Any]) -> float:
-    """Return a number in a type that JSON has."""
     return float(number) if isinstance(number, np.floating) else number
 
 
