@@ -102,11 +102,6 @@ def test_the_servers_models_are_evaluated_as_by_serial_training(
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
 
 
-def test_a_network_that_a_kernel_cannot_train_is_refused() -> None:
-    with pytest.raises(ValueError, match="only chains of linear layers with ReLU can be stacked"):
-        trainer_of(StackedKernel, CNN)
-
-
 @EVERY
 def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(
     kind: type[Kernel], model: ModelSettings

@@ -61,12 +61,6 @@ def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None
     assert task.trainer.evaluate(task.parameters).accuracy is not None
 
 
-def test_without_held_out_samples_clients_evaluate_on_those_that_they_train_with() -> None:
-    task = prepared(DIGITS, train=False)
-
-    assert task.num_evaluated.tolist() == task.num_samples.tolist()
-
-
 def test_the_memory_of_a_step_is_measured_on_request_alone() -> None:
     assert prepared(BLANK, train=False).cost.memory is None
     assert prepared(BLANK, train=False, measures_memory=True).cost.memory is not None
@@ -88,6 +82,8 @@ def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(
 
     assert task.label_coverage is not None
     assert task.label_coverage.tolist() == [share] * 10
+    # None are held out.
+    assert task.num_evaluated.tolist() == task.num_samples.tolist()
 
 
 def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: Path) -> None:

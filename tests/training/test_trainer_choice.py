@@ -1,4 +1,4 @@
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,14 +53,6 @@ def test_auto_takes_what_was_measured_to_be_fastest(
 
     assert choose_trainer(auto, model, PLAIN, torch_device="cpu") == on_cpu
     assert choose_trainer(auto, model, PLAIN, torch_device="cuda") == on_cuda
-
-
-@pytest.mark.parametrize("kind", get_args(TrainerKind))
-def test_a_scenario_may_name_its_trainer(kind: TrainerKind) -> None:
-    models: TypeAdapter[ModelSettings] = TypeAdapter(ModelSettings)
-    for name in TRAINS[kind]:
-        model = models.validate_python({"kind": name})
-        assert choose_trainer(TrainerSettings(kind=kind), model, PLAIN, torch_device="cpu") == kind
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -16,46 +18,25 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.training.trainers import DataTrainer, NullTrainer
-from tests.learning.digits_training import SIZES, TRAIN, data_of, digits, run, trainer_of
-from tests.learning.side_by_side import same, vector_of
-
-LOGISTIC = LogisticSettings()
+from fleetsim.training.trainers import NullTrainer
+from tests.learning.digits_training import SIZES, TRAIN, data_of, run, trainer_of
+from tests.learning.side_by_side import SMALL, Client, Fleet, local, same, vector_of
 
 
 def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
     """FedSGD: with full batches FedAvg of one local step is a central step (McMahan 2017)."""
-    shares = np.split(np.arange(103), [40, 100])
-    inputs, labels = digits()
-    module = build_model(LOGISTIC, input_shape=(1, 8, 8), num_classes=10, seed=7)
-    base = flatten(module)
+    sizes = (40, 60, 3)
+    fleet = Fleet(SMALL["logistic"](), [Client(size) for size in sizes])
+    chosen = local(1000, 0.5)
+    parts = [vector_of(part) for part in fleet.train(Kernel, chosen)]
+    fleet.data = replace(fleet.data, shares=[np.concatenate(fleet.data.shares)])
+    (central,) = fleet.kernel(Kernel, chosen).compute(fleet.jobs()[:1])
 
-    def step(shares: list[IntArray]) -> list[JobResult]:
-        kernel = Kernel(
-            module,
-            TrainerData(inputs, labels, shares, inputs, labels),
-            local_settings=LocalSettings(
-                epochs=1, batch_size=1000, optimizer=SgdSettings(learning_rate=0.5)
-            ),
-            seed=1,
-        )
-        trainer = DataTrainer(kernel)
-        work = Work(WorkKind.TRAIN, epochs=1)
-        return [run(trainer, client, base, work=work) for client in range(len(shares))]
-
-    parts = step(shares)
-    mean = np.average([vector_of(p) for p in parts], axis=0, weights=[p.num_samples for p in parts])
-    central = vector_of(step([np.concatenate(shares)])[0])
-
-    np.testing.assert_allclose(mean, central, atol=1e-6)
-    assert np.abs(central - base).max() > 1e-2
+    mean = np.average(parts, axis=0, weights=sizes)
+    np.testing.assert_allclose(mean, vector_of(central), rtol=1e-12)
+    assert np.abs(mean - fleet.base(0)).max() > 1e-2
 
 
 @pytest.mark.parametrize(("address", "seed"), [((2,), 7), ((1, 0), 7), ((1,), 8)])
@@ -70,18 +51,6 @@ def test_clients_with_equal_data_draw_different_batches() -> None:
     trainer, base = trainer_of(data=data_of([np.arange(40), np.arange(40)]))
 
     assert not same(run(trainer, 0, base), run(trainer, 1, base))
-
-
-def test_the_base_is_shared_and_never_changed() -> None:
-    trainer, base = trainer_of()
-    base.flags.writeable = False
-    before = base.tobytes()
-    first = run(trainer, 0, base)
-    kept = vector_of(first).tobytes()
-    run(trainer, 1, base)
-
-    assert base.tobytes() == before
-    assert vector_of(first).tobytes() == kept
 
 
 @pytest.mark.parametrize(("asked", "used"), [(None, 60), (25, 25), (60, 60), (500, 60)])

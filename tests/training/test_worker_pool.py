@@ -206,18 +206,6 @@ def test_chunks_are_assigned_once_each_and_evenly(loads: list[int], num_processe
     assert max(totals) - min(totals) <= max(*loads, 1)
 
 
-@pytest.mark.parametrize("kind", [Kernel, StackedKernel])
-def test_steps_are_counted_wherever_they_are_computed(kind: type[Kernel]) -> None:
-    """2 epochs of ceil(n/16) steps: clients of 40, 60, 3 samples take 6 + 8 + 2."""
-    kernel, base = kernel_of(kind)
-    trainer = DataTrainer(kernel, workers=2)
-    tickets = [trainer.submit(job) for job in jobs_of(base)[:4]]
-    trainer.cancel(tickets.pop())
-    trainer.results(tickets)
-
-    assert trainer.num_steps == 16
-
-
 class _Elsewhere(Kernel):
     is_on_cpu = False
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.batches import Length
-from fleetsim.kernels.vmap.vmap_sgd import Footprint, VectorisedKernel, fault, footprint, stacks
+from fleetsim.kernels.vmap.vmap_sgd import Footprint, VectorisedKernel, fault, stacks
 from fleetsim.learning.models.settings import LstmSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,
@@ -74,13 +74,6 @@ def test_a_mixed_step_is_near_the_exact_one(name: str, device: str) -> None:
 
 
 # --- memory and stacks ----------------------------------------------------------------------------
-
-
-def test_the_footprint_is_what_the_backward_pass_needs() -> None:
-    """A sample of 6 float32, 5 hidden units behind the ReLU, and 4 logits: their log-softmax."""
-    module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
-
-    assert footprint(module, torch.zeros(3, 6)) == Footprint((35 + 24) * 4, (6 + 5 + 4) * 4)
 
 
 def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fleetsim import rng
-from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.contracts import JobResult
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
@@ -18,12 +18,11 @@ from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, TwoNNSettings
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import choose_trainer
-from tests.learning.side_by_side import distance, vector_of
+from tests.learning.side_by_side import Client, Fleet, built, distance, vector_of
 
 ALL = AugmentationSettings(flip_chance=0.5, crop_padding=2, noise_sd=0.1, mixup_alpha=0.4)
 SHAPE = (1, 12, 12)
@@ -100,17 +99,16 @@ def local(settings: AugmentationSettings) -> LocalSettings:
     return LocalSettings(epochs=2, batch_size=8, optimizer=sgd, augmentation=settings)
 
 
+FLEET = Fleet(
+    built(LeNet5Settings(), SHAPE), [Client(25, 2), Client(15, 2)], shape=SHAPE, dtype=torch.float32
+)
+
+
 def trained(
     settings: AugmentationSettings, kind: type[Kernel] = Kernel, **change: Any
 ) -> JobResult:
-    draw = rng.stream(1, "test/augmentation")
-    inputs = draw.normal(size=(40, *SHAPE)).astype(np.float32)
-    labels = draw.integers(3, size=40)
-    data = TrainerData(inputs, labels, np.split(np.arange(40), [25]), inputs, labels)
-    module = build_model(LeNet5Settings(), input_shape=SHAPE, num_classes=3, seed=1)
-    job = Job(0, Work(WorkKind.TRAIN, epochs=2), flatten(module), (0, 1))._replace(**change)
-    (found,) = kind(module, data, local_settings=local(settings), seed=1).compute([job])
-    return found
+    job = FLEET.jobs()[0]._replace(**change)
+    return FLEET.kernel(kind, local(settings)).compute([job])[0]
 
 
 def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
@@ -118,7 +116,7 @@ def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
 
     assert vector_of(one).tobytes() == vector_of(again).tobytes()
     others = [
-        trained(ALL, address=(0, 2)),
+        trained(ALL, address=(2,)),
         trained(ALL, client=1),
         trained(AugmentationSettings()),
         *(trained(ALL.model_copy(update={key: 0})) for key in AugmentationSettings.model_fields),
@@ -128,9 +126,7 @@ def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
 
 
 def test_channels_last_augments_as_the_serial_trainer_does() -> None:
-    base = flatten(build_model(LeNet5Settings(), input_shape=SHAPE, num_classes=3, seed=1))
-
-    assert distance(trained(ALL, ChannelsLastKernel), trained(ALL), base) < 1e-3
+    assert distance(trained(ALL, ChannelsLastKernel), trained(ALL), FLEET.base(0)) < 1e-3
 
 
 def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
