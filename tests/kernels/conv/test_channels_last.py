@@ -25,6 +25,7 @@ from fleetsim.learning.models.settings import (
     ShuffleNetV2Settings,
     Vgg16Settings,
 )
+from fleetsim.learning.models.vision import MakeNorm, Residual, group_norm
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import (
     NUM_CLASSES,
@@ -42,23 +43,10 @@ from tests.learning.side_by_side import (
 Shape = tuple[int, int, int]
 
 
-class Residual(nn.Module):
-    """Two convolutions with norms, whose maps are added to their input."""
-
-    def __init__(self, channels: int, norm: Callable[[int], nn.Module]) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.norm1 = norm(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.norm2 = norm(channels)
-
-    def forward(self, maps: Tensor) -> Tensor:
-        inner = torch.relu(self.norm1(self.conv1(maps)))
-        return torch.relu(self.norm2(self.conv2(inner)) + maps)
-
-
-def group_norm(channels: int) -> nn.Module:
-    return nn.GroupNorm(2, channels)
+def residual(channels: int, norm: MakeNorm) -> nn.Module:
+    convs = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+    body = nn.Sequential(next(convs), norm(channels), nn.ReLU(), next(convs), norm(channels))
+    return Residual(body, nn.Identity())
 
 
 def batch_norm(channels: int) -> nn.Module:
@@ -67,14 +55,14 @@ def batch_norm(channels: int) -> nn.Module:
     return norm
 
 
-def two_blocks(norm: Callable[[int], nn.Module]) -> nn.Module:
+def two_blocks(norm: MakeNorm) -> nn.Module:
     """A network with convolutions of every form, for images of 8 x 8 pixels (see `small_forms`)."""
     return drawn(
         nn.Sequential(
             nn.Conv2d(3, 4, 3, padding=1),
-            Residual(4, norm),
+            residual(4, norm),
             nn.Conv2d(4, 8, 3, stride=2, padding=1),
-            Residual(8, norm),
+            residual(8, norm),
             nn.Conv2d(8, 6, 3, padding=1),
             nn.ReLU(),
             nn.MaxPool2d(2),
@@ -174,25 +162,18 @@ def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None
         assert mine.loss_rms == pytest.approx(theirs.loss_rms, rel=1e-12)
 
 
-def test_evaluation_in_parts_is_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet = fleet_of("lenet5", 7)
-    kernel = fleet.kernel(ChannelsLastKernel, local())
-    whole = kernel.evaluate(fleet.first, "test", 0, 7)
-    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 3)
-
-    losses, hits = kernel.evaluate(fleet.first, "test", 0, 7)
-    np.testing.assert_allclose(losses, whole[0], rtol=1e-12)
-    assert hits.tolist() == whole[1].tolist()
-
-
-def test_batches_are_never_parted_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_evaluated_in_parts_and_never_parted_in_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Or BatchNorm would see other statistics."""
     fleet = fleet_of(BLOCKS, 4)
-    (whole,) = fleet.train(ChannelsLastKernel, local(4))
-    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 2)
+    kernel = fleet.kernel(ChannelsLastKernel, local(4))
+    scored, (trained,) = kernel.evaluate(fleet.first, "test", 0, 4), kernel.compute(fleet.jobs())
+    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 3)
 
-    (again,) = fleet.train(ChannelsLastKernel, local(4))
-    assert same(again, whole)
+    for found, whole in zip(kernel.evaluate(fleet.first, "test", 0, 4), scored, strict=True):
+        np.testing.assert_allclose(found, whole, rtol=1e-12)
+    assert same(kernel.compute(fleet.jobs())[0], trained)
 
 
 class Spy(nn.Module):
