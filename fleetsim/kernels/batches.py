@@ -56,7 +56,7 @@ class StackJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepBlock:
-    """Block of lines of one step that are computed together: start .. stop - 1."""
+    """Lines start .. stop - 1 of one step, which are computed together."""
 
     start: int
     stop: int

@@ -56,12 +56,7 @@ class Helpers:
                     raise _dead(helper) from None
 
     def replies(self, num_helpers: int) -> list[list[Any]]:
-        """Return the answers of the first helpers.
-
-        Raises:
-            TrainingError: a helper failed or died.
-            PluginError: code of the user's own failed there.
-        """
+        """Return the first helpers' answers; TrainingError or PluginError: one failed or died."""
         with self.ended_by_faults():
             return [_reply(helper) for helper in self.running[:num_helpers]]
 

@@ -66,8 +66,6 @@ def choose_trainer(
 ) -> TrainerKind:
     """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
 
-    `local` is the clients' training: not every trainer has every optimizer.
-
     Raises:
         ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """

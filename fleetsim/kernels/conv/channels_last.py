@@ -94,12 +94,7 @@ def form_of(
 ) -> tuple[nn.Module, bool]:
     """Return the form of an image network on the CPU, and whether oneDNN is to multiply in it.
 
-    The network is not changed.
-
-    Args:
-        module: the network.
-        input_shape: (channels, height, width) of one image.
-        batch_size: images of a training step.
+    The network is not changed. An image has the shape (channels, height, width).
 
     Raises:
         ValueError: a sample is not an image.

@@ -86,11 +86,7 @@ def forms_of(cpuinfo: str) -> Forms:
 
 
 def require_portable(*, torch_device: str) -> None:
-    """Check that the portable mode is in effect, if it is chosen.
-
-    Raises:
-        ScenarioError: it is chosen, and the processor or the libraries do not support it.
-    """
+    """Check that the portable mode, if it is chosen, is in effect; ScenarioError: it cannot be."""
     numerics.require_settled()
     if numerics.chosen() is Numerics.FASTEST:
         return
@@ -114,11 +110,7 @@ def require_portable(*, torch_device: str) -> None:
 
 
 def resolve(*, torch_device: str) -> dict[str, str]:
-    """Return the features on which results depend, by name; docs/outputs.md defines every key.
-
-    Raises:
-        ScenarioError: the portable mode is chosen and not supported.
-    """
+    """Return the features on which results depend, by name; docs/outputs.md defines every key."""
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
     found = {

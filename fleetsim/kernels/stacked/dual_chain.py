@@ -94,16 +94,8 @@ class DualChainStack:
     ) -> None:
         """Build it for such networks as `dual_form_is_faster` asks for; copy the bases [P].
 
-        Args:
-            widths: shape of every model; three at least.
-            bases: flat vectors to start from, one per model.
-            samples: samples of all clients, which give number type and device.
-            settings: optimizer and proximal term of all models.
-            batch: samples of one batch.
-            own: samples of each model [K, n] int64, in the order of its first epoch; see
-                `batches.in_turn`.
-            hinge: hinge loss; None: cross-entropy.
-            space: memory of the large arrays, for one stack at a time.
+        `own` [K, n] int64 are the samples of each model in the order of its first epoch, see
+        `batches.in_turn`. The memory `space` is for one stack at a time.
         """
         features, self._units = widths[:2]
         num_models, num = own.shape

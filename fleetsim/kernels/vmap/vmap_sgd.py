@@ -44,13 +44,7 @@ class Footprint:
 
 
 def fault(module: nn.Module) -> str | None:
-    """Return why a network cannot be trained for many clients at once; None if it can.
-
-    >>> fault(nn.Sequential(nn.Linear(4, 8), nn.LSTM(8, 8)))
-    'the layer 1 (LSTM) is recurrent, and torch has no stacked form of it'
-    >>> fault(nn.Linear(4, 8)) is None
-    True
-    """
+    """Return why a network cannot be trained for many clients at once; None if it can."""
     for name, layer in module.named_modules():
         which = f"the layer {name} ({type(layer).__name__})"
         if isinstance(layer, nn.RNNBase):

@@ -47,13 +47,7 @@ class LocalOptimizerKind(Settings):
     """Factor of the L2 penalty's gradient, which is added to every gradient."""
 
     def learning_rate_at(self, round_: int) -> float:
-        """Return the learning rate of a task that is dispatched in a round, 1 for the first.
-
-        >>> SgdSettings(learning_rate=0.004).learning_rate_at(7)
-        0.004
-        >>> SgdSettings(learning_rate=0.5, warm_up_rounds=4).learning_rate_at(1)
-        0.125
-        """
+        """Return the learning rate of a task that is dispatched in a round, 1 for the first."""
         rate = self.learning_rate * self.decay.factor_at(round_)
         return rate * warm_up_factor(round_, self.warm_up_rounds) if self.warm_up_rounds else rate
 

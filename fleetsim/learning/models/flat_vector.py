@@ -29,11 +29,7 @@ class Slot:
 
 
 def layout(module: nn.Module) -> tuple[Slot, ...]:
-    """Return the slots of the flat vector in order; together they cover [0, P) without gaps.
-
-    >>> [(slot.name, slot.start, slot.stop) for slot in layout(nn.Linear(3, 2))]
-    [('weight', 0, 6), ('bias', 6, 8)]
-    """
+    """Return the slots of the flat vector in order; together they cover [0, P) without gaps."""
     trained = {name for name, _ in module.named_parameters()}
     slots = []
     start = 0
@@ -60,11 +56,7 @@ def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
 
 
 def load_flat(module: nn.Module, vector: Parameters) -> None:
-    """Copy a flat vector [P] into the module's parameters and buffers.
-
-    Raises:
-        ValueError: the vector has not the length of the module's.
-    """
+    """Copy a flat vector [P] into the module's parameters and buffers."""
     slots = layout(module)
     if vector.shape != (slots[-1].stop,):
         raise ValueError(f"a flat vector of shape {vector.shape} for {slots[-1].stop} weights")

@@ -21,7 +21,7 @@ _CHANGED = (
 
 
 class FrozenWeights:
-    """Frozen weights of a network as they were when this was made."""
+    """Copy of the frozen weights of a network as they were when this was made."""
 
     def __init__(self, module: nn.Module) -> None:
         self._kept = {name: value.detach().clone() for name, value in frozen(module).items()}

@@ -78,8 +78,7 @@ class ClientData:
     def evaluated(self, model: nn.Module) -> tuple[float, float]:
         """Return mean loss and accuracy of a network on the client's evaluation samples.
 
-        The host computes it without virtual time, as it does the global model's accuracy. The
-        network is in evaluation mode meanwhile.
+        The host computes it without virtual time, as it does the global model's accuracy.
         """
         samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
         found = local_sgd.evaluate(model, flatten(model), *samples, own_loss=self.own_loss)
