@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
@@ -108,17 +108,6 @@ def test_kernels_agree_on_a_loss_and_another_loss_gives_another_model() -> None:
     assert_equal(fleet, fast, serial)
     for one, other in zip(serial, fleet.train(Kernel, roots), strict=True):
         assert other.loss != pytest.approx(one.loss, rel=1e-2)
-
-
-def test_the_server_s_evaluation_has_the_loss() -> None:
-    module = nn.Linear(1, 2, bias=False)
-    nn.init.zeros_(module.weight)
-    inputs, labels = np.array([[1.0], [2.0]], dtype=np.float32), np.array([0, 1])
-    data = TrainerData(inputs, labels, [np.arange(2)], inputs, labels)
-    kernel = Kernel(module, data, local_settings=local(squared), seed=0)
-    losses, _ = kernel.evaluate(np.array([3.0, 0.0], dtype=np.float32), "test", 0, 2)
-
-    assert losses.tolist() == [4.0, 37.0]  # (3 - 1)^2; 6^2 + (0 - 1)^2
 
 
 # --- whole tasks ----------------------------------------------------------------------------------

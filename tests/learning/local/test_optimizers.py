@@ -1,6 +1,6 @@
 """Optimizers, clipping, smoothing and schedules within a task: against torch, step by step."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ KINDS: dict[str, OptimizerSettings] = {
         learning_rate=RATE, alpha=0.9, epsilon=1e-3, centered=True, momentum=0.7, weight_decay=0.02
     ),
 }
-BY_TORCH: dict[type[OptimizerSettings], type[torch.optim.Optimizer]] = {
+BY_TORCH: dict[Any, Callable[..., torch.optim.Optimizer]] = {
     SgdSettings: torch.optim.SGD,
     AdamSettings: torch.optim.Adam,
     AdamWSettings: torch.optim.AdamW,

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -43,7 +44,12 @@ IMAGE_NETWORKS: list[ModelSettings] = [
     Vgg16Settings(),
     ShuffleNetV2Settings(),
 ]
-RECURRENT = {"input_size": 5, "hidden_size": 7, "num_layers": 2, "bidirectional": True}
+RECURRENT: dict[str, Any] = {
+    "input_size": 5,
+    "hidden_size": 7,
+    "num_layers": 2,
+    "bidirectional": True,
+}
 NETWORKS: list[tuple[nn.Module, Tensor]] = [
     *(
         (build_model(model, input_shape=CIFAR, num_classes=10, seed=0), torch.zeros(1, *CIFAR))

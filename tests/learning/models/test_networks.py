@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,29 +28,35 @@ from fleetsim.learning.models.settings import (
 
 MNIST = (1, 28, 28)
 DIGITS = (1, 8, 8)
-
-
-def num_weights(model: ModelSettings, input_shape: tuple[int, ...] = MNIST) -> int:
-    return flatten(build_model(model, input_shape=input_shape, num_classes=10, seed=0)).size
+CIFAR = (3, 32, 32)
 
 
 @pytest.mark.parametrize(
-    ("model", "input_shape", "published"),
+    ("model", "input_shape", "num_classes", "published"),
     [
-        (TwoNNSettings(), MNIST, 199_210),
-        (FedGraCnnSettings(), MNIST, 1_663_370),
-        (LeNet5Settings(), MNIST, 61_706),
-        (LogisticSettings(), MNIST, 7_850),
-        (LogisticSettings(), (60,), 610),
-        (SvmSettings(), MNIST, 7_850),
-        (TwoNNSettings(hidden=(64, 30)), MNIST, 52_500),
-        (GpflCnnSettings(), (3, 32, 32), 122_570),
+        (TwoNNSettings(), MNIST, 10, 199_210),
+        (FedGraCnnSettings(), MNIST, 10, 1_663_370),
+        (LeNet5Settings(), MNIST, 10, 61_706),
+        (LogisticSettings(), MNIST, 10, 7_850),
+        (LogisticSettings(), (60,), 10, 610),
+        (SvmSettings(), MNIST, 10, 7_850),
+        (TwoNNSettings(hidden=(64, 30)), MNIST, 10, 52_500),
+        (GpflCnnSettings(), CIFAR, 10, 122_570),
+        # kuangliu/pytorch-cifar@c7c3518, models/resnet.py, vgg.py and shufflenetv2.py
+        (ResNet18Settings(), CIFAR, 10, 11_173_962),
+        (Vgg16Settings(), CIFAR, 10, 14_728_266),
+        (ShuffleNetV2Settings(), CIFAR, 10, 1_263_854),
+        # torchvision's metadata of the weights ShuffleNet_V2_X1_0_Weights.IMAGENET1K_V1
+        (ShuffleNetV2Settings(), CIFAR, 1000, 2_278_604),
     ],
+    ids=str,
 )
 def test_networks_have_the_published_number_of_parameters(
-    model: ModelSettings, input_shape: tuple[int, ...], published: int
+    model: ModelSettings, input_shape: tuple[int, ...], num_classes: int, published: int
 ) -> None:
-    assert num_weights(model, input_shape) == published
+    module = build_model(model, input_shape=input_shape, num_classes=num_classes, seed=0)
+
+    assert flatten(module).size == published
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ def test_images_too_small_are_refused_with_the_networks_that_fit(
 def built(model: ModelSettings, seed: int) -> nn.Module:
     if not model.reads_text:
         return build_model(model, input_shape=MNIST, num_classes=10, seed=seed)
-    form = {"num_classes": 11, "vocabulary_size": 11, "is_sequence": True}
+    form: dict[str, Any] = {"num_classes": 11, "vocabulary_size": 11, "is_sequence": True}
     return build_model(model, input_shape=(6,), seed=seed, **form)
 
 
