@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.learning.global_generators import Watch, addressed, restored, seed
+from fleetsim.learning.global_generators import addressed, restored, seed
 
 
 def drawn() -> tuple[float, float, float]:
@@ -62,41 +62,25 @@ def test_what_is_drawn_outside_does_not_notice_the_block_nor_its_fault() -> None
 
 
 @pytest.mark.parametrize(
-    ("draw", "library"),
+    ("draw", "libraries"),
     [
-        (lambda: torch.rand(1), "torch"),
-        (np.random.rand, "numpy"),
-        (random.random, "random"),
-        (lambda: torch.rand(1, generator=torch.Generator()), None),
+        (lambda: torch.rand(1), ["torch"]),
+        (np.random.rand, ["numpy"]),
+        (random.random, ["random"]),
+        (drawn, ["torch", "numpy", "random"]),
+        (lambda: torch.manual_seed(11), ["torch"]),  # noqa: TID251
+        (lambda: np.random.seed(11), ["numpy"]),  # noqa: NPY002, TID251
+        (lambda: random.seed(11), ["random"]),
+        (lambda: torch.rand(1, generator=torch.Generator()), []),
     ],
 )
-def test_the_library_that_drew_is_known(draw, library: str | None) -> None:
-    with addressed(3, "test") as draws:
+def test_libraries_that_drew_or_were_seeded_are_told_torch_first(draw, libraries) -> None:
+    with addressed(3, "test") as watch:
         draw()
+        found = watch.drawn()
 
-    assert draws.library == library
-
-
-def test_all_libraries_that_drew_are_told_torch_first() -> None:
-    with restored():
-        watch = Watch()
-        before = watch.drawn()
-        drawn()
-
-        assert before == []
-        assert watch.drawn() == ["torch", "numpy", "random"]
-
-
-@pytest.mark.parametrize(
-    "seeds",
-    [random.seed, np.random.seed, torch.manual_seed],  # noqa: TID251
-)
-def test_seeding_is_seen_like_a_draw(seeds) -> None:
-    with restored():
-        watch = Watch()
-        seeds(11)
-
-        assert len(watch.drawn()) == 1
+    assert found == libraries
+    assert watch.library == next(iter(libraries), None)
 
 
 def test_torch_is_not_imported_for_the_sake_of_its_generator() -> None:
