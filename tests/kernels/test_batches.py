@@ -55,20 +55,6 @@ def test_unpadded_parts_hold_batches_of_one_size() -> None:
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
 
 
-def test_losses_of_a_training_that_is_stopped_are_those_of_the_epoch_it_had_come_to() -> None:
-    """Three samples in batches of 2, for three of four steps; one sample for two of three."""
-    jobs = [job(range(3), epochs=2, most_steps=3), job(range(7, 8), epochs=3, most_steps=2)]
-    plan = schedule(jobs, 2, is_padded=True)
-
-    assert plan.client.tolist() == [0, 1, 0, 1, 0]
-    assert batches_of(plan, 0) == [[2, 1], [0], [2, 1]]
-    losses = np.array([[1.0, 1.0], [5.0, 5.0], [1.0, 9.0], [3.0, 9.0], [4.0, 8.0]])
-    one, other = plan.results(jobs, losses, [BASE, BASE])
-    assert (one.num_samples, one.loss) == (3, 6.0)
-    assert one.loss_rms == pytest.approx(40**0.5)
-    assert (other.num_samples, other.loss, other.loss_rms) == (1, 3.0, 3.0)
-
-
 def test_mean_losses_of_epochs_end_with_the_last_step() -> None:
     """Three samples in batches of 2, for three of four steps; one sample for two epochs, silent.
 
@@ -85,6 +71,8 @@ def test_mean_losses_of_epochs_end_with_the_last_step() -> None:
     one, other = plan.results(jobs, losses, [BASE, BASE])
     assert one.epoch_losses == (4.0, 6.0)
     assert (one.loss, other.loss, other.epoch_losses) == (6.0, 7.0, None)
+    assert one.loss_rms == pytest.approx(45**0.5)
+    assert (one.num_samples, other.num_samples, other.loss_rms) == (3, 1, 7.0)
     assert plan.wants_losses(jobs[1:] * 2).tolist() == plan.is_last_epoch.tolist()
 
 
