@@ -117,7 +117,7 @@ class Bench:
                 self.inputs[job.rows[0] : job.rows[-1] + 1],
                 self.labels[job.rows[0] : job.rows[-1] + 1],
                 self.settings,
-                local_sgd.Passes(epochs=job.epochs, stream=_stream(client)),
+                local_sgd.Passes(epochs=len(job.orders), stream=_stream(client)),
             )
             for client, job in enumerate(self.jobs())
         ]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -10,40 +11,21 @@ from torch import Tensor, nn
 from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.local.step_settings import StepSettings
 
 
 class AccessKernel(Kernel):
     """Serial kernel on `AccessedInputs`.
 
     A sample is made from its address: the run's seed, the client, its task, the item, and the
-    number of times that the task has read the item before, which is the epoch. So results do not
-    depend on the order of jobs, nor on the process. The server reads its own samples once per
-    evaluation, always with the same draws.
+    number of times that the task has read the item before, which is the epoch. The server reads its
+    own samples once per evaluation, always with the same draws.
     """
 
-    def __init__(
-        self,
-        module: nn.Module,
-        data: TrainerData,
-        *,
-        local_settings: StepSettings,
-        seed: int,
-        torch_device: str = "cpu",
-        **options: Any,
-    ) -> None:
-        """Build it; arguments and errors are those of `Kernel`."""
+    def __init__(self, module: nn.Module, data: TrainerData, **options: Any) -> None:
         assert data.accessed is not None  # or another kernel had been chosen
         self._inputs = data.accessed
         self._job: Job | None = None
-        super().__init__(
-            module,
-            data,
-            local_settings=local_settings,
-            seed=seed,
-            torch_device=torch_device,
-            **options,
-        )
+        super().__init__(module, data, **options)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of the jobs of one chunk, in their order."""
@@ -65,32 +47,23 @@ class AccessKernel(Kernel):
         return inputs.index_select(0, torch.arange(len(rows))), labels
 
 
+@dataclass(slots=True)
 class _JobInputs:
     """Samples of one job, in the place of a tensor from which batches are taken."""
 
-    def __init__(
-        self,
-        inputs: AccessedInputs,
-        rows: IntArray,
-        seed: int,
-        address: tuple[int, ...],
-        device: torch.device,
-    ) -> None:
-        self._inputs = inputs
-        self._rows = rows
-        self._seed = seed
-        self._address = address
-        self._device = device
-        self._num_visits = Counter[int]()
+    inputs: AccessedInputs
+    rows: IntArray
+    seed: int
+    address: tuple[int, ...]
+    device: torch.device
+    num_visits: Counter[int] = field(default_factory=Counter)
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:
-        """Return the samples at some places, made anew [m, ...]."""
-        if dim != 0:
-            raise ValueError(f"samples are along dimension 0, not {dim}")
-        rows = self._rows[index.cpu().numpy()]
+        assert dim == 0
+        rows = self.rows[index.cpu().numpy()]
         visits = []
         for row in rows.tolist():
-            visits.append(self._num_visits[row])
-            self._num_visits[row] += 1
-        taken = self._inputs.taken(rows, visits, seed=self._seed, address=self._address)
-        return torch.from_numpy(taken).to(self._device)
+            visits.append(self.num_visits[row])
+            self.num_visits[row] += 1
+        taken = self.inputs.taken(rows, visits, seed=self.seed, address=self.address)
+        return torch.from_numpy(taken).to(self.device)

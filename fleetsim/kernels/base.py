@@ -1,13 +1,11 @@
 """Serial reference kernel, the base class of all kernels, and the samples that kernels compute on.
 
-A job's result does not depend on earlier jobs of the kernel, nor on the process. It depends on:
-
-* the job's arguments and its random stream, of address (seed, "local", client, *job.address);
-* by rounding, the other jobs of its chunk; chunks follow from the list of jobs alone.
+A job's result depends on its arguments, on its stream (seed, "local", client, *job.address) and, by
+rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, nor on the process.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,11 +37,7 @@ ServerSet = Literal["test", "validation"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainerData:
-    """Samples of all clients and of the server; arrays are never changed in place.
-
-    Raises:
-        ValueError: samples and labels differ in number, or a client has no samples.
-    """
+    """Samples of all clients and of the server; arrays are never changed in place."""
 
     train_inputs: NDArray[Any] | ByteImages
     """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; empty
@@ -83,13 +77,8 @@ class TrainerData:
 class Kernel:
     """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
 
-    It is the reference. Other kernels must equal it but for rounding.
-
-    It uses one torch thread: sums over more threads have another order, and the number of cores
-    would show in the results.
-
-    Attributes:
-        num_samples: training samples of every client [N].
+    It is the reference: other kernels must equal it but for rounding. `num_samples` [N] are the
+    training samples of every client.
     """
 
     def __init__(
@@ -114,9 +103,6 @@ class Kernel:
             seeds_draws: if true, global random generators are set to the address of every job and
                 restored after it, for networks that draw from them.
             own: name in messages of the user's code that is called; None: there is none.
-
-        Raises:
-            ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws
@@ -160,23 +146,24 @@ class Kernel:
         return found + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of the jobs of one chunk, in their order.
-
-        Raises:
-            PluginError: the user's code fails, or changes a frozen weight, or which are.
-        """
-        with self._checked(), onednn(is_allowed=self._uses_onednn), self._calling("training"):
+        """Return the results of the jobs of one chunk, in their order."""
+        with self._computing("training"):
             if jobs[0].work.kind is WorkKind.TRAIN:
                 return self._train(jobs)
             return [self._run(job) for job in jobs]
 
-    def _calling(self, what: str) -> AbstractContextManager[None]:
-        """Return a context for calls of the user's code, if there is any."""
-        return nullcontext() if self._own_name is None else own_code(f"{self._own_name}: {what}")
-
-    def _checked(self) -> AbstractContextManager[None]:
-        """Return a context in which a network of the user's own must leave frozen weights alone."""
-        return left_alone(self._module) if self._seeds_draws else nullcontext()
+    @contextmanager
+    def _computing(self, what: str) -> Iterator[None]:
+        """Compute with oneDNN if it is allowed, and watch over the user's code, if there is any."""
+        own = self._own_name
+        calls: AbstractContextManager[None] = nullcontext()
+        if own is not None:
+            calls = own_code(f"{own}: {what}")
+        frozen: AbstractContextManager[None] = nullcontext()
+        if self._seeds_draws:
+            frozen = left_alone(self._module)
+        with frozen, onednn(is_allowed=self._uses_onednn), calls:
+            yield
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
         """Return a context in which global generators are at an address, if they are to be set."""
@@ -190,14 +177,9 @@ class Kernel:
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return losses and hits of a model on some samples of the server, in their order.
+        """Return losses and hits of a model [P] on some samples of the server, in their order.
 
-        Args:
-            parameters: the model [P].
-            server_set: sample set of the server.
-            first: first sample; a multiple of `local_sgd.CHUNK`, so that the ranges do not change
-                the rounding.
-            stop: end of the range, exclusive.
+        `first` is a multiple of `local_sgd.CHUNK`, so that the ranges do not change the rounding.
         """
         if server_set == "test":
             inputs, labels = (tensor[first:stop] for tensor in self._test)
@@ -211,12 +193,7 @@ class Kernel:
         parts = zip(torch.split(inputs, size), torch.split(labels, size), strict=True)
         losses, hits = [], []
         for index, part in enumerate(parts):
-            with (
-                self._checked(),
-                onednn(is_allowed=self._uses_onednn),
-                self._calling("evaluation"),
-                self._draws("server", first + index * size),
-            ):
+            with self._computing("evaluation"), self._draws("server", first + index * size):
                 some = local_sgd.losses_and_hits(
                     self._module, parameters, *part, own_loss=self._own_loss
                 )
@@ -232,7 +209,7 @@ class Kernel:
         return 0 if rows is None else len(rows)
 
     def forms(self) -> dict[str, str]:
-        """Return the forms of computing that the kernel chose, by name; none here."""
+        """Return the forms of computing that the kernel chose, by name."""
         return {}
 
     @property
@@ -267,7 +244,7 @@ class Kernel:
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Compute trainings of one chunk, which have one learning rate."""
-        settings = self._settings_at(self._rate_of(jobs[0]))
+        settings = self._settings_of(jobs[0])
         results = []
         for job in jobs:
             with self._of_job(job):
@@ -289,11 +266,11 @@ class Kernel:
         return results
 
     def _rate_of(self, job: Job) -> float:
-        """Return the learning rate of a training."""
         return self._first_rate if job.learning_rate is None else job.learning_rate
 
-    def _settings_at(self, learning_rate: float) -> StepSettings:
-        """Return the clients' settings with this learning rate."""
+    def _settings_of(self, job: Job) -> StepSettings:
+        """Return the clients' settings at the learning rate of a training."""
+        learning_rate = self._rate_of(job)
         if learning_rate == self._first_rate:
             return self._local_settings
         optimizer = self._local_settings.optimizer
@@ -302,28 +279,16 @@ class Kernel:
 
     def _run(self, job: Job) -> JobResult:
         """Compute a job that is not a training."""
+        if job.work.kind is WorkKind.NONE:
+            return JobResult(num_samples=0)
         with self._of_job(job):
-            match job.work.kind:
-                case WorkKind.EVALUATE:
-                    samples = self._samples(self._drawn(job))
-                    return local_sgd.evaluate(
-                        self._module, job.base, *samples, own_loss=self._own_loss
-                    )
-                case WorkKind.GRADIENT:
-                    samples = self._samples(self._drawn(job))
-                    smoothing = self._local_settings.label_smoothing
-                    return local_sgd.gradient(
-                        self._module,
-                        job.base,
-                        *samples,
-                        label_smoothing=smoothing,
-                        own_loss=self._own_loss,
-                    )
-                case _:
-                    return JobResult(num_samples=0)
+            point = self._module, job.base, *self._samples(self._drawn(job))
+            if job.work.kind is WorkKind.EVALUATE:
+                return local_sgd.evaluate(*point, own_loss=self._own_loss)
+            smoothing = self._local_settings.label_smoothing
+            return local_sgd.gradient(*point, label_smoothing=smoothing, own_loss=self._own_loss)
 
     def _stream(self, job: Job) -> np.random.Generator:
-        """Return the random stream of a job."""
         return rng.stream(self._seed, "local", job.client, *job.address)
 
     def _step_stream(self, job: Job) -> StepStream | None:
@@ -333,7 +298,6 @@ class Kernel:
         return lambda step: rng.stream(self._seed, "augment", job.client, *job.address, step)
 
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
-        """Return the lengths of trainings."""
         return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
 
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
@@ -356,7 +320,6 @@ class Kernel:
         ]
 
     def _rows_of(self, job: Job) -> IntArray:
-        """Return the client's rows for work of this kind."""
         is_evaluation = job.work.kind is WorkKind.EVALUATE
         evaluated = self._data.evaluated if is_evaluation else None
         return (self._data.shares if evaluated is None else evaluated)[job.client]

@@ -1,14 +1,11 @@
 """Schedule of the batches of several clients that train in one stack.
 
-Clients of unequal size share a stack as a *shrinking prefix*. They are sorted by their number of
-steps, descending. So at step t the clients that still train are the first K_t, a view of the stack,
-and no client is padded to the largest.
+Clients of unequal size share a stack as a *shrinking prefix*: sorted by their number of steps,
+descending, the clients that still train at step t are the first K_t, a view of the stack.
 
 The last batch of an epoch may be smaller than the other batches of its step. It is either padded
-with samples of weight 0, or computed separately, with batches of its own size. Only the latter is
-exact for networks in which the samples of a batch influence each other, as in BatchNorm.
-
-Batches are those of `local_sgd.train`: one permutation per epoch, split into batches.
+with samples of weight 0, or computed separately. Only the latter is exact for networks in which the
+samples of a batch influence each other, as in BatchNorm.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,11 +49,6 @@ class StackJob(NamedTuple):
     """If true, the result holds the mean loss of every epoch."""
 
     @property
-    def epochs(self) -> int:
-        """Number of passes over the client's samples."""
-        return len(self.orders)
-
-    @property
     def length(self) -> Length:
         """Length of the training."""
         return Length(len(self.rows), len(self.orders), self.most_steps)
@@ -64,7 +56,7 @@ class StackJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepBlock:
-    """Block of lines of one step that are computed together: start .. stop - 1."""
+    """Lines start .. stop - 1 of one step, which are computed together."""
 
     start: int
     stop: int
@@ -96,18 +88,12 @@ class Schedule:
     """Number of reported losses by client: its samples, or fewer if the training stops early."""
 
     def results(
-        self,
-        jobs: Sequence[StackJob],
-        losses: NDArray[np.float64],
-        vectors: Iterable[Parameters],
+        self, jobs: Sequence[StackJob], losses: NDArray[np.float64], vectors: Iterable[Parameters]
     ) -> list[JobResult]:
-        """Return the results of the jobs.
+        """Return the results of the jobs, with their new `vectors`.
 
-        Args:
-            jobs: jobs of this schedule.
-            losses: loss of every sample of every line [lines, batch]. Lines before a client's last
-                epoch count only for clients that report the loss of every epoch; padding never.
-            vectors: new weights of every client.
+        Of the losses [lines, batch], those before a client's last epoch count only for clients that
+        report the loss of every epoch; padding never counts.
         """
         sizes = np.array([len(job.rows) for job in jobs])
         counted = np.flatnonzero(self.is_last_epoch)
@@ -144,11 +130,7 @@ class Schedule:
 
 
 def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
-    """Return trainings by index in descending order of their steps, then of their samples.
-
-    >>> longest_first([Length(10, 1), Length(25, 1), Length(30, 1)], 10)
-    [2, 1, 0]
-    """
+    """Return trainings by index in descending order of their steps, then of their samples."""
     return sorted(
         range(len(lengths)),
         key=lambda i: (-lengths[i].num_steps(batch_size), -lengths[i].num_samples),
@@ -160,12 +142,6 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
 
     The rows of the jobs are positions in the flattened table. It has one line per job [K, n], n of
     the largest job. Shorter lines repeat their last sample, which is in no batch.
-
-    >>> base, orders = np.zeros(1, dtype=np.float32), np.array([[2, 0, 1], [0, 1, 2]])
-    >>> jobs, own = in_turn([StackJob(base, np.array([7, 8, 9]), orders)])
-    >>> own, jobs[0].rows, own.ravel()[jobs[0].rows.take(orders)]
-    (array([[9, 7, 8]]), array([1, 2, 0]), array([[9, 7, 8],
-           [7, 8, 9]]))
     """
     most = max(len(job.rows) for job in jobs)
     place = np.minimum(np.arange(most), [[len(job.rows) - 1] for job in jobs])
@@ -176,16 +152,10 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
 
 
 def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> Schedule:
-    """Return the batches of all jobs.
+    """Return the batches of all jobs, which are sorted longest first.
 
-    Args:
-        jobs: trainings, at least one; longest first.
-        batch_size: samples of a full batch.
-        is_padded: if true, every step is one block, and small batches are padded with the
-            client's last sample; if false, batches of different sizes are in different blocks.
-
-    Raises:
-        ValueError: a job takes more steps than the one before it.
+    If `is_padded`, every step is one block, and small batches are padded with the client's last
+    sample; else batches of different sizes are in different blocks.
     """
     plan = _plan(tuple(job.length for job in jobs), batch_size, is_padded=is_padded)
     shuffled = np.concatenate([job.rows.take(job.orders).ravel() for job in jobs])
@@ -198,15 +168,10 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> S
     """Return the schedule of trainings of these lengths; it is never changed.
 
     Its rows are positions among the samples of all jobs and epochs.
-
-    Raises:
-        ValueError: a job takes more steps than the one before it.
     """
     size, epochs = np.array([length[:2] for length in lengths]).T
     per_epoch = num_batches(size, batch_size)
     steps = np.array([length.num_steps(batch_size) for length in lengths])
-    if (np.diff(steps) > 0).any():
-        raise ValueError(f"jobs of a stack take fewer and fewer steps, not {steps.tolist()}")
     # At step t train the clients with more than t steps.
     num_training = np.searchsorted(-steps, -np.arange(steps[0]), side="left")
     step = np.repeat(np.arange(steps[0]), num_training)

@@ -16,19 +16,16 @@ from fleetsim.learning.data.standardisation import CACHED, PIXEL_MAX
 
 
 class Samples:
-    """Samples of all clients on a torch device.
+    """Samples of all clients on a torch device; bytes of images become numbers when they are taken.
 
     Attributes:
-        shape: shape [n, ...] of all samples.
         numbers: the samples as numbers; None for images that are kept as bytes.
         like: empty or small tensor with the samples' number type and device.
-        num_features: features of one sample.
         scale: factor of the bytes of each channel [C] float64; empty for samples that are no bytes.
         shift: addend after the factor [C] float64; likewise.
     """
 
     def __init__(self, inputs: NDArray[Any] | ByteImages, device: torch.device) -> None:
-        """Copy samples to the device; on the CPU arrays share their memory, unless read-only."""
         self.shape = inputs.shape
         self.num_features = math.prod(self.shape[1:])
         self.numbers: Tensor | None = None
@@ -46,12 +43,7 @@ class Samples:
             self.like = self.numbers[:0]
 
     def take(self, rows: Tensor, space: Workspace | None = None) -> Tensor:
-        """Return some samples as numbers [m, ...].
-
-        Args:
-            rows: rows of the samples [m] int64, on the device.
-            space: memory for the result, which overwrites the last one; None: new memory.
-        """
+        """Return some samples as numbers [m, ...], in new memory or in that of a space."""
         if self.numbers is not None:
             if space is None:
                 return self.numbers.index_select(0, rows)
@@ -77,11 +69,7 @@ def stack_samples(
 ) -> tuple[list[StackJob], Tensor, Tensor]:
     """Return the trainings of one stack, with the numbers and labels that their rows refer to.
 
-    Args:
-        jobs: trainings by rows of all samples.
-        samples: samples of all clients.
-        labels: labels of all clients [n, ...].
-        space: memory for numbers converted from bytes; None: new memory.
+    Numbers are converted from bytes into `space`; without it, into new memory.
     """
     if samples.numbers is not None:
         return list(jobs), samples.numbers, labels

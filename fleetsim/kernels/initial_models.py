@@ -12,22 +12,9 @@ from fleetsim.contracts import Parameters
 def on_device(
     bases: Sequence[Parameters], *, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return the distinct bases on a device, and the base of each model.
+    """Return the distinct bases on a device [D, P], and the row of each model's base [K] int64.
 
-    Args:
-        bases: flat vectors [P], one per model; an array that several models share is copied once.
-        device: device of the result.
-        dtype: number type of the result.
-
-    Returns:
-        (distinct bases [D, P], row of each model's base [K] int64).
-
-    >>> start = np.zeros(3, dtype=np.float32)
-    >>> flat, owner = on_device(
-    ...     [start, start + 1, start], device=torch.device("cpu"), dtype=torch.float32
-    ... )
-    >>> flat.shape, owner.tolist()
-    (torch.Size([2, 3]), [0, 1, 0])
+    Bases are flat vectors [P], one per model; an array that several models share is copied once.
     """
     distinct = {id(base): base for base in bases}
     row = {key: index for index, key in enumerate(distinct)}

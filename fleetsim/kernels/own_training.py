@@ -16,11 +16,6 @@ class OwnTrainingKernel(Kernel):
     """Serial kernel whose clients train by an algorithm; gradients and evaluations are as usual."""
 
     def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`, and the algorithm of all clients.
-
-        Raises:
-            ScenarioError: the torch device is not there.
-        """
         super().__init__(*args, **kwargs)
         self._algorithm = algorithm
         self._frozen = FrozenWeights(self._module)
@@ -39,7 +34,7 @@ class OwnTrainingKernel(Kernel):
             received=job.received or {},
             losses=losses_of(self._module, self._own_loss, label_smoothing=smoothing),
             own_loss=self._own_loss,
-            settings=self._settings_at(self._rate_of(job)),
+            settings=self._settings_of(job),
             epochs=job.work.epochs,
             most_steps=job.most_steps,
             step_stream=self._step_stream(job),

@@ -1,11 +1,8 @@
 """Global random generators of Python, NumPy and torch around code of the user's own.
 
-fleetsim draws from addressed streams alone. Code of a user may draw from the global generators:
-stock dropout does, and layers draw their first weights from them. It gets them seeded by an
-address, and they are restored after it. So what it draws depends on the address alone, and nothing
-else sees the draws.
-
-torch is not imported for this: where it is not there yet, nothing can have drawn from it.
+fleetsim draws from addressed streams alone. Code of a user may draw from the global generators, as
+stock dropout does. It gets them seeded by an address, and they are restored after it. torch is not
+imported for this: where it is not there yet, nothing can have drawn from it.
 """
 
 import random  # noqa: TID251 - seeded for the user's code, and restored
@@ -21,23 +18,16 @@ from fleetsim import rng
 _WORD = 1 << 32
 
 
-class Draws:
-    """Draws of a block of code from global generators; known after the block.
-
-    Attributes:
-        library: `torch`, `numpy` or `random`; None if nothing was drawn.
-    """
-
-    def __init__(self) -> None:
-        """Build it for a block that has not run."""
-        self.library: str | None = None
-
-
 class Watch:
-    """Comparison of the global generators with their states when it was made."""
+    """Comparison of the global generators with their states when it was made.
+
+    After the block of `addressed`, `library` is the first that was drawn from in it: `torch`,
+    `numpy` or `random`; None if nothing was.
+    """
 
     def __init__(self, *, on_cuda: bool = False) -> None:
         """Note the present states; `on_cuda` those of CUDA's generators, too."""
+        self.library: str | None = None
         self._on_cuda = on_cuda
         self._before = _states(on_cuda=on_cuda)
 
@@ -87,17 +77,10 @@ def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
 
 
 @contextmanager
-def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Draws]:
+def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Watch]:
     """Seed the global generators by an address inside the block, and restore them after it.
 
-    Args:
-        root: root seed, as of `fleetsim.rng.stream`.
-        purpose: use of the draws.
-        indices: rest of the address.
-        on_cuda: if true, CUDA's generators are seeded and restored, too.
-
-    Yields:
-        What the block draws.
+    The address is that of `fleetsim.rng.stream`; `on_cuda` CUDA's generators are set, too.
 
     >>> with addressed(3, "test") as draws:
     ...     one = random.random()
@@ -106,12 +89,11 @@ def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> 
     >>> one == two, draws.library
     (True, 'random')
     """
-    draws = Draws()
     with restored(on_cuda=on_cuda):
         seed(root, purpose, *indices, on_cuda=on_cuda)
         watch = Watch(on_cuda=on_cuda)
-        yield draws
-        draws.library = next(iter(watch.drawn()), None)
+        yield watch
+        watch.library = next(iter(watch.drawn()), None)
 
 
 def _states(*, on_cuda: bool) -> dict[str, Any]:
@@ -130,7 +112,6 @@ def _states(*, on_cuda: bool) -> dict[str, Any]:
 
 
 def _restore(states: dict[str, Any]) -> None:
-    """Set the states of global generators by name."""
     random.setstate(states["random"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
     torch = sys.modules.get("torch")
@@ -141,7 +122,6 @@ def _restore(states: dict[str, Any]) -> None:
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    """Return whether two states of one generator are equal."""
     if isinstance(one, tuple | list):
         return len(one) == len(two) and all(map(_is_same, one, two))
     if isinstance(one, np.ndarray):

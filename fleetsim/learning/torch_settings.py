@@ -1,10 +1,8 @@
 """torch's settings of a process: those of a run, and the caller's around it.
 
-Last bits depend on them, so a run sets them all, and gives the caller's back at its end. OpenMP's
-threads do not survive a fork, and an operation on several threads would wait for them for ever in
-the new process. So a run sets one thread before its first operation, and starts none.
-
-torch is not imported for this: where it is not there yet, nothing can have been set.
+Last bits depend on them. OpenMP's threads do not survive a fork, and an operation on several
+threads would wait for them for ever in the new process, so a run sets one thread before its first
+operation. torch is not imported for this: where it is not there yet, nothing can have been set.
 """
 
 import sys
@@ -70,7 +68,6 @@ class TorchSettings:
 
 
 def _noted(torch: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Return functions that set present values again."""
     backends = torch.backends
     noted: list[tuple[Any, tuple[Any, ...]]] = [
         (torch.set_num_threads, (torch.get_num_threads(),)),

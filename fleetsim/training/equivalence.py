@@ -1,13 +1,10 @@
 """Proof that a trainer equals the serial one on a user's network, in float64.
 
-Both train the same clients (`trial`): three with 8, 5 and 3 samples in batches of three, from two
-models, one of them stopped within an epoch, with momentum, weight decay and proximal term. In exact
-arithmetic equal trainers give equal weights; in float64 they differ by rounding, some 1e-15 of the
-change of the weights. A trainer that treats a layer wrongly differs by far more. The bound, 1e-9,
-lies between the two. Then both evaluate a model, and no sample's loss may depend on the samples
-beside it, since trainers evaluate different numbers of samples at once.
-
-The proof runs on the CPU, whatever device trains later: it is about the trainer's equations.
+Both train the same clients (`trial_clients`). In exact arithmetic equal trainers give equal
+weights; in float64 they differ by rounding, some 1e-15 of the change of the weights. A trainer that
+treats a layer wrongly differs by far more. The bound, 1e-9, lies between the two. Then both
+evaluate a model, and no sample's loss may depend on the samples beside it, since trainers evaluate
+different numbers of samples at once. The proof runs on the CPU, whatever device trains later.
 """
 
 from dataclasses import dataclass
@@ -56,12 +53,6 @@ def proof_of(
     """Compare a trainer with the serial one on a network and samples of a form.
 
     The network does not change, nor do the global random generators.
-
-    Args:
-        trainer: kind of trainer.
-        module: network.
-        samples: form of the samples.
-        loss: loss of the clients.
     """
     try:
         trial = Trial.of(module, samples, torch.float64)
@@ -75,11 +66,6 @@ def proof_of(
 
 
 def _compared(trainer: TrainerKind, trial: Trial, learning_rate: float, loss: LossKind) -> Proof:
-    """Return the comparison with one learning rate.
-
-    Raises:
-        ModelFaultError: one of the two trainers fails.
-    """
     settings = trial_settings(learning_rate, loss)
     with from_code_of("serial training in float64"):
         serial = trial.kernel(Kernel, settings)

@@ -39,7 +39,6 @@ class Helpers:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        """Build it; helpers have copies of the kernel."""
         self._kernel = kernel
         self.running: list[Helper] = []
         # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
@@ -47,22 +46,17 @@ class Helpers:
         self._finalizer = Finalize(self, _end, (self.running,), exitpriority=0)
 
     def request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Send each of the first helpers its calls.
-
-        Raises:
-            TrainingError: a helper died.
-        """
+        """Send each of the first helpers its calls."""
         self._start(len(calls))
         with self.ended_by_faults():
             for helper, theirs in zip(self.running, calls, strict=False):
-                _request(helper, (verb, [packed(call) for call in theirs]))
+                try:
+                    send(helper.end, (verb, [packed(call) for call in theirs]))
+                except ConnectionError:
+                    raise _dead(helper) from None
 
     def replies(self, num_helpers: int) -> list[list[Any]]:
-        """Return the answers of the first helpers.
-
-        Raises:
-            TrainingError: a helper failed or died.
-        """
+        """Return the first helpers' answers; TrainingError or PluginError: one failed or died."""
         with self.ended_by_faults():
             return [_reply(helper) for helper in self.running[:num_helpers]]
 
@@ -80,7 +74,6 @@ class Helpers:
         _end(self.running)
 
     def _start(self, num_helpers: int) -> None:
-        """Start helpers until there are so many."""
         context = _context()
         while len(self.running) < num_helpers:
             ours, theirs = socket.socketpair()
@@ -147,25 +140,7 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
             return
 
 
-def _request(helper: Helper, message: object) -> None:
-    """Send a helper its calls.
-
-    Raises:
-        TrainingError: the helper died.
-    """
-    try:
-        send(helper.end, message)
-    except ConnectionError:
-        raise _dead(helper) from None
-
-
 def _reply(helper: Helper) -> list[Any]:
-    """Return a helper's answer.
-
-    Raises:
-        TrainingError: the helper failed or died.
-        PluginError: code of the user's own failed there.
-    """
     try:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
@@ -178,7 +153,6 @@ def _reply(helper: Helper) -> list[Any]:
 
 
 def _dead(helper: Helper) -> TrainingError:
-    """Return the error for a helper whose end is closed."""
     helper.process.join()
     return TrainingError(
         f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, for"

@@ -31,13 +31,12 @@ def packed(element: Any) -> Any:
     if not (isinstance(element, list) and element):
         return element
     columns: list[Any] = list(zip(*element, strict=True))
-    if all(isinstance(one, JobResult) and _has_small_vector(one) for one in element):
+    # Results of jobs with small vectors.
+    if isinstance(element[0], JobResult) and all(
+        vector is not None and vector.nbytes < _LARGE_BYTE for vector in columns[_VECTOR]
+    ):
         columns[_VECTOR] = np.stack(columns[_VECTOR])
     return _Columns(type(element[0]), columns)
-
-
-def _has_small_vector(result: JobResult) -> bool:
-    return result.vector is not None and result.vector.nbytes < _LARGE_BYTE
 
 
 def unpacked(element: Any) -> Any:
@@ -67,20 +66,11 @@ def send(end: socket.socket, message: object) -> None:
 
 
 def receive(end: socket.socket) -> Any:
-    """Return the next message; it must come from a process that this program started.
-
-    Raises:
-        EOFError: the other end is closed.
-    """
-    (num_sizes,) = _numbers(end, 1)
-    head_byte, *array_bytes = _numbers(end, num_sizes)
-    head, *buffers = [_bytes(end, size) for size in (head_byte, *array_bytes)]
+    """Return the next message; EOFError: the other end is closed."""
+    (num_sizes,) = _bytes(end, 8).view(np.int64)
+    sizes = _bytes(end, 8 * num_sizes).view(np.int64).tolist()
+    head, *buffers = [_bytes(end, size) for size in sizes]
     return pickle.loads(head.tobytes(), buffers=buffers)
-
-
-def _numbers(end: socket.socket, num: int) -> list[int]:
-    numbers: list[int] = _bytes(end, 8 * num).view(np.int64).tolist()
-    return numbers
 
 
 def _bytes(end: socket.socket, num_byte: int) -> NDArray[np.uint8]:

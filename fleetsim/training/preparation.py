@@ -1,15 +1,18 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from fleetsim.contracts import ModelCost, Trainer
+from fleetsim.contracts import ClientTraining, ModelCost, SampleForm, Trainer
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.cpu.numerical_platform import require_portable, resolve
 from fleetsim.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
+from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.frozen_weights import frozen_sha256, weights_text
 from fleetsim.learning.models.networks import build_model
@@ -19,7 +22,6 @@ from fleetsim.quoting import quoted
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
 from fleetsim.training.settings import TrainerKind, TrainerSettings
-from fleetsim.training.task_cost import network_cost, paper_cost
 from fleetsim.training.task_samples import TaskSamples, samples_of_task
 from fleetsim.training.trainer_choice import ChoosesTrainer, choose_trainer, kernel_class
 from fleetsim.training.trainers import DataTrainer, NullTrainer
@@ -66,7 +68,7 @@ def prepare_task(
     if wrong is not None:
         raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
     algorithm = task.local.algorithm.build()
-    parameters, cost = flatten(module), network_cost(module, request, samples.form, algorithm)
+    parameters, cost = flatten(module), _network_cost(module, request, samples.form, algorithm)
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
@@ -130,11 +132,7 @@ def prepare_task(
 
 
 def _serial(wanted: TrainerSettings) -> TrainerSettings:
-    """Return the serial trainer, for samples that are made at each access.
-
-    Raises:
-        ScenarioError: the scenario asks for another one.
-    """
+    """Return the serial trainer, for samples that are made at each access."""
     if wanted.kind not in ("auto", "serial"):
         raise ScenarioError(
             f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
@@ -144,20 +142,15 @@ def _serial(wanted: TrainerSettings) -> TrainerSettings:
 
 
 def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
-    """Return the task of a model that exists on paper only, without a network."""
     algorithm = request.task.local.algorithm.build()
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,
         parameters=np.zeros(1, dtype=np.float32),
         buffers=np.zeros(1, dtype=np.bool_),
-        cost=paper_cost(model, request, algorithm),
+        cost=_paper_cost(model, request, algorithm),
         trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
-        trainer_kind=UNTRAINED,
-        trainer_reason=None,
         platform=resolve(torch_device="cpu"),
-        forms={},
-        test_labels=None,
         label_coverage=samples.label_coverage,
         owners=samples.owners,
         data_sha256=samples.data_sha256,
@@ -175,11 +168,7 @@ def _trainer_of(
     cost: ModelCost,
     torch_device: str,
 ) -> tuple[TrainerKind, str | None]:
-    """Return the kind of trainer, with the reason for a network or loss of the user's own.
-
-    Raises:
-        ScenarioError: the scenario's trainer cannot train this network.
-    """
+    """Return the kind of trainer, with the reason for a network or loss of the user's own."""
     model, local = request.task.model, request.task.local
     if isinstance(model, ChoosesTrainer):
         return model.proved_trainer(
@@ -195,3 +184,44 @@ def _trainer_of(
     if not local.has_own_loss:
         return kind, None
     return trainer_for_loss(kind, wanted, module, samples.form, local)
+
+
+def _network_cost(
+    module: nn.Module, request: TaskRequest, form: SampleForm, algorithm: ClientTraining | None
+) -> ModelCost:
+    """Return the cost of a network, with the memory of a step if that is measured."""
+    model = request.task.model
+    if isinstance(model, UserModelKind):
+        cost = model.counted_cost(module, form)
+    else:
+        cost = model_cost(module, form.input_shape)
+    if request.measures_memory:
+        memory = step_memory(
+            module,
+            form.input_shape,
+            request.task.local,
+            num_more_copies=_num_copies(algorithm),
+            takes_tokens=form.vocabulary_size is not None,
+            label_shape=form.input_shape[:1] if form.is_sequence else (),
+        )
+        cost = replace(cost, memory=memory)
+    return replace(cost, train_factor=_train_factor(algorithm))
+
+
+def _paper_cost(
+    model: CostSettings, request: TaskRequest, algorithm: ClientTraining | None
+) -> ModelCost:
+    """Return the cost of a model that exists on paper only."""
+    copies = None
+    if request.measures_memory:
+        copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
+    return replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm))
+
+
+def _train_factor(algorithm: ClientTraining | None) -> float:
+    """Return the work of a step divided by that of a plain one."""
+    return float(getattr(algorithm, "train_factor", 1.0))
+
+
+def _num_copies(algorithm: ClientTraining | None) -> int:
+    return int(getattr(algorithm, "num_copies", 0))

@@ -1,7 +1,7 @@
 """Learning task that a scenario asks for, and the same ready to train."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetsim.contracts import (
     BoolArray,
@@ -57,15 +57,15 @@ class PreparedTask:
     """True where the flat vector holds a buffer of the model, not a trained parameter [P]."""
     cost: ModelCost
     trainer: Trainer
-    trainer_kind: str
-    """Kind of trainer, `UNTRAINED` without training."""
-    trainer_reason: str | None
-    """Reason for that trainer, for a network or loss of the user's own; None for fleetsim's."""
     platform: dict[str, str]
     """Numerical platform of this process, by feature."""
-    forms: dict[str, str]
+    trainer_kind: str = UNTRAINED
+    """Kind of trainer, `UNTRAINED` without training."""
+    trainer_reason: str | None = None
+    """Reason for that trainer, for a network or loss of the user's own; None for fleetsim's."""
+    forms: dict[str, str] = field(default_factory=dict)
     """Forms of computing that the kernel chose, by name; empty without training."""
-    test_labels: IntArray | None
+    test_labels: IntArray | None = None
     """Labels of the server's test samples [m] or [m, t]; None without training."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""

@@ -40,14 +40,8 @@ def trainer_for_loss(
     """Return the trainer for a loss of the scenario's on a network of fleetsim's, and the reason.
 
     Trainers of one client at a time call the loss as the serial one does. The vectorised one calls
-    it for the samples of many clients at once, so it must be proved.
-
-    Args:
-        chosen: trainer that the network would have.
-        wanted: the scenario's trainer; `auto` for the fastest.
-        module: network on the CPU; it does not change.
-        samples: form of the samples.
-        local: the clients' training.
+    it for the samples of many clients at once, so it must be proved. `chosen` is the trainer that
+    the network would have.
 
     Raises:
         ScenarioError: the scenario names the vectorised trainer, and it is not proved.

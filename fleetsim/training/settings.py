@@ -44,10 +44,7 @@ class TaskSettings(Settings):
 class TrainerSettings(Settings):
     """Computation of the clients' training on the host, without influence on virtual time."""
 
-    acts_if = by_key(
-        kind=TRAINING,
-        precision=TRAINING,
-    )
+    acts_if = by_key(kind=TRAINING, precision=TRAINING)
 
     kind: Literal["auto"] | TrainerKind = "auto"
     """serial: one client at a time, the plain reference; stacked: many clients at once, for

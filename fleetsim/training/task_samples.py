@@ -18,7 +18,6 @@ from fleetsim.learning.partition.client_samples import split_samples
 from fleetsim.learning.partition.holdout import num_held
 from fleetsim.learning.partition.membership import label_coverage
 from fleetsim.training.prepared_task import TaskRequest
-from fleetsim.training.settings import TaskSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,7 @@ class TaskSamples:
 def samples_of_task(
     request: TaskRequest, *, train: bool, prefetched: Prefetch | None = None
 ) -> TaskSamples:
-    """Load and split the samples of a task; see `preparation.prepare_task`.
-
-    Raises:
-        ScenarioError: the data set has nothing to train on, or cannot be split like this.
-        DataError: a file of the data set is missing or wrong.
-    """
+    """Load and split the samples of a task; see `preparation.prepare_task`."""
     dataset = request.task.dataset
     if isinstance(dataset, BlankSettings):
         if train:
@@ -62,18 +56,13 @@ def samples_of_task(
             )
         return _blank_samples(request, dataset)
     if prefetched is not None:
-        return _split(request, prefetched.take())
-    read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
-    return _split(request, read)
-
-
-def _is_own(task: TaskSettings) -> bool:
-    """Return whether the data set is the user's own, which no checksum verifies."""
-    return not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files
+        read = prefetched.take()
+    else:
+        read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
+    return _split(request, read, is_own=dataset.is_own_files)
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
-    """Return the shapes and numbers of samples that do not exist."""
     sizes = blank_sizes(blank, seed=request.clients_seed, num_clients=request.num_clients)
     num_held_out = num_held(sizes, request.task.holdout_fraction)
     num_samples = sizes - num_held_out
@@ -85,12 +74,7 @@ def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
     )
 
 
-def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
-    """Return the samples of the server and of every client.
-
-    Raises:
-        ScenarioError: the data set cannot be split like this.
-    """
+def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSamples:
     of_clients = split_samples(
         dataset,
         request.task.partition,
@@ -119,7 +103,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
         label_coverage=coverage,
         owners=of_clients.owners,
         split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
-        data_sha256=content_sha256(dataset) if _is_own(request.task) else None,
+        data_sha256=content_sha256(dataset) if is_own else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,
@@ -134,7 +118,6 @@ def _split(request: TaskRequest, dataset: Dataset) -> TaskSamples:
 
 
 def _sha256(rows: Sequence[IntArray]) -> str:
-    """Return the SHA-256 of several lists of rows."""
     digest = hashlib.sha256(np.array([own.size for own in rows], dtype=np.int64).tobytes())
     for own in rows:
         digest.update(own.astype(np.int64).tobytes())

@@ -53,14 +53,8 @@ class ChoosesTrainer(Protocol):
     ) -> tuple[TrainerKind, str]:
         """Check that the network can be trained; return its trainer, and the reason in one line.
 
-        Args:
-            wanted: the scenario's trainer; `auto` for the fastest.
-            module: network on the CPU; it does not change.
-            samples: form of the samples.
-            cost: cost of the network.
-            num_samples: training samples of every client [N].
-            local: the clients' training: not every trainer has every optimizer.
-            torch_device: device of the training.
+        `num_samples` [N] are the training samples of every client. The network is on the CPU, and
+        does not change.
 
         Raises:
             ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
@@ -71,8 +65,6 @@ def choose_trainer(
     wanted: TrainerSettings, model: ModelSettings, local: LocalSettings, *, torch_device: str
 ) -> TrainerKind:
     """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
-
-    `local` is the clients' training: not every trainer has every optimizer.
 
     Raises:
         ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
@@ -140,12 +132,7 @@ def _has_dropout(model: ModelSettings | UserModelKind) -> bool:
 
 
 def kernel_class(kind: TrainerKind, *, is_accessed: bool = False) -> type[Kernel]:
-    """Import and return the kernel of a kind of trainer.
-
-    Args:
-        kind: kind of trainer; "serial" if `is_accessed`.
-        is_accessed: if true, samples are made at each access.
-    """
+    """Import and return the kernel of a kind of trainer; "serial" if samples are accessed."""
     match kind:
         case "serial":
             if is_accessed:
@@ -156,14 +143,14 @@ def kernel_class(kind: TrainerKind, *, is_accessed: bool = False) -> type[Kernel
 
             return Kernel
         case "stacked":
-            from fleetsim.kernels.stacked.kernel import StackedKernel  # noqa: PLC0415
+            from fleetsim.kernels.stacked.stacked_sgd import StackedKernel  # noqa: PLC0415
 
             return StackedKernel
         case "channels-last":
-            from fleetsim.kernels.conv.kernel import ChannelsLastKernel  # noqa: PLC0415
+            from fleetsim.kernels.conv.channels_last import ChannelsLastKernel  # noqa: PLC0415
 
             return ChannelsLastKernel
         case "vectorised":
-            from fleetsim.kernels.vmap.kernel import VectorisedKernel  # noqa: PLC0415
+            from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel  # noqa: PLC0415
 
             return VectorisedKernel

@@ -1,11 +1,12 @@
 """Trainers: computation of the clients' jobs on the host.
 
-A job is a pure function of its arguments. So a trainer may compute it at any moment between
-`submit` and `results`, and need not compute it if it is cancelled. A `Kernel` computes jobs in one
-process, a `Pool` assigns them to processes.
+A job is a pure function of its arguments, so a trainer may compute it at any moment between
+`submit` and `results`, and need not if it is cancelled. A `Kernel` computes jobs in one process, a
+`Pool` assigns them to processes.
 """
 
 import multiprocessing
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,18 +14,81 @@ import numpy as np
 from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
-from fleetsim.training.pending_jobs import PendingJobs
 from fleetsim.training.worker_pool import Pool, usable_cores
 
 
-class DataTrainer(PendingJobs):
-    """Trainer on real data.
+class PendingJobs(ABC):
+    """Base class of trainers, which keeps pending jobs, and counts those computed and cancelled.
 
-    Attributes:
-        num_computed: number of jobs whose results were requested.
-        num_cancelled: number of cancelled jobs.
-        num_steps: number of SGD steps that were computed.
+    A ticket that is unknown, used or cancelled is a ValueError.
     """
+
+    def __init__(self, num_samples: IntArray) -> None:
+        self._num_clients = num_samples.size
+        self._jobs: dict[int, Job] = {}
+        self._next_ticket = 0
+        self.num_computed = 0
+        self.num_cancelled = 0
+
+    def submit(self, job: Job) -> int:
+        """Keep a job and return its ticket; ValueError: no such client, or invalid work."""
+        _check_job(job, self._num_clients)
+        ticket = self._next_ticket
+        self._next_ticket += 1
+        self._jobs[ticket] = job
+        return ticket
+
+    def start(self, tickets: Sequence[int]) -> None:
+        """Allow the computation to begin: these results will be requested next, in this order."""
+        self._begin([self._job(ticket) for ticket in tickets])
+
+    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+        """Compute jobs together, and return results in the order of the tickets.
+
+        A result that is not finite is returned unchanged.
+        """
+        jobs = [self._take(ticket) for ticket in tickets]
+        self.num_computed += len(jobs)
+        return self._compute(jobs)
+
+    def cancel(self, ticket: int) -> None:
+        """Discard a job."""
+        self._take(ticket)
+        self.num_cancelled += 1
+
+    def _take(self, ticket: int) -> Job:
+        job = self._job(ticket)
+        del self._jobs[ticket]
+        return job
+
+    def _job(self, ticket: int) -> Job:
+        job = self._jobs.get(ticket)
+        if job is None:
+            raise ValueError(f"ticket {ticket}: never issued, answered already, or cancelled")
+        return job
+
+    def _begin(self, jobs: Sequence[Job]) -> None:  # noqa: B027 - a trainer need not begin early
+        """Begin jobs that `_compute` will be called with next."""
+
+    @abstractmethod
+    def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return the results of jobs, in their order."""
+
+
+def _check_job(job: Job, num_clients: int) -> None:
+    work = job.work
+    if not 0 <= job.client < num_clients:
+        raise ValueError(f"client {job.client} is not in 0..{num_clients - 1}")
+    if work.kind is WorkKind.TRAIN and (work.epochs < 1 or work.num_samples is not None):
+        raise ValueError(f"training takes at least one epoch over all samples: {work}")
+    if job.most_steps is not None and (work.kind is not WorkKind.TRAIN or job.most_steps < 1):
+        raise ValueError(f"only training is stopped early, after one step at least: {job}")
+    if work.num_samples is not None and work.num_samples < 1:
+        raise ValueError(f"work on fewer than one sample: {work}")
+
+
+class DataTrainer(PendingJobs):
+    """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
     def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
         """Build it.
@@ -82,25 +146,17 @@ class DataTrainer(PendingJobs):
 
 
 class NullTrainer(PendingJobs):
-    """Trainer without training, for runs that need time and energy only.
+    """Trainer without training: losses, vectors and accuracy are None, numbers of samples real.
 
-    Losses, vectors and accuracy are None; the numbers of samples are those of real training.
+    If `num_evaluated` is None, clients evaluate on their training samples.
     """
 
     def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
-        """Build it.
-
-        Args:
-            num_samples: training samples of every client [N].
-            num_evaluated: samples on which each client evaluates models [N]; None: its training
-                samples.
-        """
         super().__init__(num_samples)
         self._num_samples = num_samples
         self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
 
     def _num_samples_of(self, job: Job) -> int:
-        """Return the number of samples of a job."""
         if job.work.kind is WorkKind.NONE:
             return 0
         is_evaluation = job.work.kind is WorkKind.EVALUATE

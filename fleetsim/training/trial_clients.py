@@ -54,11 +54,7 @@ class Trial:
 
     @classmethod
     def of(cls, module: nn.Module, samples: SampleForm, dtype: torch.dtype) -> Trial:
-        """Return a trial of a copy of a network on the CPU.
-
-        Raises:
-            ModelFaultError: the network cannot be copied.
-        """
+        """Return a trial of a copy of a network on the CPU."""
         inputs, labels = drawn_samples(samples, sum(SIZES) + NUM_TESTED)
         if samples.vocabulary_size is None:
             inputs = torch.from_numpy(inputs).to(dtype).numpy()
@@ -93,11 +89,7 @@ class Trial:
 
 
 def copied(module: nn.Module) -> nn.Module:
-    """Return a copy of a network.
-
-    Raises:
-        ModelFaultError: it cannot be copied.
-    """
+    """Return a copy of a network; ModelFaultError: it cannot be copied."""
     with from_code_of("copy.deepcopy of it"):
         return copy.deepcopy(module)
 

@@ -48,15 +48,7 @@ class Pool:
     """
 
     def __init__(self, kernel: Kernel, workers: int) -> None:
-        """Build it.
-
-        Args:
-            kernel: kernel of this process; helpers have copies of it.
-            workers: number of processes, this one included.
-
-        Raises:
-            ValueError: `workers` is under 1.
-        """
+        """Build it for so many processes, this one included; helpers have copies of the kernel."""
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
@@ -66,11 +58,7 @@ class Pool:
         self._begun: _Begun | None = None
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Let the helpers begin jobs that `compute` will be called with next.
-
-        Raises:
-            TrainingError: a helper died.
-        """
+        """Let the helpers begin jobs that `compute` will be called with next."""
         if len(jobs) == 0:
             return
         chunks = self._kernel.chunks(jobs)
@@ -105,11 +93,7 @@ class Pool:
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return losses and hits [n] of a model [P] on samples of the server.
-
-        Raises:
-            TrainingError: a helper failed or died.
-        """
+        """Return losses and hits [n] of a model [P] on samples of the server."""
         num_samples = self._kernel.num_server_samples(server_set)
         num_chunks = -(-num_samples // CHUNK)
         calls = []
@@ -136,22 +120,11 @@ class Pool:
         return load
 
     def _request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Send each of the first helpers its calls.
-
-        Raises:
-            TrainingError: a helper died.
-            ValueError: results of begun jobs have not been requested.
-        """
         if self._begun is not None:
             raise ValueError("jobs were begun whose results have not been requested")
         self._helpers.request(verb, calls)
 
     def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
-        """Return the answers to this process's own calls and of the first helpers.
-
-        Raises:
-            TrainingError: a helper failed or died.
-        """
         with self._helpers.ended_by_faults():
             here = answered(self._kernel, verb, own)
             return [here, *self._helpers.replies(num_helpers)]
@@ -162,9 +135,6 @@ def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
 
     The first share is that of this process, the lightest, as it has other work, too. No share is
     empty.
-
-    >>> _assign([5, 9, 4, 3], 2)
-    [[0, 2], [1, 3]]
     """
     shares: list[list[int]] = [[] for _ in range(num_processes)]
     totals = [0] * num_processes

@@ -17,11 +17,11 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
 from fleetsim.kernels.stacked.dual_chain import DualChainStack
-from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.stacked.linear_chain import ChainStack
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import Hinge
@@ -144,13 +144,13 @@ def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
 
-@pytest.fixture(params=["chain", "dual", "2nn", "batch norm"])
+@pytest.fixture(params=["serial", "chain", "dual", "2nn", "batch norm"])
 def stacks(request: pytest.FixtureRequest) -> Stacks:
-    """Kernels that train many clients at once, with a small network."""
+    """Kernels that train many clients at once, and the serial one, with a small network."""
     if request.param == "dual":
         request.getfixturevalue("_always_dual")
-    kind = StackedKernel if request.param in ("chain", "dual") else VectorisedKernel
-    return kind, SMALL.get(request.param, SMALL["2nn"])
+    kinds = {"serial": Kernel, "chain": StackedKernel, "dual": StackedKernel}
+    return kinds.get(request.param, VectorisedKernel), SMALL.get(request.param, SMALL["2nn"])
 
 
 @given(clients=clients_of_all_sizes)

@@ -42,6 +42,11 @@ from fleetsim.training.worker_pool import Pool
 
 Array = NDArray[Any]
 NUM_CLASSES = 4
+ON_CUDA = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device"),
+]
+"""Marks of tests that need a CUDA device."""
 
 
 class SmallGpt(nn.Module):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.learning.global_generators import Watch, addressed, restored, seed
+from fleetsim.learning.global_generators import addressed, restored, seed
 
 
 def drawn() -> tuple[float, float, float]:
@@ -46,23 +46,14 @@ def test_both_halves_of_an_address_s_seed_reach_numpy(monkeypatch) -> None:
     assert of_torch[0] == of_torch[1], "torch's own generator of the CPU takes 32 bits alone"
 
 
-def test_what_is_drawn_outside_does_not_notice_the_block() -> None:
+def test_what_is_drawn_outside_does_not_notice_the_block_nor_its_fault() -> None:
     with addressed(1, "test"):
-        expected = [drawn(), drawn()]
+        expected = [drawn(), drawn(), drawn()]
     with addressed(1, "test"):
         found = [drawn()]
         with addressed(9, "test"):
             drawn()
         found.append(drawn())
-
-    assert found == expected
-
-
-def test_generators_are_restored_after_a_fault() -> None:
-    with addressed(1, "test"):
-        expected = [drawn(), drawn()]
-    with addressed(1, "test"):
-        found = [drawn()]
         with pytest.raises(ZeroDivisionError), addressed(9, "test"):
             math.fsum([*drawn(), 1 / 0])
         found.append(drawn())
@@ -71,41 +62,25 @@ def test_generators_are_restored_after_a_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "library"),
+    ("draw", "libraries"),
     [
-        (lambda: torch.rand(1), "torch"),
-        (np.random.rand, "numpy"),
-        (random.random, "random"),
-        (lambda: torch.rand(1, generator=torch.Generator()), None),
+        (lambda: torch.rand(1), ["torch"]),
+        (np.random.rand, ["numpy"]),
+        (random.random, ["random"]),
+        (drawn, ["torch", "numpy", "random"]),
+        (lambda: torch.manual_seed(11), ["torch"]),  # noqa: TID251
+        (lambda: np.random.seed(11), ["numpy"]),  # noqa: NPY002, TID251
+        (lambda: random.seed(11), ["random"]),
+        (lambda: torch.rand(1, generator=torch.Generator()), []),
     ],
 )
-def test_the_library_that_drew_is_known(draw, library: str | None) -> None:
-    with addressed(3, "test") as draws:
+def test_libraries_that_drew_or_were_seeded_are_told_torch_first(draw, libraries) -> None:
+    with addressed(3, "test") as watch:
         draw()
+        found = watch.drawn()
 
-    assert draws.library == library
-
-
-def test_all_libraries_that_drew_are_told_torch_first() -> None:
-    with restored():
-        watch = Watch()
-        before = watch.drawn()
-        drawn()
-
-        assert before == []
-        assert watch.drawn() == ["torch", "numpy", "random"]
-
-
-@pytest.mark.parametrize(
-    "seeds",
-    [random.seed, np.random.seed, torch.manual_seed],  # noqa: TID251
-)
-def test_seeding_is_seen_like_a_draw(seeds) -> None:
-    with restored():
-        watch = Watch()
-        seeds(11)
-
-        assert len(watch.drawn()) == 1
+    assert found == libraries
+    assert watch.library == next(iter(libraries), None)
 
 
 def test_torch_is_not_imported_for_the_sake_of_its_generator() -> None:

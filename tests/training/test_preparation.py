@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import Quantise8BitSettings, UncompressedSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.prefetch import Prefetch
@@ -52,11 +51,6 @@ def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
     assert task.forms == {}
 
 
-def test_a_blank_data_set_cannot_be_trained_on() -> None:
-    with pytest.raises(ScenarioError, match=r"blank.*use --no-train"):
-        prepared(BLANK, train=True)
-
-
 def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None:
     task = prepared(DIGITS, train=True, kind="stacked")
 
@@ -65,12 +59,6 @@ def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None
     assert task.test_labels is not None
     assert np.unique(task.test_labels).tolist() == list(range(10))
     assert task.trainer.evaluate(task.parameters).accuracy is not None
-
-
-def test_without_held_out_samples_clients_evaluate_on_those_that_they_train_with() -> None:
-    task = prepared(DIGITS, train=False)
-
-    assert task.num_evaluated.tolist() == task.num_samples.tolist()
 
 
 def test_the_memory_of_a_step_is_measured_on_request_alone() -> None:
@@ -94,6 +82,8 @@ def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(
 
     assert task.label_coverage is not None
     assert task.label_coverage.tolist() == [share] * 10
+    # None are held out.
+    assert task.num_evaluated.tolist() == task.num_samples.tolist()
 
 
 def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: Path) -> None:

@@ -7,15 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fleetsim import rng
-from fleetsim.contracts import Job, JobResult, SampleForm, Work, WorkKind
+from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.partition.iid import IidSettings
@@ -25,6 +23,7 @@ from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_los
 from fleetsim.training.settings import TaskSettings, TrainerSettings
 from tests.learning.given_losses import against_others, given_loss, squared
 from tests.learning.given_networks import IMAGES, TEXTS, VECTORS, given
+from tests.learning.side_by_side import Client, Fleet, assert_equal, chain
 
 PLAIN = LocalSettings(epochs=1, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))
 AUTO = TrainerSettings()
@@ -76,11 +75,6 @@ def test_a_network_with_a_loss_of_its_own_takes_no_other_and_no_smoothed_labels(
 
 
 # --- trainer of a network of fleetsim's -----------------------------------------------------------
-def test_many_clients_at_once_are_proved_for_the_loss() -> None:
-    kind, reason = trainer_for_loss("vectorised", AUTO, nn.Linear(6, 3), VECTORS, local(squared))
-
-    assert kind == "vectorised"
-    assert reason.startswith("equal to serial within ")
 
 
 def test_a_loss_across_samples_is_trained_one_client_at_a_time() -> None:
@@ -103,51 +97,17 @@ def test_trainers_of_one_client_at_a_time_need_no_proof(kind: Any) -> None:
 
 
 # --- kernels --------------------------------------------------------------------------------------
-def trained(kernel: type[Kernel], function: Function) -> list[JobResult]:
-    """Return results of three clients with 8, 5 and 3 samples, in float64."""
-    draw = rng.stream(4, "test")
-    data = TrainerData(
-        train_inputs=draw.normal(size=(16, 6)),
-        train_labels=draw.integers(3, size=16),
-        shares=np.split(np.arange(16), [8, 13]),
-        test_inputs=draw.normal(size=(4, 6)),
-        test_labels=draw.integers(3, size=4),
-    )
-    module = nn.Linear(6, 3).double()
-    with torch.no_grad():
-        module.weight.copy_(torch.from_numpy(draw.normal(size=(3, 6))))
-        module.bias.zero_()
-    chosen = local(function, batch_size=3)
-    built = kernel(module, data, local_settings=chosen, seed=2)
-    work = Work(WorkKind.TRAIN, epochs=2)
-    jobs = [Job(client, work, flatten(module), (1,)) for client in range(3)]
-    found: dict[int, JobResult] = {}
-    for chunk in built.chunks(jobs):
-        found.update(zip(chunk, built.compute([jobs[i] for i in chunk]), strict=True))
-    return [found[client] for client in range(3)]
-
-
 def test_kernels_agree_on_a_loss_and_another_loss_gives_another_model() -> None:
-    serial, fast = trained(Kernel, squared), trained(VectorisedKernel, squared)
-    focal = trained(Kernel, lambda scores, labels: squared(scores, labels).sqrt())
+    clients = [Client(size, 2) for size in (8, 5, 3)]
+    fleet = Fleet(chain((6, 3)), clients, shape=(6,), num_classes=3)
+    serial, fast = (
+        fleet.train(kind, local(squared, batch_size=3)) for kind in (Kernel, VectorisedKernel)
+    )
+    roots = local(lambda scores, labels: squared(scores, labels).sqrt(), batch_size=3)
 
-    for one, two, other in zip(serial, fast, focal, strict=True):
-        assert one.vector is not None
-        assert two.vector is not None
-        np.testing.assert_allclose(two.vector, one.vector, rtol=1e-12)
-        assert two.loss == pytest.approx(one.loss, rel=1e-12)
+    assert_equal(fleet, fast, serial)
+    for one, other in zip(serial, fleet.train(Kernel, roots), strict=True):
         assert other.loss != pytest.approx(one.loss, rel=1e-2)
-
-
-def test_the_server_s_evaluation_has_the_loss() -> None:
-    module = nn.Linear(1, 2, bias=False)
-    nn.init.zeros_(module.weight)
-    inputs, labels = np.array([[1.0], [2.0]], dtype=np.float32), np.array([0, 1])
-    data = TrainerData(inputs, labels, [np.arange(2)], inputs, labels)
-    kernel = Kernel(module, data, local_settings=local(squared), seed=0)
-    losses, _ = kernel.evaluate(np.array([3.0, 0.0], dtype=np.float32), "test", 0, 2)
-
-    assert losses.tolist() == [4.0, 37.0]  # (3 - 1)^2; 6^2 + (0 - 1)^2
 
 
 # --- whole tasks ----------------------------------------------------------------------------------

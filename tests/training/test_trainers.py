@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -16,75 +18,25 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import LogisticSettings, TwoNNSettings
-from fleetsim.training.trainers import DataTrainer, NullTrainer
-from tests.learning.digits_training import SIZES, TRAIN, data_of, digits, run, trainer_of
-from tests.learning.side_by_side import same, vector_of
-
-LOGISTIC = LogisticSettings()
-
-
-# --- the plain kernel: what it learns -------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
-    trainer, base = trainer_of(model=TwoNNSettings(), data=data_of([np.arange(1437)]))
-    trained = run(trainer, 0, base, work=Work(WorkKind.TRAIN, epochs=15))
-
-    before, after = trainer.evaluate(base), trainer.evaluate(vector_of(trained))
-
-    assert before.accuracy is not None
-    assert after.accuracy is not None
-    assert before.accuracy < 0.3
-    assert after.accuracy > 0.9
+from fleetsim.training.trainers import NullTrainer
+from tests.learning.digits_training import SIZES, TRAIN, data_of, run, trainer_of
+from tests.learning.side_by_side import SMALL, Client, Fleet, local, same, vector_of
 
 
 def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
     """FedSGD: with full batches FedAvg of one local step is a central step (McMahan 2017)."""
-    shares = np.split(np.arange(103), [40, 100])
-    inputs, labels = digits()
-    module = build_model(LOGISTIC, input_shape=(1, 8, 8), num_classes=10, seed=7)
-    base = flatten(module)
+    sizes = (40, 60, 3)
+    fleet = Fleet(SMALL["logistic"](), [Client(size) for size in sizes])
+    chosen = local(1000, 0.5)
+    parts = [vector_of(part) for part in fleet.train(Kernel, chosen)]
+    fleet.data = replace(fleet.data, shares=[np.concatenate(fleet.data.shares)])
+    (central,) = fleet.kernel(Kernel, chosen).compute(fleet.jobs()[:1])
 
-    def step(shares: list[IntArray]) -> list[JobResult]:
-        kernel = Kernel(
-            module,
-            TrainerData(inputs, labels, shares, inputs, labels),
-            local_settings=LocalSettings(
-                epochs=1, batch_size=1000, optimizer=SgdSettings(learning_rate=0.5)
-            ),
-            seed=1,
-        )
-        trainer = DataTrainer(kernel)
-        work = Work(WorkKind.TRAIN, epochs=1)
-        return [run(trainer, client, base, work=work) for client in range(len(shares))]
-
-    parts = step(shares)
-    mean = np.average([vector_of(p) for p in parts], axis=0, weights=[p.num_samples for p in parts])
-    central = vector_of(step([np.concatenate(shares)])[0])
-
-    np.testing.assert_allclose(mean, central, atol=1e-6)
-    assert np.abs(central - base).max() > 1e-2
-
-
-# --- the plain kernel: a job is a pure function ---------------------------------------------------
-
-
-def test_a_job_yields_the_same_bytes_whatever_was_computed_before() -> None:
-    trainer, base = trainer_of()
-    first = run(trainer, 1, base)
-    run(trainer, 0, base)
-    run(trainer, 1, base, address=(2,))
-    trainer.evaluate(base)
-
-    assert same(run(trainer, 1, base), first)
+    mean = np.average(parts, axis=0, weights=sizes)
+    np.testing.assert_allclose(mean, vector_of(central), rtol=1e-12)
+    assert np.abs(mean - fleet.base(0)).max() > 1e-2
 
 
 @pytest.mark.parametrize(("address", "seed"), [((2,), 7), ((1, 0), 7), ((1,), 8)])
@@ -99,27 +51,6 @@ def test_clients_with_equal_data_draw_different_batches() -> None:
     trainer, base = trainer_of(data=data_of([np.arange(40), np.arange(40)]))
 
     assert not same(run(trainer, 0, base), run(trainer, 1, base))
-
-
-def test_the_base_is_shared_and_never_changed() -> None:
-    trainer, base = trainer_of()
-    base.flags.writeable = False
-    before = base.tobytes()
-    first = run(trainer, 0, base)
-    kept = vector_of(first).tobytes()
-    run(trainer, 1, base)
-
-    assert base.tobytes() == before
-    assert vector_of(first).tobytes() == kept
-
-
-# --- the plain kernel: kinds of work --------------------------------------------------------------
-
-
-def test_training_runs_over_all_samples_and_says_so() -> None:
-    trainer, base = trainer_of()
-
-    assert [run(trainer, client, base).num_samples for client in range(3)] == [40, 60, 3]
 
 
 @pytest.mark.parametrize(("asked", "used"), [(None, 60), (25, 25), (60, 60), (500, 60)])
@@ -147,12 +78,6 @@ def test_samples_are_drawn_without_replacement_and_by_address() -> None:
     assert run(trainer, 1, base, (1,), some).loss != run(trainer, 1, base, (2,), some).loss
 
 
-def test_work_without_computation_yields_nothing() -> None:
-    trainer, base = trainer_of()
-
-    assert run(trainer, 0, base, work=Work(WorkKind.NONE)) == JobResult(num_samples=0)
-
-
 def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
     trainer, base = trainer_of(learning_rate=1e12)
     result = run(trainer, 0, base)
@@ -163,9 +88,6 @@ def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() 
     assert not np.isfinite(vector_of(result)).all()
     with pytest.raises(ValueError, match=r"client 0 .* not finite"):
         FedAvg(FedAvgSettings()).aggregate(base, [report])
-
-
-# --- tickets ------------------------------------------------------------------------------------
 
 
 def trainers() -> list[tuple[Trainer, Parameters]]:
@@ -205,9 +127,6 @@ def test_senseless_jobs_are_refused_at_once(
         trainer.submit(Job(client, work, base, (1,)))
 
 
-# --- NullTrainer --------------------------------------------------------------------------------
-
-
 def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:
     trainer = NullTrainer(np.array([40, 60, 3]))
     base = np.zeros(1, dtype=np.float32)
@@ -219,9 +138,6 @@ def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:
     assert trainer.evaluate(base) == Evaluation(accuracy=None, loss=None)
 
 
-# --- construction -------------------------------------------------------------------------------
-
-
 def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
     torch.set_num_threads(2)
     trainer_of()
@@ -229,17 +145,15 @@ def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
     assert torch.get_num_threads() == 1
 
 
-def test_a_cuda_device_that_is_not_there_is_the_commands_fault(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("device", "says"), [("cuda", "torch sees no cuda device"), ("tpu", "'tpu' is neither cpu nor")]
+)
+def test_a_device_that_is_not_there_is_the_commands_fault(
+    monkeypatch: pytest.MonkeyPatch, device: str, says: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ScenarioError, match="--torch-device: torch sees no cuda device"):
-        trainer_of(torch_device="cuda")
-
-
-def test_an_unknown_torch_device_is_the_commands_fault() -> None:
-    with pytest.raises(ScenarioError, match="--torch-device: 'tpu' is neither cpu nor cuda"):
-        trainer_of(torch_device="tpu")
+    with pytest.raises(ScenarioError, match=f"--torch-device: {says}"):
+        trainer_of(torch_device=device)
 
 
 @pytest.mark.parametrize(

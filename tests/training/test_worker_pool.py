@@ -3,6 +3,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.kernels.stacked.kernel import StackedKernel
+from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.training import helper_processes
 from fleetsim.training.trainers import DataTrainer
@@ -23,23 +24,20 @@ from fleetsim.training.worker_pool import Pool, _assign
 from tests.learning import digits_training
 from tests.learning.side_by_side import all_same
 
-SIZES = [40, 60, 3, 17, 100, 1, 33]
 NUM_TEST = 1203
 """Three chunks of 500, the last of them short."""
 
 
 def data() -> TrainerData:
-    stream = np.random.Generator(np.random.Philox(5))
-    labels: IntArray = stream.integers(0, 10, sum(SIZES) + NUM_TEST)
-    inputs = stream.normal(size=(labels.size, 1, 8, 8)).astype(np.float32)
-    ends = np.cumsum(SIZES)
-    return TrainerData(
-        inputs[: ends[-1]],
-        labels[: ends[-1]],
-        np.split(np.arange(ends[-1]), ends[:-1]),
-        inputs[ends[-1] :],
-        labels[ends[-1] :],
-        validation_rows=np.arange(20),
+    """Seven clients, and a longer test set."""
+    every = digits_training.data_of()
+    many = {name: getattr(every, f"train_{name}")[:NUM_TEST] for name in ("inputs", "labels")}
+    return replace(
+        every,
+        shares=every.shares[:7],
+        test_inputs=many["inputs"],
+        test_labels=many["labels"],
+        validation_rows=np.arange(1400, 1420),
     )
 
 
@@ -89,20 +87,6 @@ def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) ->
     jobs = jobs_of(base)
 
     assert all_same(Pool(kernel, 2).compute(jobs), Pool(kernel, 1).compute(jobs))
-
-
-class _Telling(Kernel):
-    """Says in `num_samples` which process computed."""
-
-    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        return [JobResult(num_samples=os.getpid()) for _ in jobs]
-
-
-def test_other_processes_really_compute() -> None:
-    kernel, base = kernel_of(_Telling)
-    results = Pool(kernel, 3).compute(jobs_of(base))
-
-    assert len({result.num_samples for result in results}) == 3
 
 
 class _Failing(Kernel):
@@ -220,28 +204,6 @@ def test_chunks_are_assigned_once_each_and_evenly(loads: list[int], num_processe
     assert sorted(c for hand in shares for c in hand) == list(range(len(loads)))
     assert len(shares) == min(num_processes, len(loads))
     assert max(totals) - min(totals) <= max(*loads, 1)
-
-
-def test_what_epochs_lost_crosses_between_processes() -> None:
-    kernel, base = kernel_of(StackedKernel)
-    told = [result.epoch_losses for result in Pool(kernel, 2).compute(jobs_of(base))]
-
-    assert [losses is not None for losses in told] == [False] * 9 + [True] + [False] * 3
-    assert told[9] is not None
-    assert len(told[9]) == 3
-    assert np.isfinite(told[9]).all()
-
-
-@pytest.mark.parametrize("kind", [Kernel, StackedKernel])
-def test_steps_are_counted_wherever_they_are_computed(kind: type[Kernel]) -> None:
-    """2 epochs of ceil(n/16) steps: clients of 40, 60, 3 samples take 6 + 8 + 2."""
-    kernel, base = kernel_of(kind)
-    trainer = DataTrainer(kernel, workers=2)
-    tickets = [trainer.submit(job) for job in jobs_of(base)[:4]]
-    trainer.cancel(tickets.pop())
-    trainer.results(tickets)
-
-    assert trainer.num_steps == 16
 
 
 class _Elsewhere(Kernel):

@@ -1,7 +1,7 @@
-"""Fastest form of an image network on a CPU, for training one client at a time.
+"""Kernel that trains image networks one client at a time, in their fastest form on a CPU.
 
-`form_of` returns a copy of a network. The functions of `local_sgd` compute the same with it, but
-for rounding. In the copy
+`form_of` returns a copy of a network with its own weights. The functions of `local_sgd` compute the
+same with it, but for rounding. In the copy
 
 * maps and kernels store the channels of a pixel contiguously (NHWC), from the images on: torch's
   max-pooling and most of oneDNN's convolutions are faster on this layout;
@@ -12,39 +12,25 @@ for rounding. In the copy
 * gradients of a pooled convolution visit the winners alone, see `pooled_convolution`;
 * matrix products are computed by oneDNN, where that is exact, see `gemm`.
 
-The copy has its own weights, and the flat vectors of the network.
-
 The choice depends on the layers and the size of an image alone, never on the clock or the
-processor's speed, so a network always takes the same form. Milliseconds, plain / this form, on
-one thread of an AMD EPYC of family 26 with torch 2.13 (least of six interleaved runs), and of the
-NHWC layout alone for one step of 20 images:
-
-| network | images, batch | training | evaluation | NHWC alone |
-|---|---|---:|---:|---:|
-| FedGRA's CNN | 600 / 1,000 of 28x28, 50 | 330 / 207 | 425 / 119 | |
-| LeNet-5 | 600 / 1,000 of 28x28, 50 | 38 / 34 | 32 / 23 | |
-| ResNet-18, group | 100 of 32x32, 20 | 1,714 / 1,600 | 632 / 508 | 327 / 322 |
-| ResNet-18, batch | 40 / 100 of 32x32, 20 | 726 / 647 | 563 / 488 | 351 / 320 |
-| VGG-16, group | 40 / 100 of 32x32, 20 | 518 / 465 | 377 / 309 | 207 / 205 |
-| VGG-16, batch | 40 / 100 of 32x32, 20 | 502 / 466 | 321 / 278 | 206 / 218 |
-| ShuffleNet v2, group | 40 / 100 of 32x32, 20 | 180 / 182 | 135 / 109 | 75 / 79 |
-| ShuffleNet v2, batch | 40 / 100 of 32x32, 20 | 206 / 185 | 127 / 98 | 89 / 80 |
-
-The table was measured before pooled convolutions, which reduce FedGRA's CNN to 0.75 of its time on
-an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98; and before Winograd's algorithm, which
-reduces a step of ResNet-18 with 20 images to 0.78. A hand-written backward pass of the whole
-network gained 3 % on FedGRA's CNN, so autograd computes it.
+processor's speed, so a network always takes the same form. On one thread of an AMD EPYC of family
+26 with torch 2.13, training takes 0.63 of the plain time for FedGRA's CNN, 0.9 for LeNet-5,
+ResNet-18 and VGG-16, 0.9 to 1 for ShuffleNet v2; evaluation 0.28, and 0.7 to 0.9 for the others.
+Pooled convolutions take another quarter off FedGRA's CNN, and Winograd's algorithm 0.22 off
+ResNet-18. A hand-written backward pass of the whole network gained 3 %, so autograd computes it.
 """
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.im2col import (
     MAX_POSITIONS,
     MIN_WEIGHTS,
@@ -62,46 +48,18 @@ MIN_WINDOW = 4
 """Least number of positions per pooling window for `PooledConv2d`."""
 MIN_RUN = 24
 """Least number of contiguous numbers of a patch (input channels times the kernel's width) for which
-loops over winners are faster than products with zeros. Seconds of `PooledConv2d` per second of the
-two layers, forward and backward, pooled 2 x 2, when half of the winners have a gradient and when
-all have, on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleaved runs):
-
-| channels | map, batch | run | half | all |
-|---|---|---:|---:|---:|
-| 1 to 32, 3x3 (weights alone) | 28x28, 50 | 3 | 1.9 | |
-| 3 to 32, 3x3 (weights alone) | 32x32, 50 | 9 | 2.1 | |
-| 4 to 16, 3x3 | 16x16, 50 | 12 | 0.90 | 1.28 |
-| 6 to 16, 3x3 | 16x16, 50 | 18 | 0.94 | 1.26 |
-| 4 to 16, 5x5 | 16x16, 50 | 20 | 0.76 | 1.14 |
-| 8 to 16, 3x3 | 16x16, 50 | 24 | 0.79 | 1.02 |
-| 6 to 16, 5x5 | 14x14, 50 | 30 | 0.69 | 0.95 |
-| 16 to 32, 3x3 | 16x16, 50 | 48 | 0.79 | 1.07 |
-| 32 to 64, 3x3 | 13x13, 50 | 96 | 0.64 | 0.79 |
-| 32 to 64, 5x5 | 14x14, 50 | 160 | 0.65 | 0.90 |
-| 64 to 64, 3x3 | 32x32, 20 | 192 | 0.63 | 0.85 |
-| 256 to 256, 3x3 | 8x8, 20 | 768 | 0.60 | 0.81 |
-
-In FedGRA's CNN half of the winners have a gradient at first, a third after ten clients' training.
-"""
+loops over winners are faster than products with zeros. Pooled 2 x 2, on one thread of an AMD EPYC
+of family 25 with torch 2.13, `PooledConv2d` takes of the two layers' time, forward and backward,
+when half of the winners have a gradient (and when all have): 1.9 to 2.1 for runs of 3 and 9; 0.76
+to 0.94 (1.14 to 1.28) for 12 to 20; 0.60 to 0.79 (0.79 to 1.07) from 24 on. In FedGRA's CNN half of
+the winners have a gradient at first, a third after ten clients' training."""
 MIN_CHANNELS = 64
 MAX_TILE_RATIO = 1.35
 """Limits of Winograd's algorithm: least number of channels on both sides, and largest ratio of the
-pixels of whole tiles to those of the output. It also needs fewer weights than `MIN_WEIGHTS`.
-Seconds of `WinogradConv2d` per second of the faster of the other two forms, forward and backward,
-on one thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12
-runs):
-
-| channels | output map | filled | weights | ratio |
-|---|---|---:|---:|---|
-| 32 to 32 | 16x16 | 1 | 9 k | 1.08, 1.17 |
-| 64 to 64 | 14x14 | 1.31 | 37 k | 0.83, 0.85 |
-| 64 to 64 | 32x32 | 1 | 37 k | 0.59, 0.61 |
-| 128 to 128 | 16x16 | 1 | 147 k | 0.53, 0.50 |
-| 128 to 256 | 8x8 | 1 | 295 k | 0.73, 0.57 |
-| 256 to 256 | 8x8 | 1 | 590 k | 0.69, 0.57 |
-| 256 to 512 | 4x4 | 1 | 1.2 M | 1.45, 0.91 |
-| 512 to 512 | 4x4 | 1 | 2.4 M | 2.55, 1.34 |
-"""
+pixels of whole tiles to those of the output. It also needs fewer weights than `MIN_WEIGHTS`. For
+batches of 20 and 50 on one thread of an AMD EPYC of family 25 with torch 2.13, it takes of the
+faster other form's time: 1.08 to 1.17 with 32 channels; 0.50 to 0.85 with 64 to 256, the most on
+14 x 14 pixels, of which tiles have 1.31 times as many; 0.91 to 2.55 with 1.2 M weights and more."""
 EVALUATED_IMAGES = 50
 """Images of one pass through the network without gradients: their maps fit the caches."""
 
@@ -109,23 +67,34 @@ _INCREASING = (nn.ReLU, nn.Sigmoid)
 """Activations that never decrease, so that a maximum may precede them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Form:
-    """Network in the form that is fastest to train."""
-
-    module: nn.Module
-    """Network with the inputs, outputs and flat vector of the original."""
-    uses_onednn: bool
-    """True if it is to be used within `gemm.onednn`."""
+_CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
+"""Forms of convolutions; the choice depends on sizes alone, on every processor."""
 
 
-def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) -> Form:
-    """Return the form of an image network for training one client at a time.
+class ChannelsLastKernel(Kernel):
+    """Kernel that computes on the fastest form of the network."""
 
-    Args:
-        module: network on the CPU; it is not changed.
-        input_shape: (channels, height, width) of one image.
-        batch_size: images of a training step.
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
+        self._module, self._uses_onednn = form_of(self._module, shape, batch_size)
+
+    def forms(self) -> dict[str, str]:
+        """Return the library of the products, and the number of convolutions by form."""
+        names = Counter(type(module).__name__ for module in self._module.modules())
+        layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
+        return {
+            "products": gemm.library(is_onednn=self._uses_onednn),
+            "convolutions": ", ".join(layers),
+        }
+
+
+def form_of(
+    module: nn.Module, input_shape: tuple[int, ...], batch_size: int
+) -> tuple[nn.Module, bool]:
+    """Return the form of an image network on the CPU, and whether oneDNN is to multiply in it.
+
+    The network is not changed. An image has the shape (channels, height, width).
 
     Raises:
         ValueError: a sample is not an image.
@@ -141,7 +110,7 @@ def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) ->
     _take_columns(body, sizes)
     _take_pooled(body)
     tiled = _take_winograd(body, sizes)
-    return Form(_Images(body), _onednn_is_exact(body, sizes, tiled, batch_size))
+    return _Images(body), _onednn_is_exact(body, sizes, tiled, batch_size)
 
 
 class _Images(nn.Module):
@@ -152,7 +121,6 @@ class _Images(nn.Module):
         self.body = body
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map [n, C, H, W] to logits [n, classes]."""
         # No copy for images of one channel; the kernels' layout makes the first maps NHWC.
         nhwc = images.contiguous(memory_format=torch.channels_last)
         if self.training:
@@ -190,7 +158,6 @@ def _take_pooled(module: nn.Module) -> None:
 
 
 def _has_few_winners(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
-    """Return whether `PooledConv2d` supports the two layers and is faster."""
     stride = pool.stride
     down, right = (stride, stride) if isinstance(stride, int) else stride
     run = conv.in_channels * conv.kernel_size[1]
@@ -208,10 +175,7 @@ def _lists(module: nn.Module) -> Iterator[tuple[nn.Sequential, list[tuple[str, n
 
 
 def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
-    """Return the size of every convolution's output map by name; the largest if it is reused.
-
-    One image is passed through the network.
-    """
+    """Return the largest output map of every convolution by name, from one image's way through."""
     result: dict[str, _Size] = {}
 
     def watch(name: str, conv: nn.Conv2d) -> torch.utils.hooks.RemovableHandle:
@@ -235,7 +199,6 @@ def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
 
 
 def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
-    """Replace convolutions that are faster as matrix products."""
     for name, conv in list(_convolutions(module)):
         is_better = conv.weight.numel() >= MIN_WEIGHTS and math.prod(sizes[name]) <= MAX_POSITIONS
         if is_better and is_plain_convolution(conv):
@@ -245,8 +208,7 @@ def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
 def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shape]:
     """Replace convolutions that are faster by Winograd's algorithm.
 
-    Returns:
-        Input channels, output channels and tiles of one image, for each.
+    Return the input channels, output channels and tiles of one image, for each.
     """
     space, result = Workspace(), []
     for name, conv in list(_convolutions(module)):
@@ -274,7 +236,6 @@ def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:
 
 
 def _tiles(size: _Size) -> int:
-    """Return the number of tiles of a map."""
     return math.prod(num_tiles(side) for side in size)
 
 

@@ -1,17 +1,15 @@
 """Convolutions followed by a max-pooling, whose gradients visit the winners alone.
 
-The winner of a pooling window, its largest position, takes all of the gradient. With a pooling of
-2 x 2, three quarters of the convolution's positions have gradient 0. After a ReLU so have many
-winners, those below 0. With y = max over a window of (W * x + b), s a gradient by y, p its
-winner's place and x_p the patch of the padded input there,
+The winner of a pooling window, its largest position, takes all of the gradient. With y = max over a
+window of (W * x + b), s a gradient by y, p its winner's place and x_p the patch of the padded input
+there,
 
     dW = sum over winners of s x_p,    dx = sum over winners of s W at p,    db = sum of s.
 
-Dense products, which torch computes, spend most of their work on zeros. The sums are equal but for
-rounding, unless an input or a weight is not finite: dense products give NaN for 0 times infinity.
-
-Torch has no operation for these sums, so they are Python loops that numba compiles. The order of
-addition follows from the winners' places alone.
+Dense products spend most of their work on zeros: with a pooling of 2 x 2, three quarters of the
+gradients, and after a ReLU those of winners below 0. The sums are equal but for rounding, unless an
+input or a weight is not finite: dense products give NaN for 0 times infinity. Torch has no
+operation for them, so numba compiles loops, whose order of addition follows from the winners alone.
 """
 
 from typing import Any
@@ -31,12 +29,7 @@ class PooledConv2d(nn.Module):
     """Layer equal to an `nn.Conv2d` with an `nn.MaxPool2d` after it; shares the weights."""
 
     def __init__(self, conv: nn.Conv2d, pool: nn.MaxPool2d) -> None:
-        """Replace two layers, and compile the loops before this process forks.
-
-        Args:
-            conv: convolution on the CPU, see `im2col.is_plain_convolution`.
-            pool: pooling that does not return the winners' places.
-        """
+        """Replace a plain convolution on the CPU and a pooling; compile before a fork."""
         super().__init__()
         self.weight = conv.weight
         self.bias = conv.bias
@@ -100,7 +93,6 @@ class _PooledConvolution(torch.autograd.Function):
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this number type."""
     one = torch.zeros(1, 1, 1, dtype=dtype).numpy()
     first = np.zeros(1, np.int64)
     place = first.reshape(1, 1, 1)
@@ -134,16 +126,8 @@ def _take_active(
 ) -> int:
     """Collect the patches' starts and the gradients of a channel's winners, but those of 0.
 
-    Args:
-        gradients: gradients of one sample [pixels, C'].
-        places: winners' positions in the convolution's output [pixels, C'].
-        channel: output channel.
-        starts: start of every position's patch [positions].
-        begin: receives the starts of the winners' patches [>= pixels + 3].
-        active: receives their gradients, with zeros up to a multiple of four.
-
-    Returns:
-        Number of winners with a gradient.
+    They go into `begin` and `active` [>= pixels + 3], with zeros up to a multiple of four; the
+    number of them is returned. Other arrays are those of one sample in `_add_weight_gradients`.
     """
     count = 0
     for pixel in range(len(gradients)):

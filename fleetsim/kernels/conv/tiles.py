@@ -8,9 +8,5 @@ TILE = 4
 
 
 def num_tiles(side: int) -> int:
-    """Return the number of tiles along a side of so many pixels.
-
-    >>> num_tiles(8), num_tiles(9)
-    (2, 3)
-    """
+    """Return the number of tiles along a side of so many pixels."""
     return -(-side // TILE)

@@ -12,10 +12,8 @@ all tiles of S * (B^T x B), and that of x is B [(G g G^T) * S] B^T.
 A, B and G follow from the points at which polynomials are evaluated: 0, +-1/sqrt(2), +-sqrt(2) and
 infinity. The rounding error is a third to a half of that at 0, +-1, +-2 and infinity: in float32
 0.5e-6 to 1.2e-6 for products over 64 to 256 channels, while torch's is 0.2e-6 to 0.4e-6. A number
-that is not finite affects all pixels of its tiles.
-
-The sums that convert maps to tiles and back are Python loops, which numba compiles. They compute
-one row of tiles over all channels at a time. Images are computed in parts that fit the caches.
+that is not finite affects all pixels of its tiles. The sums that convert maps to tiles and back are
+loops that numba compiles, over one row of tiles and all channels at a time.
 """
 
 from collections.abc import Iterator
@@ -55,11 +53,9 @@ class WinogradConv2d(nn.Module):
     """Layer equal to an `nn.Conv2d`, whose weights it shares; fastest on channels-last maps."""
 
     def __init__(self, conv: nn.Conv2d, space: Workspace) -> None:
-        """Replace a convolution, and compile the loops before this process forks.
+        """Replace a plain convolution on the CPU, of 3 x 3 and stride 1; compile before a fork.
 
-        Args:
-            conv: convolution on the CPU, of 3 x 3 and stride 1, see `im2col.is_plain_convolution`.
-            space: memory for one convolution at a time.
+        The memory `space` is for one convolution at a time.
         """
         super().__init__()
         self.weight = conv.weight
@@ -153,7 +149,6 @@ def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
 
 
 def _parts(tiles_of_one: int, kernels: Tensor, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Split the maps of all samples into parts of a few samples each."""
     sample_byte = _FLOAT_BYTE * tiles_of_one * _SIDE**2 * max(kernels.shape[1:])
     size = max(1, PART_BYTE // sample_byte)
     return zip(*(torch.split(each, size) for each in maps), strict=True)
@@ -186,7 +181,6 @@ def _of_kernels(gradients: Tensor) -> Tensor:
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this number type."""
     maps = torch.zeros(1, _SIDE, _SIDE, dtype=dtype).numpy()
     tiles = torch.zeros(_SIDE**2, 1, 1, dtype=dtype).numpy()
     band = torch.zeros(_SIDE, _SIDE, dtype=dtype).numpy()

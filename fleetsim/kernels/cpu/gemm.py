@@ -1,14 +1,10 @@
 """Choice of the library for float32 matrix products on the CPU: MKL or oneDNN.
 
-Torch uses MKL, which computes with 256-bit instructions on AMD's processors. Processors from Zen 5
-on (family 26) compute 512 bits at a time, so MKL uses half of their rate. oneDNN, also part of
-torch, uses all of it. On older processors MKL is faster for most products of stacks.
-`numerical_platform.forms` decides by the processor.
-
-Torch uses oneDNN only if it is *allowed* to round the factors to bfloat16. Processors without
-bfloat16 matrix units (such as AMX) compute in full float32 nevertheless; on others it is never
-allowed. A trial of the products tells the two kinds apart, never the clock, so every run on a
-machine makes the same choice.
+Torch uses MKL, which computes with 256-bit instructions on AMD's processors, half of what Zen 5
+(family 26) can; oneDNN, also part of torch, uses all. Torch uses it only if it is *allowed* to
+round the factors to bfloat16. Processors without bfloat16 matrix units (such as AMX) compute in
+full float32 nevertheless; on others it is never allowed. A trial of the products tells the two
+kinds apart, never the clock, so every run on a machine makes the same choice.
 """
 
 import math
@@ -57,10 +53,7 @@ def onednn(*, is_allowed: bool) -> Iterator[None]:
 
 
 def prefers_onednn(widths: Widths, batch_size: int) -> bool:
-    """Return whether to train stacks of this network with oneDNN.
-
-    It must be exact, the products large enough, and MKL slow on this processor.
-    """
+    """Return whether to train stacks of this network with oneDNN: exact, large, and MKL slow."""
     return (
         forms().stacks_by_onednn
         and onednn_is_faster(widths, batch_size)
@@ -83,13 +76,7 @@ def library(*, is_onednn: bool) -> str:
 
 
 def onednn_is_faster(widths: Widths, batch_size: int) -> bool:
-    """Return whether the products of a client's step are large enough on average.
-
-    The rule depends on sizes alone.
-
-    >>> onednn_is_faster((784, 200, 200, 10), 50), onednn_is_faster((60, 10), 10)
-    (True, False)
-    """
+    """Return whether the products of a client's step are large enough on average."""
     work = [2 * math.prod(shape) for shape in products(widths, batch_size)]
     return sum(work) >= _MIN_FLOP * len(work)
 
@@ -123,9 +110,7 @@ def products(widths: Widths, batch_size: int) -> list[Shape]:
 def is_exact(multiply: Multiply, shapes: Iterable[Shape]) -> bool:
     """Return whether products of these shapes keep all bits of their float32 factors.
 
-    Args:
-        multiply: product of [k, rows, terms] and [k, terms, columns], as `torch.bmm`.
-        shapes: shapes of the trials.
+    `multiply` is a product of [k, rows, terms] and [k, terms, columns], as `torch.bmm`.
     """
     for shape in shapes:
         rows, terms, columns = (min(side, _MAX_SIDE) for side in shape)

@@ -74,11 +74,7 @@ def forms() -> Forms:
 
 
 def forms_of(cpuinfo: str) -> Forms:
-    """Return the forms of a processor in the fastest mode.
-
-    Args:
-        cpuinfo: text of `processor.cpuinfo`.
-    """
+    """Return the forms of a processor in the fastest mode, from the text of `processor.cpuinfo`."""
     family = processor.amd_family(cpuinfo)
     has_vnni = processor.has_flag(cpuinfo, "avx512_vnni")
     return Forms(
@@ -90,11 +86,7 @@ def forms_of(cpuinfo: str) -> Forms:
 
 
 def require_portable(*, torch_device: str) -> None:
-    """Check that the portable mode is in effect, if it is chosen.
-
-    Raises:
-        ScenarioError: it is chosen, and the processor or the libraries do not support it.
-    """
+    """Check that the portable mode, if it is chosen, is in effect; ScenarioError: it cannot be."""
     numerics.require_settled()
     if numerics.chosen() is Numerics.FASTEST:
         return
@@ -118,11 +110,7 @@ def require_portable(*, torch_device: str) -> None:
 
 
 def resolve(*, torch_device: str) -> dict[str, str]:
-    """Return the features on which results depend, by name; docs/outputs.md defines every key.
-
-    Raises:
-        ScenarioError: the portable mode is chosen and not supported.
-    """
+    """Return the features on which results depend, by name; docs/outputs.md defines every key."""
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
     found = {
@@ -151,7 +139,6 @@ def resolve(*, torch_device: str) -> dict[str, str]:
 
 
 def _own_forms() -> dict[str, str]:
-    """Return the choices of fleetsim's rules by processor."""
     chosen = forms()
     uses = {"stacks": chosen.stacks_by_onednn, "long sums": chosen.long_sums_by_onednn}
     allowed = ", ".join(["convolutions", *(name for name, does in uses.items() if does)])
@@ -162,7 +149,6 @@ def _own_forms() -> dict[str, str]:
 
 
 def _device(torch_device: str) -> dict[str, str]:
-    """Return the features of the training device."""
     if torch_device == "cpu":
         return {"torch_device": "cpu"}
     major, minor = torch.cuda.get_device_capability()
@@ -181,7 +167,6 @@ def _device(torch_device: str) -> dict[str, str]:
 
 
 def _numpy_umath() -> object:
-    """Return NumPy's module that lists the instructions of its kernels."""
     # The public function prints the list; NumPy 2 has renamed the package.
     home = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
     return import_module(f"{home}._multiarray_umath")
@@ -200,7 +185,6 @@ def _numpy_simd() -> list[str]:
 
 
 def _blas() -> str:
-    """Return the loaded BLAS libraries, with the kernels that they chose."""
     found = {
         " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if key in lib)
         for lib in threadpool_info()

@@ -22,25 +22,13 @@ def cpuinfo() -> str:
 
 
 def amd_family(text: str) -> int:
-    r"""Return AMD's number of the processor's family; 0 for other makers.
-
-    >>> amd_family("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
-    26
-    >>> amd_family("processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\n")
-    0
-    """
+    """Return AMD's number of the processor's family; 0 for other makers."""
     said = dict(re.findall(r"^(vendor_id|cpu family)\s*:\s*(\S+)", text, re.MULTILINE))
     return int(said.get("cpu family", 0)) if said.get("vendor_id") == "AuthenticAMD" else 0
 
 
 def has_flag(text: str, flag: str) -> bool:
-    r"""Return whether every processor has an instruction set.
-
-    >>> has_flag("flags : fpu avx2\n", "avx2"), has_flag("flags : fpu avx2\n", "avx")
-    (True, False)
-    >>> has_flag("", "avx2")
-    False
-    """
+    """Return whether every processor has an instruction set."""
     lines = re.findall(r"^flags\s*:(.*)$", text, re.MULTILINE)
     return bool(lines) and all(flag in line.split() for line in lines)
 
@@ -77,10 +65,7 @@ def instructions(text: str) -> str:
 
 
 def caches(folder: Path = _CACHES) -> str:
-    """Return the sizes of the first core's data caches, on which libraries' block sizes depend.
-
-    The text is empty if Linux's folder of the caches does not exist.
-    """
+    """Return the sizes of the first core's data caches, on which libraries' block sizes depend."""
     found = []
     for cache in sorted(folder.glob("index*")):
         kind, level, size = (

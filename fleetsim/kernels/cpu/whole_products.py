@@ -7,8 +7,7 @@ value divided by 126 * 256^2,
     v / q = d_0 + 256 d_1 + 256^2 d_2 + e,    d in -128 .. 127,    |e| <= 1/2
 
 but for the rounding of v / q itself. So three digits keep nearly as many bits of a row's largest
-value as float32, and of other values the bits down to the same place. Products of digits are sums
-of whole numbers, without rounding.
+value as float32. Products of digits are sums of whole numbers, without rounding.
 """
 
 from typing import NamedTuple
@@ -40,10 +39,6 @@ def digits_of(values: Tensor) -> Digits:
     """Return the digits of floats [rows, columns], float32 or float64.
 
     A value that is not finite makes its row's quantum not finite, and all products of the row.
-
-    >>> digits, quantum = digits_of(torch.tensor([[8257536.0, -1.0, 128.0]]))
-    >>> digits.tolist(), quantum.item()
-    ([[0, -1, -128], [0, 0, 1], [126, 0, 0]], 1.0)
     """
     num = _NUM_DIGITS[values.dtype]
     most = _TOP << (_BASE_BIT * (num - 1))
@@ -67,13 +62,7 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
 
 
 def combined(products: Tensor, out: Tensor, *, dim: int) -> Tensor:
-    """Combine the products of all digits into numbers, in units of the quantum.
-
-    Args:
-        products: int32 products, one block per digit along `dim`.
-        out: receives the result [n, k] float.
-        dim: dimension of the blocks, 0 or 1.
-    """
+    """Combine the int32 products of all digits, blocks along `dim`, in units of the quantum."""
     parts = torch.split(products, out.shape[dim], dim)
     scaled(parts[-1], float(1 << (_BASE_BIT * (len(parts) - 1))), out)
     for place in reversed(range(len(parts) - 1)):

@@ -14,21 +14,12 @@ class Workspace:
     """Arrays by name; at most one array of a name is in use."""
 
     def __init__(self) -> None:
-        """Start without arrays."""
         self._kept: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """Return an uninitialised array in the memory of the last one of this name.
 
-        Args:
-            name: name of the array's use.
-            shape: shape of the array.
-            like: tensor with the array's number type and device.
-
-        >>> space, like = Workspace(), torch.zeros(1)
-        >>> first = space.take("sums", (2, 3), like)
-        >>> first.data_ptr() == space.take("sums", (5,), like).data_ptr()
-        True
+        Number type and device are those of `like`.
         """
         num = math.prod(shape)
         key = name, like.dtype, like.device

@@ -8,7 +8,7 @@ of eight bits with a sign, and x = a p + c = a s + g, where a and g belong to a 
     x w = s (a w) + g w,    x x' = a^2 s s' + a g (sum s + sum s') + g^2 for every feature.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,50 +40,10 @@ class Layer(NamedTuple):
     digits: Digits | None = None
 
 
-class ClientProducts(Protocol):
-    """Products of one client at a time; `take` selects the client."""
-
-    def layer(self, weights: Tensor, biases: Tensor) -> Layer:
-        """Prepare weights [units, features] and biases [units] for `outputs`."""
-
-    def take(self, rows: Tensor) -> None:
-        """Set X to the samples of these rows [n] int64."""
-
-    def outputs(self, layer: Layer, out: Tensor) -> None:
-        """Compute X W^T + b [n, units]."""
-
-    def gram(self, out: Tensor) -> None:
-        """Compute X X^T + 1 [n, n]."""
-
-    def combination(self, moves: Tensor, out: Tensor) -> None:
-        """Compute A^T X [units, features] from A^T [units, n]."""
-
-
-def products_of(samples: Samples, num: int, units: int, space: Workspace) -> ClientProducts:
-    """Return the products in the fastest form for these sizes and this platform.
-
-    Args:
-        samples: samples of all clients.
-        num: number of samples of the largest client.
-        units: units of the layer.
-        space: memory for a client's samples.
-    """
-    if (
-        samples.numbers is None
-        and samples.like.is_cpu
-        and num >= _MIN_WHOLE
-        and max(num, samples.num_features) <= whole_products.MAX_TERMS
-        and forms().bytes_as_whole_numbers
-    ):
-        return ByteProducts(samples, samples.like)
-    return NumberProducts(samples, num, units, space)
-
-
 class NumberProducts:
-    """Products of floats."""
+    """Products of floats, of one client at a time."""
 
     def __init__(self, samples: Samples, num: int, units: int, space: Workspace) -> None:
-        """Build it; arguments as for `products_of`."""
         self._samples, self._space = samples, space
         features = samples.num_features
         long = (num, features, units), (units, num, features)
@@ -92,20 +52,20 @@ class NumberProducts:
         self._taken: Tensor
 
     def layer(self, weights: Tensor, biases: Tensor) -> Layer:
-        """See `ClientProducts`."""
+        """Prepare weights [units, features] and biases [units] for `outputs`."""
         return Layer(weights, biases)
 
     def take(self, rows: Tensor) -> None:
-        """See `ClientProducts`."""
+        """Set X to the samples of these rows [n] int64."""
         self._taken = self._samples.take(rows, self._space).flatten(1)
 
     def outputs(self, layer: Layer, out: Tensor) -> None:
-        """See `ClientProducts`."""
+        """Compute X W^T + b [n, units]."""
         with onednn(is_allowed=self._uses_onednn):
             torch.addmm(layer.biases, self._taken, layer.weights.t(), out=out)
 
     def gram(self, out: Tensor) -> None:
-        """See `ClientProducts`."""
+        """Compute X X^T + 1 [n, n]."""
         samples, num = self._taken, len(self._taken)
         for start in range(0, num, PANEL):
             stop = min(start + PANEL, num)
@@ -114,7 +74,7 @@ class NumberProducts:
             out[:start, start:stop] = panel[:, :start].t()
 
     def combination(self, moves: Tensor, out: Tensor) -> None:
-        """See `ClientProducts`."""
+        """Compute A^T X [units, features] from A^T [units, n]."""
         with onednn(is_allowed=self._uses_onednn):
             torch.mm(moves, self._taken, out=out)
 
@@ -123,12 +83,7 @@ class ByteProducts:
     """Products of images' bytes in whole numbers."""
 
     def __init__(self, samples: Samples, like: Tensor) -> None:
-        """Build it.
-
-        Args:
-            samples: images that are kept as bytes.
-            like: tensor with the number type of the results.
-        """
+        """Build it for images that are kept as bytes; results have the number type of `like`."""
         self._samples = samples
         self._num_channels = len(samples.scale)
         scale, offset = samples.scale, samples.shift + _SIGN * samples.scale
@@ -141,30 +96,25 @@ class ByteProducts:
         self._taken: Tensor
 
     def layer(self, weights: Tensor, biases: Tensor) -> Layer:
-        """See `ClientProducts`."""
+        """See `NumberProducts`."""
         constant = torch.addmv(biases, weights, self._offsets)
         return Layer(weights, constant, digits_of(weights * self._scales))
 
     def take(self, rows: Tensor) -> None:
-        """See `ClientProducts`."""
+        """See `NumberProducts`."""
         # Subtracts 128 by flipping the highest bit.
         taken = self._samples.bytes_of(rows).flatten(1)
         self._taken = taken.bitwise_xor_(_SIGN).view(torch.int8)
 
     def outputs(self, layer: Layer, out: Tensor) -> None:
-        """See `ClientProducts`.
-
-        Raises:
-            ValueError: the layer was not prepared by this class.
-        """
-        if layer.digits is None:
-            raise ValueError("the layer has no digits")
+        """See `NumberProducts`."""
+        assert layer.digits is not None  # it was prepared here
         digits, quantum = layer.digits
         combined(whole_products.multiply(self._taken, digits.t()), out, dim=1)
         out.mul_(quantum.view(1, -1)).add_(layer.biases)
 
     def gram(self, out: Tensor) -> None:
-        """See `ClientProducts`."""
+        """See `NumberProducts`."""
         channels = self._taken.chunk(self._num_channels, dim=1)
         constant = 1.0
         cross = torch.zeros(len(self._taken), dtype=torch.float64)
@@ -181,8 +131,27 @@ class ByteProducts:
         out.add_(half).add_(half.unsqueeze(1))
 
     def combination(self, moves: Tensor, out: Tensor) -> None:
-        """See `ClientProducts`."""
+        """See `NumberProducts`."""
         digits, quantum = digits_of(moves.contiguous())
         combined(whole_products.multiply(digits, self._taken), out, dim=0)
         out.mul_(quantum * self._scales)
         out.addr_(moves.sum(dim=1), self._offsets)
+
+
+ClientProducts = NumberProducts | ByteProducts
+
+
+def products_of(samples: Samples, num: int, units: int, space: Workspace) -> ClientProducts:
+    """Return the products in the fastest form for these sizes and this platform.
+
+    `num` is the number of samples of the largest client; `space` is memory for a client's samples.
+    """
+    if (
+        samples.numbers is None
+        and samples.like.is_cpu
+        and num >= _MIN_WHOLE
+        and max(num, samples.num_features) <= whole_products.MAX_TERMS
+        and forms().bytes_as_whole_numbers
+    ):
+        return ByteProducts(samples, samples.like)
+    return NumberProducts(samples, num, units, space)

@@ -57,20 +57,8 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Ste
 
     The rule depends on sizes alone. The network needs a layer above the first, and no momentum,
     which would take as many passes over A as over V.
-
-    Args:
-        widths: shape of the network.
-        lengths: lengths of the trainings of one stack.
-        settings: settings of all clients.
-
-    >>> sgd = {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
-    >>> chosen = StepSettings.model_validate(sgd)
-    >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 5)], chosen)
-    True
-    >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 1)], chosen)
-    False
     """
-    if not _has_dual(widths, settings):
+    if len(widths) <= 2 or settings.plain_sgd().momentum:
         return False
     features, units = widths[:2]
     if features * units < _MIN_WEIGHTS:
@@ -84,11 +72,6 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Ste
     # Half of X X^T, by panels; X V_0 and V_t; the steps.
     once = num * (num + PANEL) * features + 4 * num * features * units
     return len(lengths) * once + 2 * lines * num * units <= _MAX_RATIO * plain
-
-
-def _has_dual(widths: Widths, settings: StepSettings) -> bool:
-    """Return whether the dual form supports these networks and settings."""
-    return len(widths) > 2 and not settings.plain_sgd().momentum
 
 
 class DualChainStack:
@@ -106,29 +89,14 @@ class DualChainStack:
         *,
         batch: int,
         own: Tensor,
-        hinge: Hinge | None = None,
-        space: Workspace | None = None,
+        hinge: Hinge | None,
+        space: Workspace,
     ) -> None:
-        """Build it; number type and device are those of `samples`.
+        """Build it for such networks as `dual_form_is_faster` asks for; copy the bases [P].
 
-        Args:
-            widths: shape of every model; three at least.
-            bases: flat vectors [P] to start from, one per model; copied.
-            samples: samples of all clients.
-            settings: optimizer, without momentum, and proximal term of all models.
-            batch: samples of one batch.
-            own: samples of each model [K, n] int64, in the order of its first epoch; see
-                `batches.in_turn`.
-            hinge: hinge loss; None: cross-entropy.
-            space: memory of the large arrays, for one stack at a time; None: new memory.
-
-        Raises:
-            ValueError: there is no layer above the first, or there is momentum.
+        `own` [K, n] int64 are the samples of each model in the order of its first epoch, see
+        `batches.in_turn`. The memory `space` is for one stack at a time.
         """
-        if not _has_dual(widths, settings):
-            raise ValueError("the dual form is for a layer below others, without momentum")
-        if space is None:
-            space = Workspace()
         features, self._units = widths[:2]
         num_models, num = own.shape
         like = samples.like

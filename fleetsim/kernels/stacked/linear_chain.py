@@ -9,8 +9,6 @@ sample in its batch's mean,
     s_{l-1} = (s_l W_l) * [a_{l-1} > 0],    gradient of W_l = s_l^T a_{l-1},
     gradient of b_l = sum of s_l over the batch.
 
-The step is that of `sgd_step`.
-
 Small networks spend their time on starting operations, not on arithmetic. So results are written
 into existing memory, and its views are made once. The class scores are [classes, k * batch]: over
 the first axis softmax and sums are vectorised.
@@ -30,7 +28,6 @@ from fleetsim.contracts import Parameters
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.initial_models import on_device
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
-from fleetsim.kernels.stacked.sgd_step import StackedWeights, take_step
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
@@ -39,13 +36,7 @@ relu_backward = torch.ops.aten.threshold_backward.grad_input
 
 
 def widths_of(module: nn.Module) -> Widths | None:
-    """Return the widths of a trained chain `[Flatten] (Linear ReLU)* Linear` with biases, or None.
-
-    >>> widths_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
-    (4, 3, 2)
-    >>> widths_of(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))) is None
-    True
-    """
+    """Return the widths of a trained chain `[Flatten] (Linear ReLU)* Linear` with biases."""
     if not isinstance(module, nn.Sequential) or type(module) not in (nn.Sequential, LinearSvm):
         return None
     layers = list(module)
@@ -62,23 +53,59 @@ def widths_of(module: nn.Module) -> Widths | None:
 
 
 def num_parameters(widths: Widths) -> int:
-    """Return the number of weights and biases of one chain.
-
-    >>> num_parameters((784, 200, 200, 10))
-    199210
-    """
+    """Return the number of weights and biases of one chain."""
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StackedWeights:
+    """Weights or biases of one layer, of the first k models [k, ...]."""
+
+    value: Tensor
+    anchor: Tensor | None
+    """Initial values, for the proximal term; None without it."""
+    velocity: Tensor | None
+    """Velocity; None without momentum."""
+
+
+def _take_step(
+    stacked: _StackedWeights, gradients: Tensor, inputs: Tensor | None, settings: StepSettings
+) -> None:
+    """Update weights in place, as `local_sgd.train` does, by gradients of the log-likelihood.
+
+    With `inputs`, `gradients` are the left factor of their batched product.
+    """
+    sgd = settings.plain_sgd()
+    rate = sgd.learning_rate
+    pull: Tensor | None = None
+    if stacked.anchor is not None:
+        pull = (stacked.value - stacked.anchor).mul_(settings.proximal_mu)
+    if sgd.weight_decay:
+        decay = stacked.value * sgd.weight_decay
+        pull = decay if pull is None else pull.add_(decay)
+    if stacked.velocity is None:
+        target, factor = stacked.value, rate
+    else:
+        target, factor = stacked.velocity.mul_(sgd.momentum), -1.0
+    if pull is not None:
+        target.add_(pull, alpha=-factor)
+    if inputs is None:
+        target.add_(gradients, alpha=factor)
+    else:
+        target.baddbmm_(gradients, inputs, alpha=factor)
+    if stacked.velocity is not None:
+        stacked.value.sub_(stacked.velocity, alpha=rate)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
     """One layer of the first k models."""
 
-    weights: StackedWeights
+    weights: _StackedWeights
     """[k, out, in]"""
     weights_t: Tensor
     """[k, in, out]"""
-    biases: StackedWeights
+    biases: _StackedWeights
     """[k, out]"""
     bias_row: Tensor
     """[k, 1, out]"""
@@ -130,18 +157,11 @@ class ChainStack:
         settings: StepSettings,
         *,
         batch: int,
-        hinge: Hinge | None = None,
+        hinge: Hinge | None,
     ) -> None:
-        """Build it; number type and device are those of `samples`.
+        """Build it; number type and device are those of `samples` [n, features], of all clients.
 
-        Args:
-            widths: shape of every model.
-            bases: flat vectors [P] to start from, one per model; copied. An array that several
-                models share is read once.
-            samples: samples of all clients [n, features].
-            settings: optimizer and proximal term of all models.
-            batch: samples of one batch.
-            hinge: hinge loss; None: cross-entropy.
+        The bases [P], one per model, are copied; an array that several models share is read once.
         """
         self._widths = widths
         self._write_gradients = writer_of(hinge)
@@ -180,8 +200,7 @@ class ChainStack:
             labels: labels of these samples [1, k * batch] int64.
             weights: weight of each sample in the mean over its batch [1, k * batch]: 1/b, or 0 for
                 padding.
-            likelihoods: if given, receives each sample's log-likelihood before the step
-                [1, k * batch], which is minus its loss.
+            likelihoods: if given, receives minus each sample's loss before the step [1, k * batch].
         """
         num = rows.numel() // self._batch
         torch.index_select(self._samples, 0, rows, out=self.inputs(num).flatten(0, 1))
@@ -202,8 +221,7 @@ class ChainStack:
     ) -> None:
         """Take one SGD step for the first k models on the batches in `inputs`; see `step`.
 
-        If `input_gradients` [k, batch, features] are given, they receive the gradient of the
-        log-likelihood by the inputs.
+        Gradients of the log-likelihood by the inputs go into `input_gradients` [k, batch, in].
         """
         now = self._prefix
         for layer, above in pairwise(now.layers):
@@ -220,19 +238,18 @@ class ChainStack:
                 torch.bmm(layer.gradients, layer.weights.value, out=below)
             if layer is not now.layers[0]:
                 relu_backward(below, layer.inputs, 0, grad_input=below)
-            take_step(layer.weights, layer.gradients_t, layer.inputs, self._settings)
+            _take_step(layer.weights, layer.gradients_t, layer.inputs, self._settings)
             if layer is last:
                 torch.mv(now.gradients_by_line, self._ones, out=now.gradient_sums)
-                take_step(layer.biases, now.gradient_sums_by_model, None, self._settings)
+                _take_step(layer.biases, now.gradient_sums_by_model, None, self._settings)
             else:
-                take_step(layer.biases, layer.gradients_t.sum(dim=2), None, self._settings)
+                _take_step(layer.biases, layer.gradients_t.sum(dim=2), None, self._settings)
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the flat vectors of all models [K, P], in the number type of the stack."""
         return torch.cat([value.flatten(1) for value in self._values], dim=1).cpu().numpy()
 
     def _first(self, num: int) -> _Prefix:
-        """Return views of the first `num` models."""
         batch, num_classes = self._batch, self._widths[-1]
         products, logits, logs, targets = (view(s, num_classes, num * batch) for s in self._scores)
         inputs = [view(s, num, batch, w) for s, w in zip(self._inputs, self._widths, strict=False)]
@@ -244,7 +261,7 @@ class ChainStack:
         gradient_sums = self._samples.new_empty(num_classes * num)
         gradients.append(last_gradients.view(num_classes, num, batch).permute(1, 2, 0))
         parts = [
-            StackedWeights(
+            _StackedWeights(
                 value[:num], None if a is None else a[:num], None if v is None else v[:num]
             )
             for value, a, v in zip(self._values, self._anchors, self._velocities, strict=True)

@@ -1,27 +1,26 @@
-"""Local SGD of many clients at once: `local_sgd.train` for stacks of models, see `batches`.
+"""Kernel that trains many small networks at once: `local_sgd.train` for stacks, see `batches`.
 
 Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
-arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
-may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
-time or cores, so equal lists give equal bytes, whichever process computes a stack.
+arithmetic the results are equal. In float32 they differ by rounding, which may depend on the other
+clients of the stack. Stacks follow from the list of jobs alone, never from time, cores or memory.
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from fleetsim.contracts import JobResult
-from fleetsim.kernels.batches import Length, StackJob, in_turn, schedule
-from fleetsim.kernels.cpu.gemm import Widths
+from fleetsim.contracts import Job, JobResult
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.batches import Length, in_turn, schedule
+from fleetsim.kernels.cpu.gemm import Widths, library, prefers_onednn
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import Samples, stack_samples
+from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
-from fleetsim.kernels.stacked.linear_chain import ChainStack, num_parameters
-from fleetsim.learning.local.step_settings import StepSettings
-from fleetsim.learning.models.model_kind import Hinge
+from fleetsim.kernels.stacked.linear_chain import ChainStack, num_parameters, widths_of
+from fleetsim.learning.models.hinge_loss import LinearSvm
 
 STACK_BYTE = 6_000_000
 """Bytes of weights and activations of one stack. Larger stacks start fewer operations; more stacks
@@ -37,11 +36,6 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
     `STACK_BYTE` and `STACK_CLIENTS` give the usual number of clients of a stack, and thereby the
     number of stacks. It is rounded up to an even number, so that two processes get equal shares.
     Equal work can mean many small clients: a stack of over twice the usual number is divided.
-
-    Args:
-        widths: shape of the network.
-        lengths: lengths of the trainings.
-        batch_size: samples of a full batch.
     """
     batch = min(batch_size, max(length.num_samples for length in lengths))
     client_byte = _FLOAT_BYTE * (num_parameters(widths) + batch * sum(widths))
@@ -52,7 +46,6 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
 # Rounds with clients of one size share the result.
 @lru_cache(maxsize=8)
 def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tuple[int, ...], ...]:
-    """Return `stacks` of about `usual` clients each."""
     sizes = np.array([length.num_samples for length in lengths])
     steps = np.array([length.num_steps(batch_size) for length in lengths])
     num_stacks = -(-len(lengths) // usual)
@@ -68,63 +61,63 @@ def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tupl
     return tuple(tuple(piece.tolist()) for some in pieces for piece in some)
 
 
-def train_stack(
-    widths: Widths,
-    jobs: Sequence[StackJob],
-    samples: Samples,
-    labels: Tensor,
-    settings: StepSettings,
-    *,
-    hinge: Hinge | None = None,
-    space: Workspace | None = None,
-) -> list[JobResult]:
-    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+class StackedKernel(Kernel):
+    """Kernel that trains clients in stacks, by hand-written steps, for chains of linear layers.
 
-    The number type is that of `samples`: float32, or float64 to compare with other trainers.
-
-    Args:
-        widths: shape of the network, see `linear_chain`.
-        jobs: trainings of the clients, in the order of `stacks`.
-        samples: samples of all clients.
-        labels: their labels [n] int64.
-        settings: batch size, optimizer and proximal term of all clients.
-        hinge: hinge loss; None: cross-entropy.
-        space: memory for one stack at a time; None: new memory.
-
-    Raises:
-        ValueError: a job takes more steps than the one before it.
+    Gradients and evaluations are computed one at a time.
     """
-    if space is None:
-        space = Workspace()
-    lengths = [job.length for job in jobs]
-    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
-    build: Callable[..., ChainStack | DualChainStack]
-    if samples.like.is_cpu and dual_form_is_faster(widths, lengths, settings):
-        jobs, own = in_turn(jobs)
-        taken = torch.from_numpy(own)
-        build = partial(DualChainStack, widths, samples=samples, own=taken, space=space)
-        labels = labels.index_select(0, taken.flatten())
-    else:
-        jobs, inputs, labels = stack_samples(jobs, samples, labels, space)
-        build = partial(ChainStack, widths, samples=inputs.flatten(1))
-    plan = schedule(jobs, settings.batch_size, is_padded=True)
-    starts = [block.start for block in plan.blocks]
-    wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
-    with torch.inference_mode():
-        bases = [job.base for job in jobs]
-        stack = build(bases=bases, settings=settings, batch=batch, hinge=hinge)
-        rows = torch.from_numpy(plan.rows).to(samples.like.device).view(-1)
-        weights = torch.from_numpy(plan.weights).to(samples.like).view(1, -1)
-        likelihoods = torch.zeros_like(weights)
-        sizes = [batch * (block.stop - block.start) for block in plan.blocks]
-        of_samples = (labels.index_select(0, rows).view(1, -1), weights, likelihoods)
-        steps = zip(
-            rows.split_with_sizes(sizes),
-            *(each.split_with_sizes(sizes, dim=1) for each in of_samples),
-            strict=True,
-        )
-        for wants_loss, step in zip(wants_losses, steps, strict=True):
-            stack.step(*step if wants_loss else step[:3])
-        vectors = stack.vectors()
-        losses = likelihoods.neg_().double().view(plan.rows.shape).cpu().numpy()
-    return plan.results(jobs, losses, vectors)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        widths = widths_of(self._module)
+        if widths is None:
+            raise ValueError("only chains of linear layers with ReLU can be stacked")
+        self._local_settings.plain_sgd()
+        self._widths = widths
+        self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
+        batch_size = self._local_settings.batch_size
+        self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
+        self._space = Workspace()
+
+    def forms(self) -> dict[str, str]:
+        """Return the library of the stacks' products; other forms follow from the platform."""
+        return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
+
+    def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        settings, samples, labels = self._settings_of(jobs[0]), self._all_samples, self._labels
+        lengths = self._lengths(jobs)
+        stack_jobs = self._stack_jobs(jobs)
+        batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+        build: Callable[..., ChainStack | DualChainStack]
+        if samples.like.is_cpu and dual_form_is_faster(self._widths, lengths, settings):
+            stack_jobs, own = in_turn(stack_jobs)
+            taken = torch.from_numpy(own)
+            build = partial(DualChainStack, samples=samples, own=taken, space=self._space)
+            labels = labels.index_select(0, taken.flatten())
+        else:
+            stack_jobs, inputs, labels = stack_samples(stack_jobs, samples, labels, self._space)
+            build = partial(ChainStack, samples=inputs.flatten(1))
+        plan = schedule(stack_jobs, settings.batch_size, is_padded=True)
+        starts = [block.start for block in plan.blocks]
+        wants_losses = np.logical_or.reduceat(plan.wants_losses(stack_jobs), starts).tolist()
+        with torch.inference_mode():
+            bases = [job.base for job in jobs]
+            stack = build(self._widths, bases, settings=settings, batch=batch, hinge=self._hinge)
+            rows = torch.from_numpy(plan.rows).to(samples.like.device).view(-1)
+            weights = torch.from_numpy(plan.weights).to(samples.like).view(1, -1)
+            likelihoods = torch.zeros_like(weights)
+            sizes = [batch * (block.stop - block.start) for block in plan.blocks]
+            of_samples = (labels.index_select(0, rows).view(1, -1), weights, likelihoods)
+            steps = zip(
+                rows.split_with_sizes(sizes),
+                *(each.split_with_sizes(sizes, dim=1) for each in of_samples),
+                strict=True,
+            )
+            for wants_loss, step in zip(wants_losses, steps, strict=True):
+                stack.step(*step if wants_loss else step[:3])
+            vectors = stack.vectors()
+            losses = likelihoods.neg_().double().view(plan.rows.shape).cpu().numpy()
+        return plan.results(stack_jobs, losses, vectors)

@@ -7,12 +7,9 @@ Precision "mixed" computes the forward and backward pass in bfloat16 where torch
 it as safe: products and convolutions, not losses and normalisation. Weights stay in float32 and are
 updated there. bfloat16 has float32's range, so no gradient is scaled.
 
-Steps are deterministic:
-
-* they use no sums with atomics (index_add, scatter_add), whose order varies on CUDA;
-* attention is computed by its definition: the fused kernels have no rule for stacked weights on the
-  CPU and are not deterministic on CUDA;
-* `kernels.base` selects deterministic cuDNN kernels.
+Steps are deterministic: they use no sums with atomics (index_add, scatter_add), whose order varies
+on CUDA; attention is computed by its definition, since the fused kernels have no rule for stacked
+weights on the CPU and are not deterministic on CUDA; `kernels.base` selects cuDNN's kernels.
 """
 
 from collections.abc import Sequence
@@ -35,11 +32,7 @@ from fleetsim.learning.models.flat_vector import layout
 
 
 class ModelStack:
-    """Stack of K models of one network in training, each from its own base.
-
-    Attributes:
-        dtype: number type of weights and losses.
-    """
+    """Stack of K models of one network in training, each from its own base, in one `dtype`."""
 
     def __init__(
         self,
@@ -48,17 +41,11 @@ class ModelStack:
         settings: StepSettings,
         *,
         precision: Precision,
-        own_loss: Loss | None = None,
+        own_loss: Loss | None,
     ) -> None:
-        """Build it.
+        """Copy the bases, flat vectors [P], one per model.
 
-        Args:
-            module: the network.
-            bases: flat vectors [P] to start from, one per model; copied.
-            settings: optimizer, clipping, label smoothing and proximal term of all models.
-            precision: precision of the forward and backward pass.
-            own_loss: loss that the scenario names, in which no sample depends on another; None:
-                the network's or the cross-entropy.
+        In the scenario's loss, `own_loss`, no sample depends on another; None: the network's own.
         """
         module.train()
         some_weight = next(module.parameters())
@@ -105,7 +92,7 @@ class ModelStack:
         number: int,
         rate: float | Tensor,
     ) -> Tensor:
-        """Take one step for some models.
+        """Take one step for some models; return the losses before it [k, batch].
 
         Args:
             models: a prefix of the models, or their indices [k], each once.
@@ -115,9 +102,6 @@ class ModelStack:
                 padding.
             number: number of the step in the models' tasks, 1 for the first.
             rate: learning rate of the step, one for all models or one for each [k].
-
-        Returns:
-            Losses before the step [k, batch].
         """
         values = {name: value[models] for name, value in self._values.items()}
         trained = [values[name].requires_grad_() for name in self._trained]
@@ -156,7 +140,6 @@ class ModelStack:
         number: int,
         rate: float | Tensor,
     ) -> None:
-        """Update the weights of some models in place, as `local_sgd.train` does."""
         shrunk: Tensor | None = None
         if self._max_norm is not None:
             gradients = {
@@ -184,7 +167,6 @@ class ModelStack:
     def _pulled(
         self, name: str, models: slice | Tensor, parameter: Tensor, gradient: Tensor
     ) -> Tensor:
-        """Return a gradient of some models with the proximal term's."""
         if not self._mu:
             return gradient
         return gradient.add(parameter - self._anchors[name][models], alpha=self._mu)

@@ -1,36 +1,27 @@
-"""Local SGD of many clients at once for any network: `local_sgd.train` by `torch.func.vmap`.
+"""Kernel that trains many clients at once: `local_sgd.train` by `torch.func.vmap`.
 
-The weights of K clients are stacked, [K, ...] each, and one call computes the batches of all of
-them: linear layers become batched products, convolutions grouped ones. Buffers that training
-changes, such as the running statistics of a BatchNorm, are stacked too, one set per client.
-
-Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
-arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
-may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
-time or free memory, so equal lists give equal bytes.
-
-On CUDA the samples, the schedule and the weights stay on the device. The host waits once per stack,
-for its losses and weights.
+The weights of K clients are stacked, and one call computes the batches of all: linear layers become
+batched products, convolutions grouped ones. Buffers that training changes, such as the running
+statistics of a BatchNorm, are stacked too. Equality with `local_sgd.train` is that of
+`kernels.stacked.stacked_sgd`. On CUDA the host waits once per stack, for its losses and weights.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fleetsim.contracts import FloatArray, JobResult, Loss
-from fleetsim.kernels.batches import (
-    Length,
-    Schedule,
-    StackJob,
-    longest_first,
-    schedule,
-)
+from fleetsim.contracts import FloatArray, Job, JobResult, Loss
+from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.batches import Length, Schedule, StackJob, longest_first, schedule
+from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
-from fleetsim.learning.local.step_memory import kept_byte
+from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
 from fleetsim.learning.local.step_schedule import ConstantRateSettings
 from fleetsim.learning.local.step_settings import Precision, StepSettings
 
@@ -53,13 +44,7 @@ class Footprint:
 
 
 def fault(module: nn.Module) -> str | None:
-    """Return why a network cannot be trained for many clients at once; None if it can.
-
-    >>> fault(nn.Sequential(nn.Linear(4, 8), nn.LSTM(8, 8)))
-    'the layer 1 (LSTM) is recurrent, and torch has no stacked form of it'
-    >>> fault(nn.Linear(4, 8)) is None
-    True
-    """
+    """Return why a network cannot be trained for many clients at once; None if it can."""
     for name, layer in module.named_modules():
         which = f"the layer {name} ({type(layer).__name__})"
         if isinstance(layer, nn.RNNBase):
@@ -74,11 +59,9 @@ def fault(module: nn.Module) -> str | None:
 
 
 def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
-    """Return the memory for training, measured by the forward pass of a sample.
+    """Return the memory for training, measured by the forward pass of the first of some samples.
 
-    Args:
-        module: the network; the running statistics of its buffers may change.
-        inputs: samples [n, ...], n >= 1, on the module's device; the first is used.
+    The running statistics of the network's buffers may change.
     """
     # Two copies: BatchNorm refuses a batch of a single value.
     samples = inputs[:1].repeat_interleave(2, dim=0)
@@ -103,16 +86,10 @@ def stacks(
 ) -> list[list[int]]:
     """Return stacks of trainings, by index, of about equal numbers, the longest trainings first.
 
-    Args:
-        size: memory of the network.
-        lengths: lengths of the trainings.
-        settings: settings of all clients.
-        stack_byte: largest memory of one stack, see `STACK_BYTE`; a stack has at least one client.
+    A stack has at least one client, and else at most `stack_byte`.
     """
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
-    # Weights and gradients, moments, anchors.
-    num_copies = 2 + settings.optimizer.num_moments + bool(settings.proximal_mu)
-    client_byte = num_copies * size.weights_byte + batch * size.sample_byte
+    client_byte = num_weight_copies(settings) * size.weights_byte + batch * size.sample_byte
     num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
     order = longest_first(lengths, settings.batch_size)
     return [part.tolist() for part in np.array_split(np.array(order), num_stacks)]
@@ -125,24 +102,13 @@ def train_stack(
     labels: Tensor,
     settings: StepSettings,
     *,
-    precision: Precision = "float32",
+    precision: Precision,
     own_loss: Loss | None = None,
 ) -> list[JobResult]:
-    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+    """Train the jobs of one stack from their bases, in the order of `stacks`.
 
-    Args:
-        module: network without a `fault`, on the device and in the number type of the training; its
-            own weights are not changed, but the running statistics of its buffers may be.
-        jobs: trainings of the clients, in the order of `stacks`.
-        inputs: samples of all clients [n, ...], on the same device.
-        labels: labels [n] int64, or [n, t] of sequences.
-        settings: batch size, optimizer, clipping, label smoothing and proximal term of all
-            clients.
-        precision: precision of the forward and backward pass.
-        own_loss: loss that the scenario names; None: the network's or the cross-entropy.
-
-    Raises:
-        ValueError: a job takes more steps than the one before it.
+    The network, without a `fault`, is on the device and in the number type of the training; its
+    weights are not changed, but the running statistics of its buffers may be.
     """
     device = inputs.device
     plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
@@ -192,3 +158,42 @@ def _mixes_samples(module: nn.Module) -> bool:
     return any(isinstance(layer, _BATCH_NORMS) for layer in module.modules()) or any(
         buffer.is_floating_point() for buffer in module.buffers()
     )
+
+
+class VectorisedKernel(Kernel):
+    """Kernel that trains clients in stacks, by `torch.func.vmap`, on samples as they are.
+
+    Gradients and evaluations are computed one at a time, in float32.
+    """
+
+    def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        message = fault(self._module)
+        if message is not None:
+            raise ValueError(f"clients of this network cannot be trained at once: {message}")
+        if not self._local_settings.augmentation.is_none:
+            raise ValueError("samples of clients that train at once are not augmented")
+        self._precision = precision
+        first = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._footprint = footprint(self._module, self._all_samples.take(first))
+        self._stack_byte = STACK_BYTE[self._device.type]
+
+    def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        return stacks(self._footprint, self._lengths(jobs), self._local_settings, self._stack_byte)
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        stack, inputs, labels = stack_samples(
+            self._stack_jobs(jobs), self._all_samples, self._labels
+        )
+        with warnings.catch_warnings():
+            # Torch computes some operations for one client at a time, which changes no result.
+            warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+            return train_stack(
+                self._module,
+                stack,
+                inputs,
+                labels,
+                self._settings_of(jobs[0]),
+                precision=self._precision,
+                own_loss=self._own_loss,
+            )

@@ -1,9 +1,9 @@
 """Augmentation of the samples of a training step: flip, crop, noise and mixup.
 
 Draws have the address of the task and the number of the step, so a training that is cut short is
-the beginning of the whole one, and augmentation changes no other draw. Mixup is that of Zhang et
-al., "mixup: beyond empirical risk minimization", ICLR 2018: one share per batch, from Beta(a, a);
-the loss is mixed with the same share, which for the cross-entropy equals mixed labels.
+the beginning of the whole one. Mixup is that of Zhang et al., "mixup: beyond empirical risk
+minimization", ICLR 2018: one share per batch, from Beta(a, a); the loss is mixed with the same
+share, which for the cross-entropy equals mixed labels.
 """
 
 from collections.abc import Callable
@@ -41,14 +41,7 @@ class Batch:
 def augmented(
     inputs: Tensor, labels: Tensor, settings: AugmentationSettings, stream: np.random.Generator
 ) -> Batch:
-    """Return the changed samples of a step, new tensors.
-
-    Args:
-        inputs: samples [n, ...].
-        labels: their labels [n].
-        settings: what is changed.
-        stream: random stream of the step.
-    """
+    """Return the changed samples of a step [n, ...], new tensors, from the step's own stream."""
     num = len(inputs)
     if settings.flip_chance:
         is_flipped = torch.from_numpy(stream.random(num) < settings.flip_chance)

@@ -12,10 +12,7 @@ class AugmentationSettings(Settings):
     """Random changes of the samples of each training step, in the order of the keys."""
 
     acts_if = by_key(
-        flip_chance=TRAINING,
-        crop_padding=TRAINING,
-        noise_sd=TRAINING,
-        mixup_alpha=TRAINING,
+        flip_chance=TRAINING, crop_padding=TRAINING, noise_sd=TRAINING, mixup_alpha=TRAINING
     )
 
     flip_chance: Annotated[float, Ge(0), Le(1)] = 0.0

@@ -44,12 +44,7 @@ class StepDecaySettings(Settings):
         return self
 
     def factor_at(self, round_: int) -> float:
-        """Return the factor of the learning rate in a round, 1 for the first.
-
-        >>> halved = StepDecaySettings(after_rounds=(150, 300), factor=0.5)
-        >>> [halved.factor_at(round_) for round_ in (1, 150, 151, 301)]
-        [1.0, 1.0, 0.5, 0.25]
-        """
+        """Return the factor of the learning rate in a round, 1 for the first."""
         return float(self.factor ** bisect_left(self.after_rounds, round_))
 
 
@@ -77,11 +72,7 @@ class CosineDecaySettings(Settings):
     """Lowest factor of the rate; with 0, training stands still after these rounds."""
 
     def factor_at(self, round_: int) -> float:
-        """Return the factor of the learning rate in a round, 1 for the first; 0 is before it.
-
-        >>> [CosineDecaySettings(over_rounds=4).factor_at(round_) for round_ in (1, 3, 5, 9)]
-        [1.0, 0.5, 0.0, 0.0]
-        """
+        """Return the factor of the learning rate in a round, 1 for the first; 0 is before it."""
         place = min(max(round_ - 1, 0) / self.over_rounds, 1.0)
         # Exact at the middle and at the end, where the cosine of a float is not.
         height = 0.5 - 0.5 * math.sin(math.pi * (place - 0.5))

@@ -16,8 +16,10 @@ optimizer, see `optimizers`.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -65,57 +67,55 @@ def train(
     *,
     own_loss: Loss | None = None,
 ) -> JobResult:
-    """Train from `base` over all samples, shuffled in every epoch.
+    """Train from `base` [P] over all samples [n, ...], shuffled in every epoch.
 
     Losses are those of the last, perhaps incomplete epoch, each taken just before the step of its
     batch. A diverged result is returned unchanged.
 
     Args:
         module: the network; holds the result after the call.
-        base: initial weights [P].
-        inputs: samples [n, ...], n >= 1.
+        base: initial weights.
+        inputs: samples, n >= 1.
         labels: labels [n] int64, or [n, t] of sequences.
         settings: batch size, optimizer, clipping, label smoothing and proximal term.
         passes: passes over the samples.
         own_loss: loss that the scenario names; None: the network's or the cross-entropy.
-
-    Returns:
-        New weights, mean and root mean square of the losses, n, and mean losses by epoch if asked.
     """
-    stream, epochs = passes.stream, passes.epochs
     load_flat(module, base)
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
     loss_of = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
-    seen: list[Tensor] = []
-    by_epoch: list[Tensor] = []
-    num_left = num_steps(len(labels), epochs, settings.batch_size, passes.most_steps)
-    with dropping_out(module, stream):
-        for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
-            if num_left == 0:
-                break
-            seen = []
-            for batch in torch.split(order, settings.batch_size)[:num_left]:
-                seen_as = Batch(inputs.index_select(0, batch), labels.index_select(0, batch))
-                if passes.step_stream is not None:
-                    seen_as = augmented(
-                        seen_as.inputs,
-                        seen_as.labels,
-                        settings.augmentation,
-                        passes.step_stream(descent.num_taken + 1),
-                    )
-                batch_losses = seen_as.losses(module(seen_as.inputs), loss_of)
-                gradients = torch.autograd.grad(batch_losses.mean(), parameters)
-                descent.step(gradients)
-                seen.append(batch_losses.detach())
-            num_left -= len(seen)
-            if passes.tells_epoch_losses:
-                by_epoch.append(torch.cat(seen))
-    return _result(torch.cat(seen), flatten(module))._replace(
-        num_samples=len(labels),
-        epoch_losses=tuple(map(_mean, by_epoch)) if passes.tells_epoch_losses else None,
+    tells, num_begun = passes.tells_epoch_losses, 0
+    seen: deque[list[Tensor]] = deque(maxlen=None if tells else 1)
+    with dropping_out(module, passes.stream):
+        for epoch, batch in batches(inputs, labels, settings, passes):
+            if epoch == num_begun:
+                seen.append([])
+                num_begun += 1
+            batch_losses = batch.losses(module(batch.inputs), loss_of)
+            descent.step(torch.autograd.grad(batch_losses.mean(), parameters))
+            seen[-1].append(batch_losses.detach())
+    by_epoch = list(map(torch.cat, seen))
+    return _result(by_epoch[-1], flatten(module))._replace(
+        num_samples=len(labels), epoch_losses=tuple(map(_mean, by_epoch)) if tells else None
     )
+
+
+def batches(
+    inputs: Tensor, labels: Tensor, settings: StepSettings, passes: Passes
+) -> Iterator[tuple[int, Batch]]:
+    """Yield the epoch, from 0, and the augmented batch of each step, after drawing the orders."""
+    num_samples, size = len(labels), settings.batch_size
+    drawn = torch.from_numpy(orders(passes.stream, passes.epochs, num_samples)).to(labels.device)
+    all_steps = ((at, rows) for at, order in enumerate(drawn) for rows in torch.split(order, size))
+    steps = islice(all_steps, num_steps(num_samples, passes.epochs, size, passes.most_steps))
+    for number, (epoch, rows) in enumerate(steps, 1):
+        batch = Batch(inputs.index_select(0, rows), labels.index_select(0, rows))
+        if passes.step_stream is not None:
+            stream = passes.step_stream(number)
+            batch = augmented(batch.inputs, batch.labels, settings.augmentation, stream)
+        yield epoch, batch
 
 
 def orders(stream: np.random.Generator, epochs: int, num_samples: int) -> IntArray:
@@ -126,8 +126,7 @@ def orders(stream: np.random.Generator, epochs: int, num_samples: int) -> IntArr
 def orders_of(words: NDArray[np.uint64], epochs: int) -> IntArray:
     """Return the permutations [..., epochs, n] for random words [..., epochs * n].
 
-    Each sample draws a word of 64 bits per epoch, and samples are sorted by their words. Equal
-    words are very unlikely.
+    Each sample draws a word of 64 bits per epoch, and samples are sorted by their words.
     """
     order: IntArray = words.reshape(*words.shape[:-1], epochs, -1).argsort(axis=-1)
     return order
@@ -155,7 +154,7 @@ def gradient(
     """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
     Weight decay and proximal term are not part of it, and it is not clipped; buffers have gradient
-    0. The result has the losses, too. Arguments are those of `train`.
+    0. Arguments are those of `train`.
     """
     load_flat(module, base)
     module.train()
@@ -195,10 +194,7 @@ def losses_and_hits(
     labels: Tensor,
     own_loss: Loss | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return losses and hits of each sample [n] at `base`, with running statistics.
-
-    Arguments are those of `evaluate`. Samples are computed `CHUNK` at a time.
-    """
+    """Return losses and hits of each sample [n] at `base`, with running statistics."""
     load_flat(module, base)
     module.eval()
     loss_of = losses_of(module, own_loss)

@@ -8,7 +8,7 @@
   CelebA, Reddit and Shakespeare. The size of Reddit's vocabulary, 10,000, is LEAF's and inferred.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -51,38 +51,23 @@ class Added(nn.Module):
 
 def lenet() -> nn.Module:
     """Return LeNet for images of 28 x 28."""
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 5),
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(800, 400),
-        nn.ReLU(),
-        nn.Linear(400, 10),
-    )
+    pooled = nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2)
+    return nn.Sequential(*pooled, nn.Flatten(), nn.Linear(800, 400), nn.ReLU(), nn.Linear(400, 10))
 
 
 def alexnet() -> nn.Module:
     """Return AlexNet with one dense layer of 4,096."""
-    return nn.Sequential(
-        nn.Conv2d(3, 96, 11, 4),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2),
-        nn.Conv2d(96, 256, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2),
-        nn.Conv2d(256, 384, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(384, 384, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(384, 256, 3, padding=1),
-        nn.MaxPool2d(3, 2),
-        nn.Flatten(),
-        nn.Linear(256 * 5 * 5, 4096),
-        nn.ReLU(),
-        nn.Linear(4096, 10),
-    )
+    first = nn.Conv2d(3, 96, 11, 4), nn.ReLU(), nn.MaxPool2d(3, 2)
+    second = nn.Conv2d(96, 256, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)
+    third = nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()
+    fourth = nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()
+    fifth = nn.Conv2d(384, 256, 3, padding=1), nn.MaxPool2d(3, 2)
+    dense = nn.Flatten(), nn.Linear(256 * 5 * 5, 4096), nn.ReLU(), nn.Linear(4096, 10)
+    return nn.Sequential(*first, *second, *third, *fourth, *fifth, *dense)
+
+
+def _pool() -> nn.Module:
+    return nn.MaxPool2d(3, 2, padding=1)
 
 
 def squeezenet() -> nn.Module:
@@ -94,23 +79,11 @@ def squeezenet() -> nn.Module:
             nn.Conv2d(before, squeezed, 1), Concat(nn.Conv2d(squeezed, expanded, 1), wide)
         )
 
-    return nn.Sequential(
-        nn.Conv2d(3, 96, 7, 2, padding=3),
-        nn.MaxPool2d(3, 2, padding=1),
-        fire(96, 16, 64),
-        fire(128, 16, 64),
-        fire(128, 32, 128),
-        nn.MaxPool2d(3, 2, padding=1),
-        fire(256, 32, 128),
-        fire(256, 48, 192),
-        fire(384, 48, 192),
-        fire(384, 64, 256),
-        nn.MaxPool2d(3, 2, padding=1),
-        fire(512, 64, 256),
-        nn.Conv2d(512, 10, 1),
-        nn.AvgPool2d(14),
-        nn.Flatten(),
-    )
+    first = fire(96, 16, 64), fire(128, 16, 64), fire(128, 32, 128)
+    second = fire(256, 32, 128), fire(256, 48, 192), fire(384, 48, 192), fire(384, 64, 256)
+    last = fire(512, 64, 256), nn.Conv2d(512, 10, 1), nn.AvgPool2d(14), nn.Flatten()
+    stem = nn.Conv2d(3, 96, 7, 2, padding=3), _pool()
+    return nn.Sequential(*stem, *first, _pool(), *second, _pool(), *last)
 
 
 def googlenet() -> nn.Module:
@@ -125,26 +98,19 @@ def googlenet() -> nn.Module:
             nn.Sequential(nn.MaxPool2d(3, 1, padding=1), nn.Conv2d(before, pooled, 1)),
         )
 
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, padding=3),
-        nn.MaxPool2d(3, 2, padding=1),
-        nn.Conv2d(64, 192, 3, 2, padding=1),
-        nn.MaxPool2d(3, 2, padding=1),
-        inception(192, 64, 96, 128, 16, 32, 32),
-        inception(256, 128, 128, 192, 32, 96, 64),
-        nn.MaxPool2d(3, 2, padding=1),
+    stem = nn.Conv2d(3, 64, 7, 2, padding=3), _pool(), nn.Conv2d(64, 192, 3, 2, padding=1), _pool()
+    first = inception(192, 64, 96, 128, 16, 32, 32), inception(256, 128, 128, 192, 32, 96, 64)
+    second = (
         inception(480, 192, 96, 208, 16, 48, 64),
         inception(512, 160, 112, 224, 24, 64, 64),
         inception(512, 128, 128, 256, 24, 64, 64),
         inception(512, 112, 144, 288, 32, 64, 64),
         inception(528, 256, 160, 320, 32, 128, 128),
-        nn.MaxPool2d(3, 2, padding=1),
-        inception(832, 256, 160, 320, 32, 128, 128),
-        inception(832, 384, 192, 384, 48, 128, 128),
-        nn.AvgPool2d(4),  # the original pools 7 x 7 pixels, but only 4 x 4 are left
-        nn.Conv2d(1024, 10, 1),
-        nn.Flatten(),
     )
+    third = inception(832, 256, 160, 320, 32, 128, 128), inception(832, 384, 192, 384, 48, 128, 128)
+    # The original pools 7 x 7 pixels, but only 4 x 4 are left.
+    head = nn.AvgPool2d(4), nn.Conv2d(1024, 10, 1), nn.Flatten()
+    return nn.Sequential(*stem, *first, _pool(), *second, _pool(), *third, *head)
 
 
 def mobilenet_v2() -> nn.Module:
@@ -157,13 +123,9 @@ def mobilenet_v2() -> nn.Module:
 
     def bottleneck(before: int, width: int, expand: int, stride: int) -> nn.Module:
         inner = before * expand
-        layers: Sequence[nn.Module] = (
-            *((conv(before, inner, 1), nn.ReLU6()) if expand > 1 else ()),
-            conv(inner, inner, 3, stride, groups=inner),
-            nn.ReLU6(),
-            conv(inner, width, 1),
-        )
-        body = nn.Sequential(*layers)
+        first = (conv(before, inner, 1), nn.ReLU6()) if expand > 1 else ()
+        depthwise = conv(inner, inner, 3, stride, groups=inner), nn.ReLU6()
+        body = nn.Sequential(*first, *depthwise, conv(inner, width, 1))
         return Added(body) if stride == 1 and before == width else body
 
     layers: list[nn.Module] = [conv(3, 32, 3, 2), nn.ReLU6()]
@@ -186,30 +148,18 @@ def mobilenet_v2() -> nn.Module:
 
 def femnist_cnn() -> nn.Module:
     """Return LEAF's network for FEMNIST: 62 classes of 28 x 28 pixels."""
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(7 * 7 * 64, 2048),
-        nn.ReLU(),
-        nn.Linear(2048, 62),
-    )
+    first = nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)
+    second = nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)
+    dense = nn.Flatten(), nn.Linear(7 * 7 * 64, 2048), nn.ReLU(), nn.Linear(2048, 62)
+    return nn.Sequential(*first, *second, *dense)
 
 
 def celeba_cnn() -> nn.Module:
     """Return LEAF's network for CelebA: 2 classes of 84 x 84 pixels."""
     layers: list[nn.Module] = []
     for before in (3, 32, 32, 32):
-        layers += [
-            nn.Conv2d(before, 32, 3, padding=1),
-            nn.BatchNorm2d(32),
-            nn.MaxPool2d(2, ceil_mode=True),
-            nn.ReLU(),
-        ]
+        layers += [nn.Conv2d(before, 32, 3, padding=1), nn.BatchNorm2d(32)]
+        layers += [nn.MaxPool2d(2, ceil_mode=True), nn.ReLU()]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 6 * 6, 2))
 
 

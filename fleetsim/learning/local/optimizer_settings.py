@@ -30,10 +30,7 @@ class LocalOptimizerKind(Settings):
     """Settings of one kind of optimizer; its state is 0 at the start of every task."""
 
     acts_if = by_key(
-        decay=TRAINING,
-        warm_up_rounds=TRAINING,
-        within_task=TRAINING,
-        weight_decay=TRAINING,
+        decay=TRAINING, warm_up_rounds=TRAINING, within_task=TRAINING, weight_decay=TRAINING
     )
 
     kind: str
@@ -50,13 +47,7 @@ class LocalOptimizerKind(Settings):
     """Factor of the L2 penalty's gradient, which is added to every gradient."""
 
     def learning_rate_at(self, round_: int) -> float:
-        """Return the learning rate of a task that is dispatched in a round, 1 for the first.
-
-        >>> SgdSettings(learning_rate=0.004).learning_rate_at(7)
-        0.004
-        >>> SgdSettings(learning_rate=0.5, warm_up_rounds=4).learning_rate_at(1)
-        0.125
-        """
+        """Return the learning rate of a task that is dispatched in a round, 1 for the first."""
         rate = self.learning_rate * self.decay.factor_at(round_)
         return rate * warm_up_factor(round_, self.warm_up_rounds) if self.warm_up_rounds else rate
 
@@ -69,10 +60,7 @@ class LocalOptimizerKind(Settings):
 class SgdSettings(LocalOptimizerKind):
     """Stochastic gradient descent."""
 
-    acts_if = by_key(
-        dampening=TRAINING,
-        nesterov=TRAINING,
-    )
+    acts_if = by_key(dampening=TRAINING, nesterov=TRAINING)
 
     kind: Literal["sgd"] = "sgd"
     momentum: Share = 0.0
@@ -106,11 +94,7 @@ class SgdSettings(LocalOptimizerKind):
 class AdamOptions(LocalOptimizerKind):
     """Settings of Adam's moments."""
 
-    acts_if = by_key(
-        beta1=TRAINING,
-        beta2=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(beta1=TRAINING, beta2=TRAINING, epsilon=TRAINING)
 
     beta1: Share = 0.9
     """Share of the mean gradient that is kept."""
@@ -142,10 +126,7 @@ class AdamWSettings(AdamOptions):
 class AdagradSettings(LocalOptimizerKind):
     """AdaGrad (Duchi, Hazan, Singer 2011)."""
 
-    acts_if = by_key(
-        initial_sum=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(initial_sum=TRAINING, epsilon=TRAINING)
 
     kind: Literal["adagrad"] = "adagrad"
     initial_sum: Annotated[float, Ge(0), Le(1e12)] = 0.0
@@ -162,10 +143,7 @@ class AdagradSettings(LocalOptimizerKind):
 class RmsPropSettings(LocalOptimizerKind):
     """RMSprop (Tieleman, Hinton 2012)."""
 
-    acts_if = by_key(
-        alpha=TRAINING,
-        epsilon=TRAINING,
-    )
+    acts_if = by_key(alpha=TRAINING, epsilon=TRAINING)
 
     kind: Literal["rmsprop"] = "rmsprop"
     alpha: Share = 0.99

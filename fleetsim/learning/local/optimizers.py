@@ -50,20 +50,12 @@ def initial_moments(settings: OptimizerSettings, parameter: Tensor) -> Moments:
 
 
 def direction(
-    settings: OptimizerSettings,
-    gradient: Tensor,
-    parameter: Tensor,
-    moments: Moments,
-    step: int,
+    settings: OptimizerSettings, gradient: Tensor, parameter: Tensor, moments: Moments, step: int
 ) -> Tensor:
     """Return the direction of a step; it may be the gradient or a moment itself.
 
-    Args:
-        settings: the optimizer.
-        gradient: gradient, with a proximal term and clipped; not changed.
-        parameter: weights; not changed.
-        moments: moments of the weights; updated in place.
-        step: number of the step in its task, 1 for the first.
+    The gradient has the proximal term and is clipped. Moments change in place; gradient and
+    parameter do not. The first step of a task is 1.
     """
     if isinstance(settings, AdamWSettings):
         found = _adam(settings, gradient, moments, step)
@@ -142,8 +134,7 @@ def norm_of(norms: Iterable[Tensor]) -> Tensor:
 class Descent:
     """Steps of one model in one task: its optimizer's state, and the model that was sent.
 
-    Attributes:
-        num_taken: number of steps so far.
+    `num_taken` is the number of steps so far.
     """
 
     def __init__(
@@ -190,7 +181,6 @@ class Descent:
             parameter.sub_(along, alpha=optimizer.learning_rate * factor)
 
     def _pulled(self, at: int, gradient: Tensor) -> Tensor:
-        """Return a gradient with the proximal term's."""
         if self._anchors is None:
             return gradient
         pull = self._parameters[at] - self._anchors[at]

@@ -26,11 +26,6 @@ def losses_of(
 ) -> LossFunction:
     """Return the loss function of a training: the scenario's, the network's, or `losses`.
 
-    Args:
-        module: the network.
-        own: loss that the scenario names; None: it names none.
-        label_smoothing: see `losses`.
-
     Raises:
         ValueError: there are two losses, or labels of another than the cross-entropy would be
             smoothed.

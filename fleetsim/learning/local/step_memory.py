@@ -1,13 +1,9 @@
 """Memory of an SGD step of local training, measured on the real model.
 
 The peak is at the start of the backward pass. docs/models/memory.md defines the three figures;
-`fleetsim.fleet.devices.memory` applies them to different engines.
-
-Engines that compute convolutions as matrix products also store the patches under the kernel: an
-input of [C, H, W] under k x k weights becomes [C k k, H' W'].
-
-Frozen weights have no gradient and no state of the optimizer, and nothing is kept for the gradients
-that are not computed.
+`fleetsim.fleet.devices.memory` applies them to different engines. Engines that compute convolutions
+as matrix products also store the patches under the kernel: an input of [C, H, W] under k x k
+weights becomes [C k k, H' W']. Frozen weights have no gradient and no state of the optimizer.
 """
 
 import copy
@@ -37,15 +33,15 @@ def step_memory(
     takes_tokens: bool | None = None,
     label_shape: tuple[int, ...] = (),
 ) -> StepMemory:
-    """Return the memory of a step of local training; the module is not changed.
+    """Return the memory of a step of local training; the module, on the CPU, is not changed.
 
     Args:
-        module: the network on the CPU.
+        module: the network.
         input_shape: shape of one sample.
         local: optimizer, proximal term and loss.
         num_more_copies: copies of the weights that an algorithm of its own holds beside them.
-        takes_tokens: True if its inputs [n, *input_shape] are int64 tokens, False if they are
-            float32; None: tokens if it has an embedding.
+        takes_tokens: True if samples are int64 tokens, False if they are float32; None: tokens if
+            the network has an embedding.
         label_shape: shape of one sample's label, (t,) for one at every position.
     """
     module = copy.deepcopy(module).train()
@@ -101,10 +97,6 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
     """Return the bytes that a forward pass keeps for its backward pass, with its result.
 
     Memory that several tensors share counts once, the module's own weights do not count.
-
-    Args:
-        module: the network.
-        forward: forward pass; returns the tensor at which the backward pass starts.
     """
     kept: dict[int, int] = {}
 

@@ -20,11 +20,7 @@ Precision = Literal["float32", "mixed"]
 class StepSettings(Settings):
     """Length, batches, optimizer and objective of a client's training in one task."""
 
-    acts_if = by_key(
-        max_gradient_norm=TRAINING,
-        label_smoothing=TRAINING,
-        loss=TRAINING,
-    )
+    acts_if = by_key(max_gradient_norm=TRAINING, label_smoothing=TRAINING, loss=TRAINING)
 
     epochs: Epochs | None = None
     """Passes over the client's own samples in one task; this or `steps`."""
@@ -83,11 +79,7 @@ class StepSettings(Settings):
         return is_sgd and self.max_gradient_norm is None and not changes_loss
 
     def plain_sgd(self) -> SgdSettings:
-        """Return the optimizer of a training that `is_plain`.
-
-        Raises:
-            ValueError: it is not.
-        """
+        """Return the optimizer of a training that `is_plain`; ValueError: it is not."""
         if not isinstance(self.optimizer, SgdSettings) or not self.is_plain:
             raise ValueError("only plain steps of SGD have this form, see `is_plain`")
         return self.optimizer

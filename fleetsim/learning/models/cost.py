@@ -1,8 +1,8 @@
 """Cost of a model for a device: FLOP by operation class, parameters, bytes on the wire.
 
-Classes, layers and what is not counted are described in docs/models/learning.md. FLOP come from the
-formulas of the layers. Torch's counter gives the same (tests compare both), but imports torch's
-compiler, which would double the time of a start.
+Classes, layers and what is not counted are described in docs/models/learning.md. Torch's counter
+gives the same FLOP (tests compare both), but imports torch's compiler, which would double the time
+of a start.
 """
 
 import math
@@ -31,10 +31,7 @@ class SpendsFlop(Protocol):
 def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
     """Return the cost of a network for samples of the given shape; the module does not change.
 
-    Args:
-        module: network for a batch [1, *input_shape], of tokens int64 if it has an embedding, else
-            of float32.
-        input_shape: shape of one sample.
+    Samples are tokens int64 if it has an embedding, else float32.
 
     Raises:
         ValueError: the FLOP of a layer are not known.

@@ -1,10 +1,9 @@
 """Dropout whose masks are drawn from the address of a job, not from a shared generator.
 
-`Dropout` is that of fleetsim's own networks. Torch's own layers with dropout, in networks of users,
-draw from the global generator, which a kernel sets to the address of the job.
-
-In an SGD step each unit is left out with chance p and the others are scaled by 1 / (1 - p).
-Evaluation, and gradients for a selector, use the whole network. Source: docs/models/learning.md.
+`Dropout` is that of fleetsim's own networks; torch's own layers draw from the global generator,
+which a kernel sets to the address of the job. In an SGD step each unit is left out with chance p
+and the others are scaled by 1 / (1 - p). Evaluation, and gradients for a selector, use the whole
+network. Source: docs/models/learning.md.
 """
 
 from collections.abc import Iterator
@@ -26,14 +25,9 @@ _STOCK = (
 
 
 class Dropout(nn.Module):
-    """Layer that leaves units out while it has a generator, and none otherwise."""
+    """Layer that leaves units out by a chance in [0, 1) while it has a generator."""
 
     def __init__(self, chance: float) -> None:
-        """Build it.
-
-        Args:
-            chance: chance that a unit is left out, in [0, 1).
-        """
         super().__init__()
         self.chance = chance
         self.generator: torch.Generator | None = None
@@ -50,9 +44,7 @@ class Dropout(nn.Module):
 def dropping_out(module: nn.Module, stream: np.random.Generator) -> Iterator[None]:
     """Turn the network's dropout on inside the block.
 
-    Args:
-        module: any network.
-        stream: source of the masks' seed; nothing is drawn if the network has no dropout.
+    Nothing is drawn from the stream if the network has no dropout.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     if not layers:

@@ -1,9 +1,9 @@
 """Flat vector of a network's weights, and its layout.
 
 It is defined in docs/models/learning.md: all that changes in a run, which are the trained weights
-and the buffers. Frozen weights (`requires_grad=False`) are not in it; every copy of the network has
-them. Integer buffers are not in it: the networks of `networks` leave out BatchNorm's count of
-batches, because nothing reads it where the running statistics decay at a fixed rate.
+and the buffers, but no frozen weights. Integer buffers are not in it: the networks of `networks`
+leave out BatchNorm's count of batches, because nothing reads it where the running statistics decay
+at a fixed rate.
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,7 @@ class Slot:
 
 
 def layout(module: nn.Module) -> tuple[Slot, ...]:
-    """Return the slots of the flat vector in order; together they cover [0, P) without gaps.
-
-    >>> [(slot.name, slot.start, slot.stop) for slot in layout(nn.Linear(3, 2))]
-    [('weight', 0, 6), ('bias', 6, 8)]
-    """
+    """Return the slots of the flat vector in order; together they cover [0, P) without gaps."""
     trained = {name for name, _ in module.named_parameters()}
     slots = []
     start = 0
@@ -50,12 +46,7 @@ def flatten(module: nn.Module) -> Parameters:
 
 
 def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
-    """Return the flat vector [P] of one value per state-dict entry, zero for an entry without.
-
-    Args:
-        module: network that gives the layout of the vector.
-        values: tensors by state-dict key, shaped like the entry, such as its gradients.
-    """
+    """Return the flat vector [P] of one value per state-dict entry, zero for an entry without."""
     parts = [
         values[name].reshape(-1) if name in values else torch.zeros_like(entry).reshape(-1)
         for name, entry in _entries(module).items()
@@ -65,11 +56,7 @@ def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
 
 
 def load_flat(module: nn.Module, vector: Parameters) -> None:
-    """Copy a flat vector [P] into the module's parameters and buffers.
-
-    Raises:
-        ValueError: the vector has not the length of the module's.
-    """
+    """Copy a flat vector [P] into the module's parameters and buffers."""
     slots = layout(module)
     if vector.shape != (slots[-1].stop,):
         raise ValueError(f"a flat vector of shape {vector.shape} for {slots[-1].stop} weights")

@@ -21,10 +21,9 @@ _CHANGED = (
 
 
 class FrozenWeights:
-    """Frozen weights of a network as they were when this was made."""
+    """Copy of the frozen weights of a network as they were when this was made."""
 
     def __init__(self, module: nn.Module) -> None:
-        """Keep a copy of them."""
         self._kept = {name: value.detach().clone() for name, value in frozen(module).items()}
 
     def fault(self, module: nn.Module) -> str | None:
@@ -44,8 +43,7 @@ def left_alone(
 ) -> Iterator[None]:
     """Check that a block leaves the frozen weights alone, by their marks: no number is read.
 
-    Raises:
-        PluginError: it changes one in place, or which weights are frozen; or the given `error`.
+    Raises the `error` if it changes one in place, or which weights are frozen.
     """
     before = _marks(module)
     yield

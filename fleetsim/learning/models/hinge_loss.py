@@ -1,6 +1,4 @@
-"""Hinge losses of a linear support vector machine for several classes.
-
-The three losses, and their sources, are in docs/models/models.md.
+"""Hinge losses of a linear support vector machine for several classes; see docs/models/models.md.
 
 Where several scores are the maximum, or a margin is met exactly, the gradient is that of one side.
 """
@@ -25,13 +23,7 @@ class LinearSvm(nn.Sequential):
 
 
 def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the hinge loss of each sample [n].
-
-    Args:
-        hinge: name of the loss.
-        scores: scores of the classes [n, C].
-        labels: right classes [n] int64.
-    """
+    """Return the hinge loss of each sample [n], from scores [n, C] and right classes [n] int64."""
     right = labels.unsqueeze(1)
     own = scores.gather(1, right)
     match hinge:

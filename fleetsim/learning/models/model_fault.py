@@ -10,10 +10,7 @@ class ModelFaultError(ValueError):
 
 
 def from_code_of(what: str) -> AbstractContextManager[None]:
-    """Tell any fault of the user's code in the block as one line, with its place.
-
-    Args:
-        what: subject of the message, such as `its forward pass`.
+    """Tell any fault of the user's code in the block as one line that begins with `what`.
 
     Raises:
         ModelFaultError: the block raised.

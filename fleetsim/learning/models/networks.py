@@ -75,11 +75,6 @@ def build_model(
 
 
 def _check_fit(settings: ModelSettings, samples: SampleForm) -> None:
-    """Refuse samples that the network does not take; the message lists the models that do.
-
-    Raises:
-        ScenarioError: a model of images or vectors for text or the reverse, or too small images.
-    """
     if settings.fits(samples):
         return
     key, shape = f"task.model.kind: {settings.kind}", samples.input_shape

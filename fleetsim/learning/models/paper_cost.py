@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NoReturn, Self
 
 from pydantic import Field, model_validator
@@ -91,11 +90,7 @@ class CostSettings(ModelKind):
         return self
 
     def build(self, samples: SampleForm) -> nn.Module:
-        """Refuse, as there is no network.
-
-        Raises:
-            ScenarioError: always.
-        """
+        """Refuse, as there is no network."""
         refuse_training()
 
     @classmethod
@@ -114,15 +109,13 @@ class CostSettings(ModelKind):
         return self.download_byte is not None or self.upload_byte is not None
 
     def cost(self, *, num_copies: int | None) -> ModelCost:
-        """Return the cost.
-
-        Args:
-            num_copies: arrays of the model's size that a step keeps; None: memory is not checked.
+        """Return the cost; memory is that of copies of the weights, and None is not checked.
 
         Raises:
             ScenarioError: memory is checked, and `sample_byte` is not given.
         """
-        layers = {name: num for name, num in _values(self.layers).items() if num > 0}
+        layers = {name: num for name, num in self.layers.model_dump().items() if num > 0}
+        flop = self.flop_per_sample.model_dump()
         memory = None
         if num_copies is not None:
             if self.sample_byte is None:
@@ -130,13 +123,11 @@ class CostSettings(ModelKind):
             state_byte = num_copies * FLOAT_BYTE * self.parameters
             memory = StepMemory(state_byte, self.sample_byte, self.unfolded_byte)
         return ModelCost(
-            forward_flop={
-                name: flop for name, flop in _values(self.flop_per_sample).items() if flop > 0.0
-            },
+            forward_flop={name: work for name, work in flop.items() if work > 0.0},
             num_parameters=self.parameters,
             payload_byte=self.download_byte or FLOAT_BYTE * self.parameters,
-            num_layers=int(sum(layers.values())),
-            layer_counts={name: int(num) for name, num in layers.items()},
+            num_layers=sum(layers.values()),
+            layer_counts=layers,
             memory=memory,
         )
 
@@ -148,16 +139,7 @@ MEMORY_NEEDS = (
 
 
 def refuse_training() -> NoReturn:
-    """Refuse to train a model that exists on paper only.
-
-    Raises:
-        ScenarioError: always.
-    """
+    """Refuse to train a model that exists on paper only."""
     raise ScenarioError(
         "task.model.kind = 'cost' has no weights to train; use --no-train, or name a network"
     )
-
-
-def _values(by_class: Settings) -> Mapping[str, float]:
-    values: dict[str, float] = by_class.model_dump()
-    return values

@@ -3,9 +3,9 @@
 The networks, their sources and both forms of normalisation are described in docs/models/models.md.
 In the published forms the first layers halve a 224 x 224 image twice; here they keep its size: a
 3x3 convolution of stride 1 and no pooling. All later layers are as published, with one linear layer
-after the mean over the image, so they take images of any size from `min_side` of their settings.
-From that size on no map of a single pixel is normalised (BatchNorm is undefined for one in a batch
-of one sample), and VGG-16 can halve the image five times.
+after the mean over the image. From `min_side` of their settings on no map of a single pixel is
+normalised (BatchNorm is undefined for one in a batch of one sample), and VGG-16 can halve the image
+five times.
 """
 
 from collections import OrderedDict
@@ -74,12 +74,7 @@ class ShuffleDownUnit(nn.Module):
 
 
 def interleave(left: Tensor, right: Tensor) -> Tensor:
-    """Return the channels of two maps in turn, a channel shuffle of two groups: 2C channels.
-
-    >>> maps = torch.arange(4.0).view(1, 4, 1, 1)
-    >>> interleave(maps[:, :2], maps[:, 2:]).flatten().tolist()
-    [0.0, 2.0, 1.0, 3.0]
-    """
+    """Return the channels of two maps in turn, a channel shuffle of two groups: 2C channels."""
     return torch.stack((left, right), dim=2).flatten(1, 2)
 
 
@@ -171,7 +166,6 @@ def _depthwise_first(before: int, width: int, norm: MakeNorm) -> nn.Sequential:
 
 
 def _pointwise_first(before: int, width: int, stride: int, norm: MakeNorm) -> nn.Sequential:
-    """Return a 1x1, a 3x3 depthwise and a 1x1 convolution."""
     return nn.Sequential(
         OrderedDict(
             conv1=_conv(before, width, 1),

@@ -54,15 +54,6 @@ def is_v3() -> bool:
 needs_v3 = pytest.mark.skipif(not is_v3(), reason="the processor lacks AVX2 or FMA")
 
 
-def test_forms_follow_from_the_processor():
-    found = {name: forms_of(text) for name, text in (("3", ZEN_3), ("i", HASWELL))}
-
-    assert found["3"].long_sums_by_onednn
-    assert not found["3"].stacks_by_onednn
-    assert not found["i"].long_sums_by_onednn
-    assert forms_of(ZEN_5).stacks_by_onednn
-
-
 def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.MonkeyPatch):
     """The task is the same, and so are the versions; the forms of two products are not."""
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
@@ -86,20 +77,17 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
     assert one.forms == other.forms == {"products": "MKL"}
 
 
-def test_a_platform_names_libraries_and_what_they_dispatch_on():
+def test_a_platform_names_libraries_their_settings_and_what_they_dispatch_on(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.delenv(numerics.VARIABLE, raising=False)
+    monkeypatch.setenv("MKL_CBWR", "AVX2")
     found = resolve(torch_device="cpu")
 
-    assert found == resolve(torch_device="cpu")
+    assert found["MKL_CBWR"] == "AVX2"
     assert found["torch"] == torch.__version__
     assert found["torch_simd"] == torch.backends.cpu.get_cpu_capability()
     assert {"numpy", "numpy_simd", "system", "python", "numba", "onednn"} <= set(found)
-
-
-def test_settings_of_the_libraries_are_on_record(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(numerics.VARIABLE, raising=False)
-    monkeypatch.setenv("MKL_CBWR", "AVX2")
-
-    assert resolve(torch_device="cpu")["MKL_CBWR"] == "AVX2"
 
 
 @needs_v3
@@ -238,3 +226,10 @@ def test_caches_are_read_as_linux_lays_them_out(tmp_path: Path):
 
     assert processor.caches(tmp_path) == "L1 48K, L2 1024K"
     assert processor.caches(tmp_path / "nowhere") == ""
+
+
+def test_the_family_is_amds_and_instructions_have_to_be_on_every_processor() -> None:
+    assert [processor.amd_family(text) for text in (ZEN_3, ZEN_5, HASWELL, "")] == [25, 26, 0, 0]
+    assert processor.has_flag(f"{ZEN_5}\n{ZEN_5}", "avx512_vnni")
+    for text, flag in ((f"{ZEN_5}\n{ZEN_3}", "avx512_vnni"), (ZEN_5, "avx512"), ("", "fma")):
+        assert not processor.has_flag(text, flag)

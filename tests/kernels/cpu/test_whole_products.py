@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fleetsim.kernels.cpu import whole_products
 from fleetsim.kernels.cpu.numerical_platform import forms, forms_of
-from fleetsim.kernels.cpu.whole_products import combined, digits_of
+from fleetsim.kernels.cpu.whole_products import digits_of
 
 BITS = {torch.float32: 24, torch.float64: 53}
 floats = st.floats(-1e3, 1e3, width=32)
@@ -23,6 +23,7 @@ floats = st.floats(-1e3, 1e3, width=32)
     st.sampled_from([torch.float32, torch.float64]),
 )
 @example(np.array([[1e-45, 1e-40, 1e-37], [1.2e-38, 0.0, 2e-38]], np.float32), torch.float32)
+@example(np.zeros((1, 2), np.float32), torch.float32)
 @example(np.array([[1000.0, -1000.0, 1e-38]], np.float32), torch.float32)
 def test_digits_keep_a_row_to_the_last_place_of_its_largest(
     values: np.ndarray, dtype: torch.dtype
@@ -47,30 +48,6 @@ def test_digits_by_hand() -> None:
 
     assert quantum.tolist() == [[1.0]]
     assert digits.tolist() == [[0, -24, -44], [0, 4, -1], [126, 0, 0]]
-
-
-def test_rows_of_zeros_are_zeros() -> None:
-    digits, quantum = digits_of(torch.zeros(2, 3))
-
-    assert not digits.any()
-    assert torch.isfinite(quantum).all()
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-def test_what_is_not_finite_spoils_its_row_alone(bad: float) -> None:
-    _, quantum = digits_of(torch.tensor([[1.0, bad], [1.0, 2.0]]))
-
-    assert torch.isfinite(quantum[:, 0]).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("dim", [0, 1])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_products_of_digits_are_combined(dim: int, dtype: torch.dtype) -> None:
-    """3 * 65536 - 2 * 256 + 5 = 196101, and 1 + 256 + 65536 = 65793."""
-    parts = [torch.tensor([[low, 1]], dtype=torch.int32) for low in (5, -2, 3)]
-    out = torch.empty(1, 2, dtype=dtype)
-
-    assert combined(torch.cat(parts, dim=dim), out, dim=dim).tolist() == [[196101, 65793]]
 
 
 @pytest.mark.skipif(not forms().bytes_as_whole_numbers, reason="this machine is slow at bytes")
@@ -108,11 +85,3 @@ def test_machines_without_exact_products_are_found_out(monkeypatch: pytest.Monke
     assert not fast("avx2 avx512_vnni")
     monkeypatch.setattr(whole_products, "_multiply", None)
     assert not fast("avx2 avx512_vnni")
-
-
-def test_a_torch_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_products, "_multiply", None)
-    one = torch.ones(1, 1, dtype=torch.int8)
-
-    with pytest.raises(RuntimeError, match="does not multiply matrices of bytes"):
-        whole_products.multiply(one, one)

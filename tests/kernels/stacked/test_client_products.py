@@ -66,10 +66,11 @@ def all_three(
     return found
 
 
-def by_definition(samples: Tensor) -> list[Tensor]:
+def by_definition(samples: Tensor, dtype: torch.dtype) -> list[Tensor]:
+    """The same in float64, with weights and moves of a number type."""
     num, features = samples.shape
-    weights, biases = drawn(UNITS, features, torch.float32, 0.1), drawn(1, UNITS, torch.float32)
-    moves = drawn(num, UNITS, torch.float32, 0.01).t()
+    weights, biases = drawn(UNITS, features, dtype, 0.1), drawn(1, UNITS, dtype)
+    moves = drawn(num, UNITS, dtype, 0.01).t()
     return [
         samples @ weights.double().t() + biases.double(),
         samples @ samples.t() + 1,
@@ -93,15 +94,9 @@ def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, si
     features = channels * side**2
     samples, like = Samples(pictures, CPU), torch.empty(0, dtype=torch.float64)
     found = all_three(ByteProducts(samples, like), rows, features, torch.float64)
-    numbers = exact(pictures)[rows]
-    weights, biases = drawn(UNITS, features, torch.float64, 0.1), drawn(1, UNITS, torch.float64)
-    moves = drawn(num, UNITS, torch.float64, 0.01).t()
 
-    for mine, theirs in zip(
-        found,
-        [numbers @ weights.t() + biases, numbers @ numbers.t() + 1, moves @ numbers],
-        strict=True,
-    ):
+    expected = by_definition(exact(pictures)[rows], torch.float64)
+    for mine, theirs in zip(found, expected, strict=True):
         # Of sums whose terms may cancel.
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12 * features)
 
@@ -111,7 +106,7 @@ def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, si
 def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None:
     pictures, rows = images(230, channels, 16), torch.arange(229, 9, -1)
     features, samples = channels * 16**2, Samples(images(230, channels, 16), CPU)
-    expected = by_definition(exact(pictures)[rows])
+    expected = by_definition(exact(pictures)[rows], torch.float32)
     by_bytes = ByteProducts(samples, samples.like)
     by_floats = NumberProducts(samples, 220, UNITS, Workspace())
     whole, plain = (
@@ -130,33 +125,10 @@ def test_floats_give_what_they_say(num: int) -> None:
     rows = torch.arange(240 - num, 240)
     products = NumberProducts(Samples(inputs.numpy(), CPU), num, UNITS, Workspace())
     found = all_three(products, rows, 7, torch.float64)
-    mine, weights = inputs[rows], drawn(UNITS, 7, torch.float64, 0.1)
 
-    expected = [
-        mine @ weights.t() + drawn(1, UNITS, torch.float64),
-        mine @ mine.t() + 1,
-        drawn(num, UNITS, torch.float64, 0.01).t() @ mine,
-    ]
+    expected = by_definition(inputs[rows], torch.float64)
     for each, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(each, theirs, rtol=1e-12, atol=1e-12)
-
-
-def test_one_sample_by_hand() -> None:
-    """Pixels 0 and 255 with mean 1/2 and deviation 1/2 are -1 and 1.
-
-    With w = (2, 5), b = 3: 2 * -1 + 5 * 1 + 3 = 6; the inner product 2 and the bias' 1; moved by
-    -4: (4, -4).
-    """
-    pixels = np.array([0, 255], np.uint8).reshape(1, 1, 1, 2)
-    samples = Samples(ByteImages(pixels, (0.5,), (0.5,)), CPU)
-    products = NumberProducts(samples, 1, 1, Workspace())
-    found = [torch.empty(1, 1), torch.empty(1, 1), torch.empty(1, 2)]
-    products.take(torch.tensor([0]))
-    products.outputs(products.layer(torch.tensor([[2.0, 5.0]]), torch.tensor([3.0])), found[0])
-    products.gram(found[1])
-    products.combination(torch.tensor([[-4.0]]), found[2])
-
-    assert [each.tolist() for each in found] == [[[6.0]], [[3.0]], [[4.0, -4.0]]]
 
 
 @pytest.mark.usefixtures("whole_numbers")
@@ -175,14 +147,6 @@ def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> Non
     assert not torch.isfinite(outputs[:, 1]).any()
     assert torch.isfinite(sums[0]).all()
     assert not torch.isfinite(sums[1]).any()
-
-
-def test_a_layer_without_digits_is_refused() -> None:
-    samples = Samples(images(2, 1), CPU)
-    layer = NumberProducts(samples, 2, 1, Workspace()).layer(torch.ones(1, 25), torch.ones(1))
-
-    with pytest.raises(ValueError, match="no digits"):
-        ByteProducts(samples, samples.like).outputs(layer, torch.empty(2, 1))
 
 
 @pytest.mark.parametrize(

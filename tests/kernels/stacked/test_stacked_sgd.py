@@ -1,4 +1,7 @@
-"""Division of trainings into stacks, and the networks that can be stacked."""
+"""Division of trainings into stacks, networks that can be stacked, and those with dual forms.
+
+`test_stacks` compares the trainings themselves.
+"""
 
 import pytest
 from hypothesis import given
@@ -8,9 +11,11 @@ from torch import nn
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
+from fleetsim.kernels.stacked.dual_chain import dual_form_is_faster
 from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.kernels.stacked.stacked_sgd import stacks
-from tests.learning.side_by_side import chain
+from fleetsim.learning.local.settings import LocalSettings
+from tests.learning.side_by_side import chain, local
 
 
 def test_stacks_are_bounded_by_weights_and_activations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,13 +42,6 @@ def test_many_small_models_make_an_even_number_of_stacks(
     assert sorted(map(len, cut)) == sizes_of_stacks
 
 
-def test_a_large_model_leaves_five_clients_to_a_stack() -> None:
-    """4 byte * (199,210 + 50 * 1,194) = 1.04 MB a client."""
-    ten = stacks((784, 200, 200, 10), [Length(600, 5)] * 10, 50)
-
-    assert ten == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-
-
 def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of 4, 4, 2, 2, 2, 2, 2 steps in four shares of 4.5: 4 | 4 | 6 | 4."""
     monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
@@ -51,15 +49,6 @@ def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch
     cut = stacks((6, 5, 4), [Length(size, 1) for size in sizes], 5)
 
     assert cut == [[0], [6], [1, 2, 3], [4, 5]]
-
-
-def test_a_client_of_more_work_than_its_share_leaves_the_next_stack_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of 12 steps in two shares of 6, the middle of the first 10 is 5 and of the last 2 is 11."""
-    monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 1)
-
-    assert stacks((6, 4), [Length(10, 1), Length(2, 1)], 1) == [[0], [1]]
 
 
 def test_many_small_clients_beside_a_large_one_are_cut_again(
@@ -95,7 +84,50 @@ def test_every_job_is_in_one_stack_that_is_not_too_large(
     assert steps == sorted(steps, reverse=True)
 
 
-# --- what can be stacked ------------------------------------------------------------------------
+WIDTHS = (784, 200, 200, 10)
+
+
+@pytest.mark.parametrize(
+    ("widths", "lengths", "chosen", "is_faster"),
+    [
+        (WIDTHS, [Length(600, 5)], local(50), True),
+        # Of 5 epochs, one is trained.
+        (WIDTHS, [Length(600, 5, 12)], local(50), False),
+        (WIDTHS, [Length(900, 5)], local(50), False),
+        (WIDTHS, [Length(600, 5)], local(50, mu=0.1, weight_decay=0.1), True),
+        (WIDTHS, [Length(600, 5)], local(50, momentum=0.9), False),
+        # What all of a stack are padded to is the largest's.
+        (WIDTHS, [Length(2000, 5), *[Length(60, 5)] * 4], local(50), False),
+        # 4 byte * 2,000^2 = 16 MB a client, 32 MB for all.
+        ((9000, 200, 10), [Length(2000, 9)] * 2, local(50), True),
+        ((9000, 200, 10), [Length(2000, 9)] * 3, local(50), False),
+        ((784, 10), [Length(60, 5)], local(50), False),
+        # 60 * 30 weights are too few, whatever is saved; 784 * 26 = 20,384 are enough.
+        ((60, 30, 10), [Length(10, 50)], local(10), False),
+        ((784, 25, 10), [Length(60, 5)], local(50), False),
+        ((784, 26, 10), [Length(60, 5)], local(50), True),
+    ],
+)
+def test_the_sizes_for_which_the_dual_form_is_faster(
+    widths: tuple[int, ...], lengths: list[Length], chosen: LocalSettings, is_faster: bool
+) -> None:
+    assert dual_form_is_faster(widths, lengths, chosen) is is_faster
+
+
+def test_the_rule_counts_the_arithmetic() -> None:
+    """Layer (200, 100), n = 100 samples, E epochs of 2 batches of 50.
+
+    Plain 4 * 100 E * 200 * 100 = 8e6 E. Dual: X X^T 100 * 200 * 200 = 4e6, X V and V
+    4 * 100 * 200 * 100 = 8e6, steps 2 * 100 E * 100 * 100 = 2e6 E. 12e6 + 2e6 E <= 6.4e6 E from
+    E = 2.73 on.
+    """
+    chosen = local(50)
+    found = [
+        dual_form_is_faster((200, 100, 10), [Length(100, epochs)], chosen)
+        for epochs in (1, 2, 3, 4)
+    ]
+
+    assert found == [False, False, True, True]
 
 
 @pytest.mark.parametrize("widths", [(6, 4), (6, 8, 5, 3)])

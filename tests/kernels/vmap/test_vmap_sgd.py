@@ -1,31 +1,23 @@
 """Networks of scenarios, BatchNorm, mixed precision and memory of clients vectorised by torch."""
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.batches import Length
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
-from fleetsim.kernels.vmap.model_stack import ModelStack
-from fleetsim.kernels.vmap.vmap_sgd import Footprint, fault, footprint, stacks
-from fleetsim.learning.local import local_sgd
-from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.kernels.vmap.vmap_sgd import Footprint, VectorisedKernel, fault, stacks
 from fleetsim.learning.models.settings import LstmSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,
+    ON_CUDA,
     PUBLISHED,
     SMALL,
     TEXT,
     Client,
     Fleet,
     assert_equal,
-    batch_norm_net,
     built,
     local,
     published,
@@ -61,48 +53,16 @@ def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> N
     assert max(rounded.errors(found, expected)) <= 0.05
 
 
-def test_running_statistics_are_those_of_each_client() -> None:
-    """One step on [0, 2] and on [10, 30]: .9 x 0 + .1 x mean, .9 x 1 + .1 x unbiased variance."""
-    norm = nn.BatchNorm1d(1, affine=False)
-    norm.num_batches_tracked = None
-    net = nn.Sequential(norm, nn.Linear(1, 2))
-    inputs, labels = np.array([[0], [2], [10], [30]], np.float32), np.array([0, 1, 0, 1])
-    data = TrainerData(inputs, labels, [np.arange(2), np.arange(2, 4)], inputs, labels)
-    jobs = [Job(k, Work(WorkKind.TRAIN, epochs=1), flatten(net), (1,)) for k in range(2)]
-    found = VectorisedKernel(net, data, local_settings=local(), seed=5).compute(jobs)
-
-    assert [slot.name for slot in layout(net)][:2] == ["0.running_mean", "0.running_var"]
-    np.testing.assert_allclose(vector_of(found[0])[:2], [0.1, 1.1], rtol=1e-6)
-    np.testing.assert_allclose(vector_of(found[1])[:2], [2.0, 20.9], rtol=1e-6)
-
-
-def test_samples_of_weight_zero_never_reach_a_batch_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes 8, 5 and 3 in batches of 5 are 5 + 3, 5 and 3: only equal batches are together."""
-    shapes: list[tuple[int, ...]] = []
-    step = ModelStack.step
-
-    def spy(
-        self: Any, who: Any, inputs: Tensor, labels: Tensor, weights: Tensor, **more: Any
-    ) -> Tensor:
-        shapes.append(tuple(weights.shape))
-        assert (weights > 0).all()
-        return step(self, who, inputs, labels, weights, **more)
-
-    monkeypatch.setattr(ModelStack, "step", spy)
-    Fleet(batch_norm_net(), [Client(3), Client(8), Client(5)]).train(VectorisedKernel, local())
-
-    assert shapes == [(2, 5), (1, 3), (1, 3)]
-
-
 # --- mixed precision ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_CUDA)])
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_a_mixed_step_is_near_the_exact_one(name: str) -> None:
+def test_a_mixed_step_is_near_the_exact_one(name: str, device: str) -> None:
     """bfloat16 rounds to 2^-9; a few layers of it stay within 5 % of the update."""
     fleet = Fleet(SMALL[name](), [Client(20), Client(11, base=1)], dtype=torch.float32)
     exact, mixed = (
-        fleet.train(VectorisedKernel, local(20), precision=precision)
+        fleet.train(VectorisedKernel, local(20), precision=precision, torch_device=device)
         for precision in ("float32", "mixed")
     )
 
@@ -113,41 +73,7 @@ def test_a_mixed_step_is_near_the_exact_one(name: str) -> None:
         assert result.loss == pytest.approx(reference.loss, rel=0.02)
 
 
-def test_mixed_precision_learns() -> None:
-    """Ten epochs on samples whose class shows: the weights, in float32, keep the small steps."""
-    fleet = Fleet(SMALL["2nn"](), [Client(40, 10), Client(30, 10)], dtype=torch.float32)
-    labels = fleet.data.train_labels
-    inputs = np.asarray(fleet.data.train_inputs) + 2 * labels.reshape(-1, 1, 1, 1)
-    fleet.data = replace(fleet.data, train_inputs=inputs.astype(np.float32))
-    first = [
-        local_sgd.evaluate(
-            fleet.module,
-            fleet.base(0),
-            *map(torch.from_numpy, (fleet.data.train_inputs[rows], labels[rows])),
-        ).loss
-        for rows in fleet.data.shares
-    ]
-    found, exact = (
-        fleet.train(VectorisedKernel, local(5), precision=precision)
-        for precision in ("mixed", "float32")
-    )
-
-    for before, result, plainly in zip(first, found, exact, strict=True):
-        assert before is not None
-        assert result.loss is not None
-        assert result.loss < 0.8 * before
-        assert result.loss == pytest.approx(plainly.loss, rel=0.02)
-        assert np.isfinite(vector_of(result)).all()
-
-
 # --- memory and stacks ----------------------------------------------------------------------------
-
-
-def test_the_footprint_is_what_the_backward_pass_needs() -> None:
-    """A sample of 6 float32, 5 hidden units behind the ReLU, and 4 logits: their log-softmax."""
-    module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
-
-    assert footprint(module, torch.zeros(3, 6)) == Footprint((35 + 24) * 4, (6 + 5 + 4) * 4)
 
 
 def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:

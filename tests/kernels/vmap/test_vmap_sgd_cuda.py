@@ -1,29 +1,28 @@
-"""Clients trained at once on a CUDA device, and the benchmark of it."""
+"""Clients trained at once on a CUDA device."""
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision
 from tests.learning.side_by_side import (
     EVERY_TERM,
+    ON_CUDA,
     PUBLISHED,
     SMALL,
     Client,
     Fleet,
+    all_same,
     assert_equal,
     local,
     published,
-    same,
     vector_of,
 )
 
@@ -35,15 +34,13 @@ CLIENTS = [
 ]
 
 
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device")
+pytestmark = ON_CUDA
 
 
 def on_cuda(fleet: Fleet, chosen: LocalSettings, **options: Any) -> list[JobResult]:
     return fleet.train(VectorisedKernel, chosen, torch_device="cuda", **options)
 
 
-@pytest.mark.gpu
-@needs_cuda
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_cuda_equals_one_client_after_the_other_on_the_cpu_in_float64(name: str) -> None:
     fleet = Fleet(SMALL[name](), CLIENTS)
@@ -51,8 +48,6 @@ def test_cuda_equals_one_client_after_the_other_on_the_cpu_in_float64(name: str)
     assert_equal(fleet, on_cuda(fleet, EVERY_TERM), fleet.train(Kernel, EVERY_TERM))
 
 
-@pytest.mark.gpu
-@needs_cuda
 @pytest.mark.parametrize("index", range(len(PUBLISHED)))
 def test_every_network_takes_the_same_step_on_cuda(index: int) -> None:
     module, shape = published(index)
@@ -62,8 +57,6 @@ def test_every_network_takes_the_same_step_on_cuda(index: int) -> None:
     assert max(fleet.errors(on_cuda(fleet, chosen), fleet.train(Kernel, chosen))) <= 1e-10
 
 
-@pytest.mark.gpu
-@needs_cuda
 @pytest.mark.parametrize("index", range(len(PUBLISHED)))
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
 def test_the_same_jobs_give_the_same_bytes_on_cuda(index: int, precision: Precision) -> None:
@@ -72,26 +65,10 @@ def test_the_same_jobs_give_the_same_bytes_on_cuda(index: int, precision: Precis
     fleet = Fleet(module, clients, shape=shape, dtype=torch.float32)
 
     one, other = (on_cuda(fleet, local(6), precision=precision) for _ in range(2))
-    for first, second in zip(one, other, strict=True):
-        assert np.isfinite(vector_of(first)).all()
-        assert same(first, second)
+    assert all_same(one, other)
+    assert all(np.isfinite(vector_of(result)).all() for result in one)
 
 
-@pytest.mark.gpu
-@needs_cuda
-@pytest.mark.parametrize("name", sorted(SMALL))
-def test_a_mixed_step_is_near_the_exact_one_on_cuda(name: str) -> None:
-    clients = [Client(20), Client(11, base=1)]
-    fleet = Fleet(SMALL[name](), clients, dtype=torch.float32)
-    exact, mixed = (
-        on_cuda(fleet, local(20), precision=precision) for precision in ("float32", "mixed")
-    )
-
-    assert 1e-5 < max(fleet.errors(mixed, exact)) <= 0.05
-
-
-@pytest.mark.gpu
-@needs_cuda
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_no_step_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,17 +86,3 @@ def test_no_step_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch
     fleet = Fleet(SMALL[name](), CLIENTS, dtype=torch.float32)
 
     assert len(on_cuda(fleet, EVERY_TERM)) == len(CLIENTS)
-
-
-def test_the_benchmark_says_so_where_there_is_no_device(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["gpu.py"])
-
-    with pytest.raises(SystemExit, match="2"):
-        gpu.main()
-    assert capsys.readouterr() == (
-        "",
-        "benchmarks/gpu.py: torch sees no cuda device on this machine\n",
-    )

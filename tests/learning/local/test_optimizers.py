@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim import rng
+from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.learning_rate_decay import CosineDecaySettings
 from fleetsim.learning.local.optimizer_settings import (
     AdagradSettings,
     AdamSettings,
@@ -27,7 +26,6 @@ from fleetsim.learning.local.optimizer_settings import (
 )
 from fleetsim.learning.local.optimizers import square_root
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.local.step_schedule import (
     AfterStepsSettings,
     ConstantRateSettings,
@@ -36,62 +34,52 @@ from fleetsim.learning.local.step_schedule import (
     StepScheduleSettings,
     WarmUpSettings,
 )
-from fleetsim.learning.models.flat_vector import flatten, load_flat
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.scenario import load
-from tests.learning.side_by_side import SMALL, Client, Fleet, assert_equal, vector_of
+from tests.learning.local.tanh_network import NUM_SAMPLES, data, network, passes, stream
+from tests.learning.side_by_side import SMALL, Array, Client, Fleet, assert_equal, vector_of
 from tests.scenario.small import BASE
 
 RATE = 0.05
-NUM_SAMPLES, NUM_FEATURES, NUM_CLASSES, BATCH = 23, 6, 4, 5
-STEPS_PER_EPOCH = 5
-Parameters = Iterable[nn.Parameter]
-KINDS: dict[str, tuple[OptimizerSettings, Callable[[Parameters], torch.optim.Optimizer]]] = {
-    "dampened": (
-        SgdSettings(learning_rate=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
-        lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
+KINDS: dict[str, OptimizerSettings] = {
+    "plain": SgdSettings(learning_rate=RATE),
+    "momentum": SgdSettings(learning_rate=RATE, momentum=0.7, weight_decay=0.01),
+    "dampened": SgdSettings(learning_rate=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
+    "nesterov": SgdSettings(learning_rate=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
+    "adam": AdamSettings(
+        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02
     ),
-    "nesterov": (
-        SgdSettings(learning_rate=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
-        lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
+    "adamw": AdamWSettings(
+        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3
     ),
-    "adam": (
-        AdamSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02),
-        lambda p: torch.optim.Adam(p, RATE, (0.8, 0.95), 1e-3, 0.02),
+    "adagrad": AdagradSettings(
+        learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02
     ),
-    "adam by default": (AdamSettings(learning_rate=RATE), lambda p: torch.optim.Adam(p, RATE)),
-    "adamw": (
-        AdamWSettings(learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3),
-        lambda p: torch.optim.AdamW(p, RATE, (0.8, 0.95), 1e-3, 0.3),
-    ),
-    "adamw by default": (AdamWSettings(learning_rate=RATE), lambda p: torch.optim.AdamW(p, RATE)),
-    "adagrad": (
-        AdagradSettings(learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02),
-        lambda p: torch.optim.Adagrad(
-            p, RATE, initial_accumulator_value=0.1, eps=1e-3, weight_decay=0.02
-        ),
-    ),
-    "adagrad by default": (
-        AdagradSettings(learning_rate=RATE),
-        lambda p: torch.optim.Adagrad(p, RATE),
-    ),
-    "rmsprop by default": (
-        RmsPropSettings(learning_rate=RATE),
-        lambda p: torch.optim.RMSprop(p, RATE),
-    ),
-    "rmsprop": (
-        RmsPropSettings(
-            learning_rate=RATE,
-            alpha=0.9,
-            epsilon=1e-3,
-            centered=True,
-            momentum=0.7,
-            weight_decay=0.02,
-        ),
-        lambda p: torch.optim.RMSprop(
-            p, RATE, alpha=0.9, eps=1e-3, centered=True, momentum=0.7, weight_decay=0.02
-        ),
+    "rmsprop by default": RmsPropSettings(learning_rate=RATE),
+    "rmsprop": RmsPropSettings(
+        learning_rate=RATE, alpha=0.9, epsilon=1e-3, centered=True, momentum=0.7, weight_decay=0.02
     ),
 }
+BY_TORCH: dict[Any, Callable[..., torch.optim.Optimizer]] = {
+    SgdSettings: torch.optim.SGD,
+    AdamSettings: torch.optim.Adam,
+    AdamWSettings: torch.optim.AdamW,
+    AdagradSettings: torch.optim.Adagrad,
+    RmsPropSettings: torch.optim.RMSprop,
+}
+NAMES = {"learning_rate": "lr", "epsilon": "eps", "initial_sum": "initial_accumulator_value"}
+"""Names that torch has for our keys."""
+
+
+def torchs_own(settings: Any, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    keys = {NAMES.get(key, key): value for key, value in settings}
+    for key in ("kind", "decay", "warm_up_rounds", "within_task"):
+        del keys[key]
+    if "beta1" in keys:
+        keys["betas"] = (keys.pop("beta1"), keys.pop("beta2"))
+    return BY_TORCH[type(settings)](parameters, **keys)
+
+
 SCHEDULES: dict[str, StepScheduleSettings] = {
     "constant": ConstantRateSettings(),
     "warm-up": WarmUpSettings(warm_up_steps=4),
@@ -102,45 +90,28 @@ SCHEDULES: dict[str, StepScheduleSettings] = {
 
 
 def local(optimizer: OptimizerSettings, **more: Any) -> LocalSettings:
-    return LocalSettings(epochs=2, batch_size=BATCH, optimizer=optimizer, **more)
+    return LocalSettings(epochs=2, batch_size=5, optimizer=optimizer, **more)
 
 
-def data() -> tuple[Tensor, Tensor]:
-    draw = rng.stream(3, "test/data")
-    inputs = torch.from_numpy(draw.normal(size=(NUM_SAMPLES, NUM_FEATURES)))
-    return inputs, torch.from_numpy(draw.integers(NUM_CLASSES, size=NUM_SAMPLES))
+def ours(chosen: LocalSettings, most_steps: int) -> JobResult:
+    module, base = network()
+    how = passes(2, most_steps=most_steps, tells_epoch_losses=True)
+    return local_sgd.train(module, base, *data(), chosen, how)
 
 
-def network() -> nn.Sequential:
-    module = nn.Sequential(nn.Linear(NUM_FEATURES, 8), nn.Tanh(), nn.Linear(8, NUM_CLASSES))
-    module.double()
-    weights: NDArray[Any] = 0.3 * rng.stream(3, "test/weights").normal(size=flatten(module).size)
-    load_flat(module, weights)
-    return module
+def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[float]]]:
+    """The same batches by torch's own optimizer, clipping, smoothing and rates set by hand.
 
-
-def ours(chosen: LocalSettings, most_steps: int) -> Any:
-    module = network()
-    return local_sgd.train(
-        module,
-        flatten(module),
-        *data(),
-        chosen,
-        local_sgd.Passes(epochs=2, stream=rng.stream(3, "test/local"), most_steps=most_steps),
-    )
-
-
-def by_torch(
-    chosen: LocalSettings, make: Callable[[Parameters], torch.optim.Optimizer], most_steps: int
-) -> tuple[Any, float]:
-    """The same batches by torch's own optimizer, clipping, smoothing and rates set by hand."""
-    module, (inputs, labels) = network(), data()
-    optimizer = make(module.parameters())
+    Returns the weights, and for each epoch what the samples lost before the step of their batch.
+    """
+    (module, _), (inputs, labels) = network(), data()
+    optimizer = torchs_own(chosen.optimizer, module.parameters())
     sent = [parameter.detach().clone() for parameter in module.parameters()]
-    words = rng.stream(3, "test/local").bit_generator.random_raw(2 * NUM_SAMPLES)
+    words = stream().bit_generator.random_raw(2 * NUM_SAMPLES)
     rows = np.argsort(words.reshape(2, NUM_SAMPLES), axis=1)
-    batches = [part for order in rows for part in np.split(order, range(BATCH, NUM_SAMPLES, BATCH))]
-    last: list[float] = []
+    size = chosen.batch_size
+    batches = [part for order in rows for part in np.split(order, range(size, NUM_SAMPLES, size))]
+    epochs: list[list[float]] = []
     for number, batch in enumerate(batches[:most_steps], 1):
         each = cross_entropy(
             module(inputs[batch]),
@@ -148,65 +119,65 @@ def by_torch(
             reduction="none",
             label_smoothing=chosen.label_smoothing,
         )
-        last = [*(last if (number - 1) % STEPS_PER_EPOCH else []), *each.tolist()]
+        if (number - 1) % (len(batches) // 2) == 0:
+            epochs.append([])
+        epochs[-1] += each.tolist()
         pairs = zip(module.parameters(), sent, strict=True)
         distance = torch.stack([((now - then) ** 2).sum() for now, then in pairs]).sum()
         optimizer.zero_grad()
         torch.autograd.backward(each.mean() + chosen.proximal_mu / 2 * distance)
         if chosen.max_gradient_norm is not None:
             nn.utils.clip_grad_norm_(module.parameters(), chosen.max_gradient_norm)
-        factor = chosen.optimizer.within_task.factor_at(number, 2 * STEPS_PER_EPOCH)
+        factor = chosen.optimizer.within_task.factor_at(number, len(batches))
         for group in optimizer.param_groups:
             group["lr"] = RATE * factor
         optimizer.step()
-    return flatten(module), float(np.mean(last))
+    return flatten(module), epochs
 
 
-@pytest.mark.parametrize("most_steps", [1, 2, 7, 10])
+def assert_as_torch(chosen: LocalSettings, most_steps: int) -> None:
+    found, (expected, epochs) = ours(chosen, most_steps), by_torch(chosen, most_steps)
+
+    np.testing.assert_allclose(vector_of(found), expected, rtol=1e-12, atol=1e-14)
+    assert found.num_samples == NUM_SAMPLES
+    assert found.epoch_losses == pytest.approx(list(map(np.mean, epochs)), rel=1e-12)
+    assert found.loss == pytest.approx(np.mean(epochs[-1]), rel=1e-12)
+    assert found.loss_rms == pytest.approx(np.sqrt(np.mean(np.square(epochs[-1]))), rel=1e-12)
+
+
+@pytest.mark.parametrize("most_steps", [1, 2, 5, 6, 7, 10])
 @pytest.mark.parametrize("name", KINDS)
 def test_each_step_is_that_of_torchs_own_optimizer_in_float64(name: str, most_steps: int) -> None:
-    settings, make = KINDS[name]
-    found = ours(local(settings), most_steps)
-
-    expected, loss = by_torch(local(settings), make, most_steps)
-    np.testing.assert_allclose(found.vector, expected, rtol=1e-12, atol=1e-14)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
+    """Five steps an epoch, of 5, 5, 5, 5 and 3 samples."""
+    assert_as_torch(local(KINDS[name]), most_steps)
 
 
-@pytest.mark.parametrize("name", ["nesterov", "adamw", "rmsprop"])
+def test_one_batch_of_all_samples_is_a_step_of_each_epoch() -> None:
+    chosen = local(KINDS["momentum"], proximal_mu=0.2)
+
+    assert_as_torch(chosen.model_copy(update={"batch_size": 99}), 2)
+
+
+@pytest.mark.parametrize("kind", BY_TORCH)
+def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
+    module, _ = network()
+    found = torchs_own(kind(learning_rate=RATE), module.parameters())
+
+    assert found.defaults == BY_TORCH[kind](module.parameters(), lr=RATE).defaults
+
+
+@pytest.mark.parametrize("name", ["momentum", "nesterov", "adamw", "rmsprop"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_clipping_smoothing_schedule_and_proximal_term_are_those_of_torch(
     name: str, schedule: str
 ) -> None:
     """The limit of 0.7 is between the norms of the gradients, so some are clipped and some not."""
-    settings, make = KINDS[name]
-    settings = settings.model_copy(update={"within_task": SCHEDULES[schedule]})
+    settings = KINDS[name].model_copy(update={"within_task": SCHEDULES[schedule]})
     chosen = local(settings, max_gradient_norm=0.7, label_smoothing=0.2, proximal_mu=0.5)
-    found = ours(chosen, 9)
+    assert_as_torch(chosen, 9)
 
-    expected, loss = by_torch(chosen, make, 9)
-    np.testing.assert_allclose(found.vector, expected, rtol=1e-12, atol=1e-14)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
     free = ours(chosen.model_copy(update={"max_gradient_norm": None}), 9)
-    assert not np.allclose(free.vector, expected, rtol=1e-6)
-
-
-def test_a_gradient_is_scaled_to_the_limit_by_hand() -> None:
-    """One sample of one feature at w = 0: the gradient is (-x/2, x/2), of norm x / sqrt 2."""
-    module = nn.Linear(1, 2, bias=False).double()
-    nn.init.zeros_(module.weight)
-    chosen = local(SgdSettings(learning_rate=1.0), max_gradient_norm=0.1)
-    sample = torch.tensor([[4.0]], dtype=torch.float64), torch.tensor([0])
-    result = local_sgd.train(
-        module,
-        flatten(module),
-        *sample,
-        chosen,
-        local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
-    )
-
-    side = 0.1 / np.sqrt(2.0)
-    np.testing.assert_allclose(vector_of(result), [side, -side], rtol=1e-6)
+    assert not np.allclose(vector_of(free), vector_of(ours(chosen, 9)), rtol=1e-6)
 
 
 def test_the_gradient_of_a_probe_has_smoothed_labels_too() -> None:
@@ -238,18 +209,6 @@ def test_schedules_have_the_factors_of_their_definitions() -> None:
 
 def test_steps_beyond_the_scenarios_training_have_the_factor_of_its_last() -> None:
     assert factors(CosineSettings(), 9, 50) == factors(CosineSettings(), 8, 8)
-
-
-def test_a_cosine_over_rounds_ends_at_its_floor() -> None:
-    decay = CosineDecaySettings(over_rounds=4, floor_fraction=0.2)
-
-    assert [decay.factor_at(r) for r in (0, 1, 3, 5, 99)] == pytest.approx([1, 1, 0.6, 0.2, 0.2])
-
-
-def test_a_warm_up_over_rounds_multiplies_the_decay() -> None:
-    sgd = SgdSettings(learning_rate=0.8, warm_up_rounds=4, decay=CosineDecaySettings(over_rounds=2))
-
-    assert [sgd.learning_rate_at(r) for r in (0, 1, 2, 3)] == pytest.approx([0.2, 0.2, 0.2, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -286,34 +245,12 @@ def test_an_optimizer_without_a_kind_is_sgd(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["dampened", "nesterov", "adam", "adamw", "adagrad", "rmsprop"])
 def test_stacks_take_the_steps_of_one_client_after_the_other(network_name: str, name: str) -> None:
     """Clients of unequal sizes and lengths, so that at a step each has a rate of its own."""
-    settings, _ = KINDS[name]
-    settings = settings.model_copy(update={"within_task": SCHEDULES["cosine"]})
+    settings = KINDS[name].model_copy(update={"within_task": SCHEDULES["cosine"]})
     chosen = local(settings, max_gradient_norm=0.7, label_smoothing=0.2, proximal_mu=0.5)
     clients = [Client(11, 2), Client(7, 3, base=1), Client(16, 1, tells=True), Client(9, 2, 0, 3)]
     fleet = Fleet(SMALL[network_name](), clients)
 
     assert_equal(fleet, fleet.train(VectorisedKernel, chosen), fleet.train(Kernel, chosen))
-
-
-@pytest.mark.parametrize(
-    ("settings", "moments"),
-    [
-        (SgdSettings(learning_rate=0.1), 0),
-        (SgdSettings(learning_rate=0.1, momentum=0.9, nesterov=True), 1),
-        (AdamSettings(learning_rate=0.1), 2),
-        (AdamWSettings(learning_rate=0.1), 2),
-        (AdagradSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1, centered=True), 2),
-        (RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
-    ],
-)
-def test_step_memory_holds_weights_gradients_and_moments(
-    settings: OptimizerSettings, moments: int
-) -> None:
-    memory = step_memory(nn.Linear(9, 10), (9,), local(settings))
-
-    assert memory.state_byte == (2 + moments) * 4 * 100
 
 
 def test_a_root_is_correctly_rounded() -> None:

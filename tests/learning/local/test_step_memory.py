@@ -9,7 +9,14 @@ from torch.profiler import ProfilerActivity, profile
 
 from fleetsim.contracts import SampleForm
 from fleetsim.fleet.devices.memory import ENGINES
-from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.optimizer_settings import (
+    AdagradSettings,
+    AdamSettings,
+    AdamWSettings,
+    OptimizerSettings,
+    RmsPropSettings,
+    SgdSettings,
+)
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.flat_vector import flatten
@@ -23,67 +30,62 @@ from fleetsim.learning.models.settings import (
 )
 from fleetsim.learning.models.text import Gpt2
 from fleetsim.validation import measurements, peak_memory
+from tests.learning.side_by_side import local
 
 LABEL_AND_LOSS = 8 + 4 + 4
 """Bytes at most that a sample adds beside its numbers: its label, and scalars of the loss."""
-
-
-def local(*, momentum: float = 0.0, proximal_mu: float = 0.0) -> LocalSettings:
-    return LocalSettings(
-        epochs=1,
-        batch_size=16,
-        optimizer=SgdSettings(learning_rate=0.1, momentum=momentum),
-        proximal_mu=proximal_mu,
-    )
-
-
-def test_a_sample_keeps_inputs_of_layers_and_the_softmax() -> None:
-    """A sample of 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax."""
-    module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
-    by_hand = 4 * (6 + 5 + 4)
-
-    assert 0 <= step_memory(module, (6,), local()).sample_byte - by_hand <= LABEL_AND_LOSS
-
-
-def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None:
-    """6 x 5 + 5 frozen beside 5 x 4 + 4 trained, each of these with gradient, velocity, anchor."""
-    module = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
-    found = step_memory(module, (6,), local(momentum=0.9, proximal_mu=0.1))
-    by_hand = 4 * (5 + 4)  # the first layer keeps nothing
-
-    assert found.state_byte == 4 * (35 + 4 * 24)
-    assert 0 <= found.sample_byte - by_hand <= LABEL_AND_LOSS
-
-
-def test_patches_of_a_frozen_convolution_are_not_kept() -> None:
-    """2 channels of 6 x 6 under 3 x 3 kernels, once frozen and once trained: 16 places."""
-    net = nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3, padding=1), nn.Flatten())
-    net[0].requires_grad_(False)
-
-    assert step_memory(net, (2, 6, 6), local()).unfolded_byte == 4 * 2 * 9 * 16
-
-
-def test_max_pooling_keeps_its_input_and_which_pixel_won() -> None:
-    # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
-    module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten())
-    by_hand = 4 * (300 + 800) + 8 * 200 + 4 * 200
-
-    assert 0 <= step_memory(module, (3, 10, 10), local()).sample_byte - by_hand <= LABEL_AND_LOSS
+FROZEN = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
 
 
 @pytest.mark.parametrize(
-    ("settings", "copies"),
+    ("module", "shape", "by_hand"),
     [
-        (local(), 2),
-        (local(momentum=0.9), 3),
-        (local(proximal_mu=0.1), 3),
-        (local(momentum=0.9, proximal_mu=0.1), 4),
+        # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
+        (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
+        # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
+        (
+            nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten()),
+            (3, 10, 10),
+            4 * (300 + 800) + 8 * 200 + 4 * 200,
+        ),
+        # The first layer keeps nothing.
+        (FROZEN, (6,), 4 * (5 + 4)),
     ],
 )
-def test_the_state_is_a_copy_each_of_weights_gradients_velocity_and_anchor(
-    settings: LocalSettings, copies: int
+def test_a_sample_keeps_inputs_of_layers_and_the_softmax(
+    module: nn.Module, shape: tuple[int, ...], by_hand: int
 ) -> None:
-    assert step_memory(nn.Linear(9, 10), (9,), settings).state_byte == copies * 4 * 100
+    assert 0 <= step_memory(module, shape, local()).sample_byte - by_hand <= LABEL_AND_LOSS
+
+
+def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None:
+    """35 frozen numbers beside 24 trained, each of these with gradient, velocity, anchor."""
+    found = step_memory(FROZEN, (6,), local(momentum=0.9, mu=0.1))
+
+    assert found.state_byte == 4 * (35 + 4 * 24)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "moments"),
+    [
+        (SgdSettings(learning_rate=0.1), 0),
+        (SgdSettings(learning_rate=0.1, momentum=0.9), 1),
+        (AdamSettings(learning_rate=0.1), 2),
+        (AdamWSettings(learning_rate=0.1), 2),
+        (AdagradSettings(learning_rate=0.1), 1),
+        (RmsPropSettings(learning_rate=0.1), 1),
+        (RmsPropSettings(learning_rate=0.1, centered=True), 2),
+        (RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
+    ],
+)
+@pytest.mark.parametrize("mu", [0.0, 0.1])
+def test_the_state_is_a_copy_each_of_weights_gradients_moments_and_anchor(
+    optimizer: OptimizerSettings, moments: int, mu: float
+) -> None:
+    chosen = LocalSettings(epochs=1, batch_size=16, optimizer=optimizer, proximal_mu=mu)
+    state_byte = step_memory(nn.Linear(9, 10), (9,), chosen).state_byte
+
+    assert state_byte == (2 + moments + (mu > 0)) * 4 * 100
 
 
 def test_running_statistics_are_held_once() -> None:
@@ -101,6 +103,8 @@ def test_running_statistics_are_held_once() -> None:
         (nn.Conv2d(3, 8, 3, stride=2, padding=1), 3 * 9 * 25),
         (nn.Conv2d(3, 8, 1), 0),
         (nn.Conv2d(3, 3, 5, padding=2, groups=3), 0),
+        # Of a frozen convolution none are kept.
+        (nn.Sequential(nn.Conv2d(3, 2, 3).requires_grad_(False), nn.Conv2d(2, 2, 1)), 0),
     ],
 )
 def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(

@@ -9,18 +9,17 @@ from torch import nn
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import Dropout, dropping_out
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import choose_trainer
+from tests.learning.side_by_side import Array, local, vector_of
 
 HALF = TwoNNSettings(hidden=(64, 30), dropout=0.5)
 PLAIN = TwoNNSettings(hidden=(64, 30))
-LOCAL = LocalSettings(epochs=2, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))
+LOCAL = local(8)
 
 
 def module(settings: TwoNNSettings = HALF) -> nn.Module:
@@ -33,33 +32,22 @@ def samples() -> tuple[torch.Tensor, torch.Tensor]:
     return inputs, torch.arange(20) % 3
 
 
-def trained(net: nn.Module, seed: int, most_steps: int | None = None) -> np.ndarray:
-    result = local_sgd.train(
-        net,
-        flatten(module()),
-        *samples(),
-        LOCAL,
-        local_sgd.Passes(epochs=2, stream=np.random.default_rng(seed), most_steps=most_steps),
-    )
-    assert result.vector is not None
-    return result.vector
+def trained(net: nn.Module, seed: int, epochs: int = 2, most_steps: int | None = None) -> Array:
+    stream = np.random.default_rng(seed)
+    how = local_sgd.Passes(epochs=epochs, stream=stream, most_steps=most_steps)
+    return vector_of(local_sgd.train(net, flatten(module()), *samples(), LOCAL, how))
 
 
-def test_units_are_left_out_at_the_rate_asked_and_the_others_scaled():
+def test_each_step_leaves_other_units_out_at_the_rate_asked_and_scales_the_others():
     layer, ones = nn.Sequential(Dropout(0.2), nn.Linear(1, 1)), torch.ones(100_000)
     with dropping_out(layer, np.random.default_rng(3)):
-        out = layer[0](ones)
+        out, again = layer[0](ones), layer[0](ones)
 
+    assert not torch.equal(out, again)
     assert set(out.tolist()) == {0.0, 1.25}
     # Four standard deviations of a share of 100,000 draws.
     assert float((out == 0).double().mean()) == pytest.approx(0.2, abs=4 * math.sqrt(0.16 / 1e5))
     assert torch.equal(layer[0](ones), ones)
-
-
-def test_every_step_has_masks_of_its_own():
-    layer, ones = nn.Sequential(Dropout(0.5), nn.Linear(1, 1)), torch.ones(64)
-    with dropping_out(layer, np.random.default_rng(3)):
-        assert not torch.equal(layer[0](ones), layer[0](ones))
 
 
 def test_masks_are_the_jobs_own_and_no_others():
@@ -75,15 +63,8 @@ def test_masks_are_the_jobs_own_and_no_others():
 def test_a_training_that_is_cut_short_is_the_beginning_of_the_whole():
     """An epoch of 20 samples in batches of 8 has three steps."""
     net = module()
-    one = local_sgd.train(
-        net,
-        flatten(module()),
-        *samples(),
-        LOCAL,
-        local_sgd.Passes(epochs=1, stream=np.random.default_rng(7)),
-    )
-    assert one.vector is not None
-    assert one.vector.tobytes() == trained(net, 7, most_steps=3).tobytes()
+
+    assert trained(net, 7, epochs=1).tobytes() == trained(net, 7, most_steps=3).tobytes()
 
 
 def test_gradients_and_evaluations_are_of_the_whole_network():

@@ -1,9 +1,8 @@
-import numpy as np
 import torch
 from torch import nn
 
 from fleetsim.learning.models.cost import cost_of
-from fleetsim.learning.models.flat_vector import flatten, frozen, layout, load_flat
+from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.frozen_weights import FrozenWeights, frozen_sha256
 
 
@@ -26,16 +25,6 @@ def test_the_vector_and_the_bytes_are_those_of_trained_weights_and_buffers() -> 
     assert cost.payload_byte == flatten(net).nbytes == 4 * (10 + 18)
     assert cost.num_parameters == 18
     assert cost.frozen_byte == 4 * (35 + 5 + 10)
-
-
-def test_loading_a_vector_leaves_frozen_weights_as_they_are() -> None:
-    net = network()
-    before = {name: weight.clone() for name, weight in frozen(net).items()}
-
-    load_flat(net, np.arange(28, dtype=np.float32))
-
-    assert all(torch.equal(weight, before[name]) for name, weight in frozen(net).items())
-    assert net.get_parameter("2.bias").tolist() == [25.0, 26.0, 27.0]
 
 
 def test_tied_weights_travel_once_beside_frozen_ones() -> None:

@@ -10,45 +10,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fleetsim import rng
-from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.conv.channels_last import form_of
-from fleetsim.kernels.stacked.kernel import StackedKernel
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
-from fleetsim.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
-from fleetsim.training.trainers import DataTrainer
 
 every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
 
-# Right class 1 of scores (0.2, 0.9, 0.5, -2): margins 1 + s_j - s_y are 0.3, -, 0.6, -1.9.
-SCORES = torch.tensor([[0.2, 0.9, 0.5, -2.0]], dtype=torch.float64)
 RIGHT = torch.tensor([1])
-BY_HAND: dict[str, tuple[float, list[float]]] = {
-    "crammer-singer": (0.6, [0, -1, 1, 0]),
-    "weston-watkins": (0.9, [1, -2, 1, 0]),
-    # Of class 1 by 1 - 0.9, of the others by 1 + 0.2, 1 + 0.5 and not at all.
-    "one-vs-rest": (0.1 + 1.2 + 1.5, [1, -1, 1, 0]),
-}
-
-
-@every_hinge
-def test_loss_and_slopes_by_hand(hinge: Hinge) -> None:
-    loss, slopes = BY_HAND[hinge]
-    scores = SCORES.clone().requires_grad_()
-
-    found = hinge_losses(hinge, scores, RIGHT)
-    (gradient,) = torch.autograd.grad(found.sum(), scores)
-
-    assert found.tolist() == pytest.approx([loss])
-    assert gradient.tolist() == [slopes]
 
 
 @every_hinge
@@ -107,59 +79,6 @@ def test_written_slopes_are_those_of_autograd(hinge: Hinge, scores: Tensor) -> N
 
     assert torch.equal(out.t(), -gradient)
     assert (-likelihoods[0]).tolist() == pytest.approx(losses.tolist(), rel=1e-12, abs=1e-15)
-
-
-def settings_of(weight_decay: float = 0.0) -> LocalSettings:
-    sgd = SgdSettings(learning_rate=0.05, momentum=0.5, weight_decay=weight_decay)
-    return LocalSettings(epochs=2, batch_size=4, optimizer=sgd, proximal_mu=0.1)
-
-
-@every_hinge
-@pytest.mark.parametrize("kind", [StackedKernel, VectorisedKernel])
-def test_a_machine_trains_the_same_in_every_kernel(hinge: Hinge, kind: type[Kernel]) -> None:
-    """In float32, on the loss that its settings say; `test_stacked` and `test_vectorised` compare
-    in float64. Another loss would move the weights by half of the update and more."""
-    draw = rng.stream(1, "test/machine")
-    inputs = draw.normal(size=(60, 1, 3, 2)).astype(np.float32)
-    labels = draw.integers(4, size=60)
-    shares = np.split(np.arange(50), [7, 20, 21, 40])
-    data = TrainerData(inputs, labels, shares, inputs[50:], labels[50:])
-
-    def trained(which: type[Kernel]) -> list[np.ndarray]:
-        machine = build_model(
-            SvmSettings(hinge=hinge), input_shape=(1, 3, 2), num_classes=4, seed=1
-        )
-        base = flatten(machine)
-        trainer = DataTrainer(which(machine, data, local_settings=settings_of(0.01), seed=1))
-        work = Work(WorkKind.TRAIN, epochs=2)
-        tickets = [trainer.submit(Job(client, work, base, (1,))) for client in range(5)]
-        results = trainer.results(tickets)
-        assert all(result.vector is not None for result in results)
-        return [result.vector - base for result in results if result.vector is not None]
-
-    for found, expected in zip(trained(kind), trained(Kernel), strict=True):
-        assert np.linalg.norm(found - expected) < 1e-4 * np.linalg.norm(expected)
-
-
-def test_a_step_by_hand() -> None:
-    """Weights 0 but for the biases (0, 0.5): x = 2 of class 0 has margin 1.5, so a step of 0.1
-    moves its own row by 0.1 x and its bias by 0.1, and its rival's the other way."""
-    machine = build_model(SvmSettings(), input_shape=(1,), num_classes=2, seed=1)
-    base = np.array([0, 0, 0, 0.5], dtype=np.float32)
-    settings = LocalSettings(epochs=1, batch_size=1, optimizer=SgdSettings(learning_rate=0.1))
-
-    result = local_sgd.train(
-        machine,
-        base,
-        torch.tensor([[2.0]]),
-        torch.tensor([0]),
-        settings,
-        local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
-    )
-
-    assert result.loss == pytest.approx(1.5)
-    assert result.vector is not None
-    assert result.vector.tolist() == pytest.approx([0.2, -0.2, 0.1, 0.4])
 
 
 def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:

@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 import fleetsim
+from fleetsim.contracts import StepMemory
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.paper_cost import ClassFlop, ClassLayers, CostSettings
+from fleetsim.learning.models.paper_cost import CostSettings
 from tests.scenario.small import BASE
 
 PAPER: dict[str, Any] = {
@@ -17,15 +18,6 @@ PAPER: dict[str, Any] = {
 BLANK = {"kind": "blank", "input_shape": [8]}
 
 
-def settings(**changes: Any) -> CostSettings:
-    given: dict[str, Any] = {
-        "flop_per_sample": ClassFlop(conv=3e6, gemm=1e6),
-        "layers": ClassLayers(conv=4, gemm=2),
-        "parameters": 1000,
-    }
-    return CostSettings(**(given | changes))
-
-
 def loaded(**changes: Any) -> fleetsim.Scenario:
     model = PAPER | changes.pop("model", {})
     base = yaml.safe_load(BASE)
@@ -33,20 +25,15 @@ def loaded(**changes: Any) -> fleetsim.Scenario:
     return fleetsim.load(base, keys)
 
 
-def test_the_cost_is_as_stated() -> None:
-    cost = settings().cost(num_copies=None)
+def test_cost_and_memory_are_as_stated() -> None:
+    settings = CostSettings.model_validate(PAPER | {"sample_byte": 70, "unfolded_byte": 30})
+    cost = settings.cost(num_copies=3)
 
     assert dict(cost.forward_flop) == {"conv": 3e6, "gemm": 1e6}
     assert dict(cost.layer_counts) == {"conv": 4, "gemm": 2}
     assert (cost.num_layers, cost.num_parameters, cost.payload_byte) == (6, 1000, 4000)
-    assert cost.memory is None
-
-
-def test_memory_of_a_step_is_that_of_copies_and_samples() -> None:
-    memory = settings(sample_byte=70, unfolded_byte=30).cost(num_copies=3).memory
-
-    assert memory is not None
-    assert (memory.state_byte, memory.sample_byte, memory.unfolded_byte) == (12_000, 70, 30)
+    assert cost.memory == StepMemory(state_byte=12_000, sample_byte=70, unfolded_byte=30)
+    assert settings.cost(num_copies=None).memory is None
 
 
 def ran(tmp_path, name: str, **changes: Any) -> fleetsim.Run:

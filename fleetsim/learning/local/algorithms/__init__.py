@@ -3,8 +3,7 @@
 - `settings`: Settings of the algorithms of clients, without torch.
 - `client_data`: Samples, batches and arrays of one task, as an algorithm of clients sees them.
 - `run_algorithm`: One task of an algorithm of clients, as a job.
-- `task_steps`: Steps of one task by the scenario's optimizer, which the bundled algorithms take.
-- `trained_weights`: Trained parameters of a network as one vector [T], without its buffers.
+- `task_steps`: Steps of one task by the scenario's optimizer.
 - `scaffold`: SCAFFOLD: steps corrected by control variates of the client and of the server.
 - `feddyn`: FedDyn: dynamic regularisation of the clients' objectives.
 - `ditto`: Ditto: a personal model of each client, held near the global one.

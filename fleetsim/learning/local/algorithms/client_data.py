@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Loss
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
+from fleetsim.learning.local.augmentation import Batch, StepStream
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten
 
@@ -40,7 +40,6 @@ class ClientData:
     """Random streams of the steps' augmentation; None: samples stay as they are."""
     evaluation: Callable[[], tuple[Tensor, Tensor]] | None = None
     """Function that returns the samples on which the client evaluates; None: the training ones."""
-
     own_loss: Loss | None = None
     """Loss that the scenario names; None: the network's or the cross-entropy."""
 
@@ -68,28 +67,18 @@ class ClientData:
 
     def steps(self, generator: np.random.Generator) -> Iterator[tuple[int, Batch]]:
         """Yield the epoch, from 0, and the augmented batch of each step."""
-        number, most = 0, self.num_steps
-        orders = local_sgd.orders(generator, self.epochs, len(self.labels))
-        for epoch, order in enumerate(torch.from_numpy(orders).to(self.labels.device)):
-            for rows in torch.split(order, self.settings.batch_size):
-                if number == most:
-                    return
-                number += 1
-                batch = Batch(self.inputs.index_select(0, rows), self.labels.index_select(0, rows))
-                if self.step_stream is not None:
-                    batch = augmented(
-                        batch.inputs,
-                        batch.labels,
-                        self.settings.augmentation,
-                        self.step_stream(number),
-                    )
-                yield epoch, batch
+        passes = local_sgd.Passes(
+            epochs=self.epochs,
+            stream=generator,
+            most_steps=self.most_steps,
+            step_stream=self.step_stream,
+        )
+        return local_sgd.batches(self.inputs, self.labels, self.settings, passes)
 
     def evaluated(self, model: nn.Module) -> tuple[float, float]:
         """Return mean loss and accuracy of a network on the client's evaluation samples.
 
-        The host computes it without virtual time, as it does the global model's accuracy. The
-        network is in evaluation mode meanwhile.
+        The host computes it without virtual time, as it does the global model's accuracy.
         """
         samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
         found = local_sgd.evaluate(model, flatten(model), *samples, own_loss=self.own_loss)

@@ -24,15 +24,9 @@ def run_algorithm(
     generator: np.random.Generator,
     frozen: FrozenWeights | None = None,
 ) -> JobResult:
-    """Return the result of a client's own training from `base`.
+    """Return the result of a client's own training from `base` [P]; the model holds it, too.
 
-    Args:
-        algorithm: the training.
-        model: the network; holds the result after the call.
-        base: initial weights [P].
-        data: samples and arrays of the task.
-        generator: random numbers of the task.
-        frozen: frozen weights of the network, which must stay; None: those that it has now.
+    The frozen weights must stay as they are; None: as they are now.
 
     Raises:
         PluginError: the training fails, changes a frozen weight, or returns something else than it
@@ -66,7 +60,6 @@ def run_algorithm(
 
 
 def _plain(number: float | np.floating[Any]) -> float:
-    """Return a number in a type that JSON has."""
     return float(number) if isinstance(number, np.floating) else number
 
 

@@ -19,8 +19,7 @@ from torch import nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, ServerStep, Wire
 from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.task_steps import take_steps
-from fleetsim.learning.local.algorithms.trained_weights import parts_of, trained, vector_of
+from fleetsim.learning.local.algorithms.task_steps import parts_of, take_steps, trained, vector_of
 from fleetsim.learning.local.step_settings import StepSettings
 
 _FLOAT_BYTE = 4

@@ -50,9 +50,7 @@ class ScaffoldSettings(AlgorithmKind):
 class FedDynSettings(AlgorithmKind):
     """Dynamic regularisation of the clients' objectives (Acar et al. 2021)."""
 
-    acts_if = by_key(
-        alpha=TRAINING,
-    )
+    acts_if = by_key(alpha=TRAINING)
     needs_fedavg: ClassVar[bool] = True
     has_server_part: ClassVar[bool] = True
 
@@ -76,9 +74,7 @@ class FedDynSettings(AlgorithmKind):
 class DittoSettings(AlgorithmKind):
     """Personal model of each client, held near the global one (Li et al. 2021)."""
 
-    acts_if = by_key(
-        personal_weight=TRAINING,
-    )
+    acts_if = by_key(personal_weight=TRAINING)
 
     kind: Literal["ditto"] = "ditto"
     personal_weight: Annotated[StepFactor, Ge(0)] = 0.1
@@ -98,7 +94,6 @@ UNCOVERED = (
 """Fault of `server.privacy` and `server.secure_aggregation` beside a part on the server."""
 
 AlgorithmSettings = Annotated[
-    BuiltInSettings | ScaffoldSettings | FedDynSettings | DittoSettings,
-    Field(discriminator="kind"),
+    BuiltInSettings | ScaffoldSettings | FedDynSettings | DittoSettings, Field(discriminator="kind")
 ]
 """Settings of any algorithm of clients, told apart by `kind`."""

@@ -1,13 +1,13 @@
-"""Steps of one task by the scenario's optimizer, which the bundled algorithms take."""
+"""Steps of one task by the scenario's optimizer, and the trained parameters that they move."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fleetsim.learning.local.algorithms.client_data import ClientData, LossTally
-from fleetsim.learning.local.algorithms.trained_weights import trained
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.step_settings import StepSettings
 
@@ -29,8 +29,8 @@ def take_steps(
         data: samples of the client.
         generator: random numbers of the task.
         settings: the scenario's local training, at the learning rate of the round.
-        added: vector that is added to every gradient, by parameter; None: nothing.
-        proximal_mu: weight of the proximal term, which replaces the scenario's; None: that.
+        added: vector that is added to every gradient, by parameter.
+        proximal_mu: weight of the proximal term, which replaces the scenario's.
         anchors: weights near which the proximal term holds; None: those of the beginning.
     """
     if proximal_mu is not None:
@@ -45,3 +45,22 @@ def take_steps(
         descent.step(gradients)
         tally.add(epoch, losses)
     return descent, tally
+
+
+def trained(model: nn.Module) -> list[nn.Parameter]:
+    """Return the trained parameters of a network, each once, in their order."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def vector_of(parameters: Sequence[Tensor]) -> NDArray[np.float32]:
+    """Return parameters as a vector [T], a copy in their number type."""
+    with torch.no_grad():
+        vector: NDArray[np.float32] = torch.cat([p.flatten() for p in parameters]).cpu().numpy()
+    return vector
+
+
+def parts_of(vector: NDArray[np.float32], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Return a vector [T] as tensors of the parameters' shapes, on their device."""
+    flat = torch.tensor(vector, device=parameters[0].device)
+    split = torch.split(flat, [parameter.numel() for parameter in parameters])
+    return [part.view_as(p) for part, p in zip(split, parameters, strict=True)]

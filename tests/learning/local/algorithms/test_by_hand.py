@@ -135,11 +135,3 @@ def test_a_ditto_client_trains_both_models(before: float | None, personal: float
 
 def test_a_ditto_step_is_two_steps() -> None:
     assert Ditto(0.5).train_factor == 2.0
-
-
-def test_without_controls_scaffold_is_plain_sgd() -> None:
-    """At the first task all controls are 0: 1.2, 1.38."""
-    result = task(Scaffold(), start=1.0, sample=3.0, received={"control": number(0.0)})
-
-    assert weight_of(result) == pytest.approx(1.38, rel=1e-12)
-    assert LOCAL.algorithm.build() is None

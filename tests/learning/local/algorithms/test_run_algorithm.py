@@ -1,60 +1,48 @@
 """Own training of clients as a job: batches of the built-in training, and wrong answers."""
 
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from fleetsim.contracts import ClientUpdate, Job, Work, WorkKind
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.own_training import OwnTrainingKernel
-from fleetsim.learning.local.algorithms.client_data import LossTally
-from fleetsim.learning.local.algorithms.trained_weights import trained
+from fleetsim.learning.local.algorithms.feddyn import FedDyn
 from fleetsim.learning.local.augmentation_settings import AugmentationSettings
-from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.training.worker_pool import Pool
 from tests.learning.local.algorithms.quadratic import LOCAL, number, task
-from tests.learning.side_by_side import SMALL, Client, Fleet, local, same
-
-
-class PlainSteps:
-    """FedProx's objective, written by a user."""
-
-    def train_client(
-        self, model: Any, data: Any, generator: np.random.Generator, settings: LocalSettings
-    ) -> ClientUpdate:
-        weights, tally = trained(model), LossTally()
-        sent = [weight.detach().clone() for weight in weights]
-        for epoch, batch in data.steps(generator):
-            losses = data.losses(model(batch.inputs), batch.labels)
-            tally.add(epoch, losses)
-            gradients = torch.autograd.grad(losses.mean(), weights)
-            with torch.no_grad():
-                for weight, start, gradient in zip(weights, sent, gradients, strict=True):
-                    pull = settings.proximal_mu * (weight - start)
-                    weight.sub_(settings.optimizer.learning_rate * (gradient + pull))
-        return tally.update()
+from tests.learning.side_by_side import SMALL, Client, Fleet, assert_equal, local, same
 
 
 @pytest.mark.parametrize("name", ["2nn", "batch norm", "gpt"])
-def test_fedprox_as_own_training_equals_the_built_in_one(name: str) -> None:
+def test_the_first_task_of_feddyn_equals_the_built_in_fedprox(name: str) -> None:
+    """Its gradient is 0 then."""
     clients = [Client(11, 2, tells=True), Client(7, 3, most_steps=3), Client(5, 1)]
-    fleet, chosen = Fleet(SMALL[name](), clients), local(mu=0.5)
-    expected = fleet.train(Kernel, chosen)
+    fleet, chosen = Fleet(SMALL[name](), clients), local(momentum=0.5)
+    found = fleet.train(OwnTrainingKernel, chosen, algorithm=FedDyn(0.5))
 
-    found = fleet.train(OwnTrainingKernel, chosen, algorithm=PlainSteps())
+    found = [result._replace(state=None) for result in found]
+    assert_equal(fleet, found, fleet.train(Kernel, local(momentum=0.5, mu=0.5)))
 
-    assert max(fleet.errors(found, expected)) <= 1e-12
-    for own, built_in in zip(found, expected, strict=True):
-        assert own.num_samples == built_in.num_samples
-        assert own.loss == pytest.approx(built_in.loss, rel=1e-12)
-        assert own.loss_rms == pytest.approx(built_in.loss_rms, rel=1e-12)
-        assert (own.epoch_losses is None) == (built_in.epoch_losses is None)
-        assert own.epoch_losses is None or own.epoch_losses == pytest.approx(built_in.epoch_losses)
+
+def test_the_documented_example_has_15_lines_and_equals_the_built_in_fedprox() -> None:
+    page = Path(__file__).parents[4] / "docs" / "models" / "own-training.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    found: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), found)
+    fleet = Fleet(SMALL["2nn"](), [Client(11, 2), Client(7, 1)])
+
+    own = fleet.train(OwnTrainingKernel, local(), algorithm=found["FedProx"]())
+
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    assert max(fleet.errors(own, fleet.train(Kernel, local(mu=0.5)))) <= 1e-12
+    assert own[1].loss == pytest.approx(own[1].loss_rms)
 
 
 def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
