@@ -65,14 +65,6 @@ def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_cr
     assert timeline.end_s == pytest.approx(60 * minutes + (work_s - 60 * minutes) / baseline)
 
 
-def test_credits_change_the_seconds_of_a_computation_and_not_its_joules() -> None:
-    fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
-    timeline, work_s = laid_out(fleet)
-
-    assert timeline.power_w == pytest.approx([2.76, 0.2 * 2.76])
-    assert timeline.energy_until(np.inf) == pytest.approx(2.76 * work_s)
-
-
 def test_an_idle_hour_buys_a_quarter_of_an_hour() -> None:
     fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
     late, _ = laid_out(fleet, start_s=3600.0)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from fleetsim import open_run
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.flower import running, versions
+from fleetsim.flower import running
 from fleetsim.run_settings import FolderSettings
 
 pytest.importorskip("flwr", reason="flwr is not installed; scripts/check-flower installs it")
@@ -141,7 +140,7 @@ def test_an_app_runs_unchanged_and_twice_the_same(app, accuracy, tmp_path):
     assert record.app == app.replace("_", "-")
 
 
-def test_bytes_and_samples_are_those_of_the_messages(tmp_path):
+def test_bytes_samples_and_flop_are_those_of_messages_and_network_by_hand(tmp_path):
     run = _run(_APPS / "torch_quickstart", tmp_path / "run", "fleet.size=30")
 
     # Weights and biases of 4 bytes, and numpy's header of 128 for each of the four arrays.
@@ -152,14 +151,7 @@ def test_bytes_and_samples_are_those_of_the_messages(tmp_path):
     assert set(train["upload_byte"]) == {model + 2 * 8}  # loss and samples
     assert set(evaluate["upload_byte"]) == {3 * 8}
     assert set(train["num_samples"]) == {1500 // 30 * 4 // 5}
-
-
-def test_flop_are_those_of_the_network_by_hand(tmp_path):
-    run = _run(_APPS / "torch_quickstart", tmp_path / "run", "fleet.size=30")
-
     convolution, classifier = 2 * 64 * 8 * 9, 2 * 128 * 10
-    train = run.tasks[run.tasks["purpose"] == "train"]
-    evaluate = run.tasks[run.tasks["purpose"] == "evaluate"]
     # Two epochs of 40 samples; nobody wants the gradient of the images.
     assert set(train["train_flop"]) == {2 * 40 * (2 * convolution + 3 * classifier)}
     assert set(evaluate["train_flop"]) == {10 * (convolution + classifier)}
@@ -427,17 +419,6 @@ def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
     assert not (tmp_path / "broken" / "checkpoint" / "replies").exists()
 
 
-def test_a_resumed_run_trains_no_client_again(tmp_path):
-    app = _small_app(tmp_path / "app", _train())
-    _interrupt(app, tmp_path / "run", after=3)
-    before = len(_calls(app))
-
-    _run(app, tmp_path / "run", resume=True)
-
-    assert before == 3 * 10
-    assert len(_calls(app)) == 4 * 10
-
-
 def test_a_server_app_that_does_not_repeat_its_calls_cannot_be_resumed(tmp_path):
     main = """
     for number in range(4):
@@ -539,17 +520,6 @@ def test_a_message_that_costs_more_than_the_first_of_its_kind_is_refused(tmp_pat
 
     with pytest.raises(DataError, match=r'set \[tool.fleetsim\] train.measure = "always"'):
         _run(app, tmp_path / "run")
-
-
-def test_measured_always_each_message_costs_its_own(tmp_path):
-    project = _MEASURED.replace("MORE", 'measure = "always"').replace(
-        "flop = 2e9", "flop_per_sample = 1e6"
-    )
-    app, run = _ran(tmp_path, _train(), project=project, client=_GROWING)
-
-    assert run.tasks["num_samples"].tolist() == list(range(11, 51))
-    assert np.allclose(run.tasks["train_flop"], 1e6 * run.tasks["num_samples"])
-    assert len(_calls(app)) == 40
 
 
 _REMEMBERING = _CLIENT.replace(
@@ -732,18 +702,3 @@ def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_b
     assert "APP_WAS_HERE" not in os.environ
     assert open_run("run").manifest.digest == moved.manifest.digest == plain.manifest.digest
     assert not (app / "run").exists()
-
-
-def test_another_seed_is_another_run_and_modules_of_an_app_are_forgotten(tmp_path):
-    app = _small_app(tmp_path / "app", _train())
-    one = _run(app, tmp_path / "one")
-    (app / "calls.txt").unlink()
-    shutil.copytree(app, tmp_path / "copy")
-
-    again = _run(tmp_path / "copy", tmp_path / "two")
-    other = _run(app, tmp_path / "three", "seed=2")
-
-    assert len(_calls(tmp_path / "copy")) == 40
-    assert again.manifest.digest == one.manifest.digest
-    assert other.manifest.digest != one.manifest.digest
-    assert versions.require() == again.manifest.versions["flwr"]

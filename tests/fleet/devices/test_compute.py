@@ -1,4 +1,3 @@
-import itertools
 import math
 from dataclasses import replace
 
@@ -224,16 +223,6 @@ def test_work_ends_where_its_steps_are_done(begin_s, work_s, steps, edges_s):
     assert timeline.energy_until(math.inf) == pytest.approx(work_s, rel=1e-9, abs=work_s and 2e-7)
 
 
-def test_steps_are_read_no_further_than_the_work_goes() -> None:
-    steps = ((float(k), 0.25 * (k % 2)) for k in itertools.count(1))
-
-    timeline = compute_timeline(0.0, 8.0, 1.0, steps)
-
-    # each pair of seconds does 1.75 s of work
-    assert timeline.end_s == pytest.approx(8 + (8 - 4 * 1.75) / 0.75, abs=0.25)
-    assert next(steps)[0] == math.ceil(timeline.end_s) + 1
-
-
 @pytest.mark.parametrize(
     ("work_s", "steps", "says"),
     [
@@ -278,17 +267,6 @@ def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
     assert timeline.energy_until(math.inf) == pytest.approx(
         power_w * work_s, rel=1e-12, abs=tolerance_j
     )
-
-
-@pytest.mark.slow
-@given(st.floats(1e-3, 1e5), load_steps, st.floats(0.0, 1.0))
-def test_less_load_never_ends_later(work_s, steps, share):
-    lighter = [(width, load * share) for width, load in steps]
-
-    heavy = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, steps))
-    light = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, lighter))
-
-    assert light.end_s <= heavy.end_s * (1 + 1e-12)
 
 
 class Alternating:

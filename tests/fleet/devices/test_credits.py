@@ -45,12 +45,6 @@ def test_balances_by_hand(launch_s, earned_s, use, seconds, left):
     assert after(launch_s, earned_s, use, seconds) == pytest.approx(left)
 
 
-def test_what_an_idle_hour_earns_lasts_a_quarter_of_an_hour() -> None:
-    lasts_s = rules_of().full_use_s(np.zeros(1), np.array([720.0]))
-
-    assert lasts_s[0] == pytest.approx(12 * 60 / 0.8)
-
-
 def test_an_instance_that_earns_all_it_can_use_never_runs_out() -> None:
     rules = rules_of(CreditProfile(num_vcpus=1, per_hour=60, maximum=1440, launch=0))
 

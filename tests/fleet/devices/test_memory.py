@@ -4,13 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fleetsim.contracts import ModelCost, StepMemory
 from fleetsim.fleet.devices.memory import (
     ENGINES,
     FreeMemory,
-    MemorySettings,
     ShareSettings,
     build_memory,
     needed_byte,
@@ -69,13 +68,6 @@ def test_who_has_exactly_enough_is_not_short() -> None:
     spare_byte = memory.spare_byte(COST, num_samples=samples, batch_size=4)
 
     assert spare_byte.tolist() == [-1.0, 0.0, 1.0]
-
-
-def test_nobody_looks_unless_the_scenario_says_so() -> None:
-    adapter: TypeAdapter[MemorySettings] = TypeAdapter(MemorySettings)
-    settings = adapter.validate_python({"kind": "unchecked"})
-
-    assert build_memory(settings, profiles=[], device=np.zeros(1, dtype=np.int64), seed=1) is None
 
 
 @pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1], None])

@@ -73,7 +73,3 @@ def test_nothing_is_drawn_where_every_upload_succeeds() -> None:
 
     assert build_arrivals(sure, seed=1, size=5) is None
     assert arrivals_of((1.0, 0.9), (0.5, 0.1)) is not None
-
-
-def test_nothing_arrives_with_probability_zero() -> None:
-    assert not arrivals_of((0.0, 1.0)).of(CLIENTS[:100], [(0, 1)] * 100).any()

@@ -147,17 +147,6 @@ def test_caps_meet_a_link_that_changes(rtt_s, start_s, edges_s, link, new_edges_
     assert found[1].tolist() == pytest.approx(rates)
 
 
-def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
-    caps = SMALL.rate_caps(np.array([0.1, 0.0]))
-    assert caps is not None
-    edges_s, rates, _ = capped_steps(
-        np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 1), 100e3), np.zeros(2), caps
-    )
-    assert edges_s[1].tolist() == [0.0, 1.0, 1.0, 1.0]
-    assert rates[1].tolist() == [100e3, 0.0, 0.0]
-    assert edges_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 1.0])
-
-
 def test_a_receive_window_below_the_first_window_is_refused() -> None:
     with pytest.raises(ValidationError, match="less than the first window"):
         TcpSettings(initial_window_segments=100, segment_byte=1460, receive_window_byte=100_000)

@@ -12,9 +12,6 @@ from fleetsim.fleet.devices.profile import (
     load_radio,
 )
 from fleetsim.fleet.network.radios.amplifier import (
-    MAX_BASE_STATION_TX_POWER_DBM,
-    MAX_CELLULAR_TX_POWER_DBM,
-    MIN_TX_POWER_DBM,
     amplifier_w,
     with_tx_power,
 )
@@ -63,13 +60,6 @@ def test_a_radio_without_an_amplifier_stays_as_it_is() -> None:
 def test_more_than_the_class_emits_is_refused() -> None:
     with pytest.raises(ValueError, match=r"20\.5 dBm is above 20 dBm, the most that radio 'test'"):
         with_tx_power(RADIO, 20.5)
-
-
-def test_the_bounds_are_those_of_the_standards() -> None:
-    assert MIN_TX_POWER_DBM < MAX_CELLULAR_TX_POWER_DBM < MAX_BASE_STATION_TX_POWER_DBM
-    for radio in CELLULAR.values():
-        assert radio.amplifier is not None
-        assert radio.amplifier.max_dbm <= MAX_CELLULAR_TX_POWER_DBM
 
 
 @given(st.sampled_from(sorted(CELLULAR)), st.floats(-40.0, 23.0))
