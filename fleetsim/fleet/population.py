@@ -227,10 +227,6 @@ def build_fleet(
     Every client trains on `num_samples` [N] and evaluates models on `num_evaluated` [N], which are
     the same if not given. Device and radio `files` that are not given are read now.
     `owners` are the names of the people whose data the clients have [N], for `fleet.usage.pair`.
-
-    Raises:
-        ScenarioError: a trace that is not there.
-        DataError: a device, radio or trace file that is wrong.
     """
     files = files or HardwareFiles()
     hardware = assign_hardware(

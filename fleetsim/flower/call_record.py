@@ -52,9 +52,6 @@ class CallRecord:
             call: name of the call.
             asked: digest or text of its arguments.
             live: the call itself.
-
-        Raises:
-            DataError: the call is not the one on record.
         """
         if not self.is_replaying:
             answer = live()
@@ -83,11 +80,7 @@ class CallRecord:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Return the bytes of a digest.
-
-        Raises:
-            DataError: they are missing or damaged.
-        """
+        """Return the bytes of a digest."""
         if not _DIGEST.fullmatch(digest):
             raise DataError(f"{self._folder.parent}: holds no digest of a reply; {_AFRESH}")
         data = atomic_files.read(self._folder / digest, hint=_AFRESH)

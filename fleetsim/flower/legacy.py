@@ -68,7 +68,6 @@ def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
         timeout: float | None,
         group_id: int,
     ) -> tuple[list[Any], list[Any]]:
-        asked: dict[str, tuple[Any, Any, _Desk]] = {}
         messages = []
         for proxy, instruction in client_instructions:
             desk = _Desk(grid.run)
@@ -82,39 +81,28 @@ def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
             finally:
                 proxy.grid = grid
         replies = grid.send_and_receive(messages, timeout=timeout)
-        for (proxy, instruction), message in zip(client_instructions, messages, strict=True):
-            asked[message.metadata.message_id] = (proxy, instruction, _Desk(grid.run))
+        asked = {
+            message.metadata.message_id: sent
+            for message, sent in zip(messages, client_instructions, strict=True)
+        }
         results: list[Any] = []
         failures: list[Any] = []
         for reply in replies:
-            proxy, instruction, desk = asked.pop(reply.metadata.reply_to_message_id)
+            proxy, instruction = asked.pop(reply.metadata.reply_to_message_id)
+            proxy.grid = desk = _Desk(grid.run)
             desk.replies = [reply]
-            _answer(proxy, instruction, desk, method, timeout, group_id, results, failures)
-        for proxy, _, _ in asked.values():
+            try:
+                res = getattr(proxy, method)(instruction, timeout=timeout, group_id=group_id)
+            except ValueError as fault:  # the reply is the error of a lost client
+                failures.append(fault)
+                continue
+            finally:
+                proxy.grid = grid
+            is_ok = int(res.status.code.value) == 0
+            (results if is_ok else failures).append((proxy, res))
+        for proxy, _ in asked.values():
             failures.append(TimeoutError(f"node {proxy.node_id} was late"))
         return results, failures
-
-    def _answer(
-        proxy: Any,
-        instruction: Any,
-        desk: _Desk,
-        method: str,
-        timeout: float | None,
-        group_id: int,
-        results: list[Any],
-        failures: list[Any],
-    ) -> None:
-        """Let a proxy convert its reply, and sort it as Flower does."""
-        proxy.grid = desk
-        try:
-            res = getattr(proxy, method)(instruction, timeout=timeout, group_id=group_id)
-        except ValueError as fault:  # the reply is the error of a lost client
-            failures.append(fault)
-            return
-        finally:
-            proxy.grid = grid
-        is_ok = int(res.status.code.value) == 0
-        (results if is_ok else failures).append((proxy, res))
 
     return clients
 

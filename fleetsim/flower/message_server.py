@@ -105,9 +105,6 @@ class MessageServer:
         """Let virtual time pass in steps until so many clients are connected.
 
         Steps at which no client's eligibility changes are taken together.
-
-        Raises:
-            RunStopped: so many clients will never be there.
         """
         since_s = self.now_s
         while (num := len(self.connected())) < num_clients:
@@ -159,11 +156,7 @@ class MessageServer:
         return answers
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
-        """Send messages, each as a running task.
-
-        Raises:
-            ScenarioError: the fleet shares links, so that running tasks influence each other.
-        """
+        """Send messages, each as a running task."""
         self._begin(messages)
         self._pushed.push(messages)
 
@@ -211,11 +204,7 @@ class MessageServer:
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 
     def _run_until(self, time_s: float) -> None:
-        """Let the clock run to a moment, through the ends of running tasks.
-
-        Raises:
-            RunStopped: the time of the run is up before.
-        """
+        """Let the clock run to a moment, through the ends of running tasks."""
         until = self._clock.at(max(time_s, self.now_s), Rank.WAKE)
         self._clock.run(until=self._clock.any_of([until, self._launcher.time_is_up]))
         if not until.processed:
@@ -225,11 +214,7 @@ class MessageServer:
         self.rounds.close(self._state if self._pushed.is_quiet else None)
 
     def _finish(self, reason: StopReason) -> None:
-        """End the run by a rule.
-
-        Raises:
-            RunStopped: always.
-        """
+        """End the run by a rule."""
         self.end()
         raise RunStopped(reason)
 

@@ -21,11 +21,7 @@ SERVER_NODE = 1
 
 
 def require() -> str:
-    """Return the version of flwr after a check that it is one of the tested ones.
-
-    Raises:
-        ScenarioError: flwr is missing, or its version is not tested.
-    """
+    """Return the version of flwr after a check that it is one of the tested ones."""
     try:
         version = metadata.version("flwr")
     except metadata.PackageNotFoundError:
@@ -39,11 +35,7 @@ def require() -> str:
 
 
 def require_tested(version: str) -> None:
-    """Check that a version of flwr is one of the tested ones.
-
-    Raises:
-        ScenarioError: it is not.
-    """
+    """Check that a version of flwr is one of the tested ones."""
     if ".".join(version.split(".")[:2]) not in TESTED:
         raise ScenarioError(
             f"flwr {version}: is not a tested version, these are: {', '.join(TESTED)}; install one"

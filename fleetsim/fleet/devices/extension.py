@@ -31,15 +31,7 @@ def _read(path: Path) -> Document:
 
 
 def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
-    """Return a device file with what it extends, every key with the place that it came from.
-
-    Args:
-        path: the device file.
-        read: reads one file, without what it extends.
-
-    Raises:
-        DataError: either file is not there or not YAML, or the other one extends a third.
-    """
+    """Return a device file with what it extends, every key with the place that it came from."""
     document = read(path)
     extended = extended_path(document)
     if extended is None:
@@ -62,11 +54,7 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
 
 
 def extended_path(document: Document) -> Path | None:
-    """Return the path of the file that a device file extends; None if it extends none.
-
-    Raises:
-        DataError: there is no such file.
-    """
+    """Return the path of the file that a device file extends; None if it extends none."""
     if KEY not in document.data:
         return None
     name = document.data[KEY]

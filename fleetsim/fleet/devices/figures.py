@@ -40,8 +40,6 @@ class EfficiencyFigure(Sourced):
 class ShareFigure(EfficiencyFigure):
     """A share of a whole, and where it comes from."""
 
-    value: Annotated[float, Field(ge=1e-3, le=1.0)]
-
 
 class LevelFigure(Sourced):
     """A number that may be 0, and where it comes from; a subclass gives the range."""

@@ -131,10 +131,7 @@ class FigureErrors:
     ) -> tuple[DeviceFile, tuple[DrawnFigure, ...]]:
         """Return a device file with errors, and its figures that have one.
 
-        Args:
-            name: stem of the file.
-            file: its content.
-            origin: the stem of the file that states a figure, by the key path of the figure.
+        `name` is the stem of the file; `origin` returns that of the file that states a figure.
         """
         drawn = self._drawn("device", name, file, origin)
         return _with_values(file, drawn), tuple(drawn.values())

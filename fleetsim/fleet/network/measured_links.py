@@ -18,8 +18,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.rate_steps import RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
@@ -83,10 +82,9 @@ class _Steps:
     def from_step(
         self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return steps of records [n] from step `here` on, in a lap that began at `lap_ms`.
+        """Return edges in s [n, num+1] and rates in bit/s between them [n, num] of records [n].
 
-        Returns:
-            Edges in s [n, num+1], and rates in bit/s between them [n, num].
+        The first step is `here`, in a lap that began at `lap_ms`.
         """
         first, num_steps = self.offsets[record], np.diff(self.offsets)[record]
         span_ms = np.diff(self.begins_ms)[record]
@@ -157,10 +155,7 @@ class NetLinks:
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 
     def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
-        """Return the timelines of those transfers whose indices are `rows` [k].
-
-        Transfers of similar lengths are laid out together.
-        """
+        """Return the timelines of transfers `rows` [k]; those of similar lengths together."""
         clients, row = requests.clients[rows], ROW[requests.direction]
         start_s, deadline_s, bit = (
             column[rows] for column in (requests.start_s, requests.deadline_s, requests.bit)
@@ -230,10 +225,6 @@ def build_net_links(
     """Assign the records of a trace to N clients (`fleetsim.fleet.traces.shuffled_assignment`).
 
     Settings are those of `TraceSettings`.
-
-    Raises:
-        ScenarioError: the trace has no rates up and there is no ratio, rates beyond 1e15 bit/s, or
-            more than ten million samples in one transfer.
     """
     down_bit_per_s, up_bit_per_s = trace.down_bit_per_s * rate_scale, trace.up_bit_per_s
     if up_over_down is not None:

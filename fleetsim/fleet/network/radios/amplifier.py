@@ -34,11 +34,7 @@ def amplifier_w(amplifier: AmplifierProfile, tx_power_dbm: float) -> float:
 
 
 def with_tx_power(radio: RadioProfile, tx_power_dbm: float) -> RadioProfile:
-    """Return the radio while it emits this power; unchanged if it has no amplifier.
-
-    Raises:
-        ValueError: the power is above that of the radio's class.
-    """
+    """Return the radio while it emits this power; unchanged if it has no amplifier."""
     amplifier = radio.amplifier
     if amplifier is None:
         return radio

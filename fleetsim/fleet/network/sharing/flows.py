@@ -20,7 +20,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.rate_steps import OwnRates
+from fleetsim.fleet.network.transfer import OwnRates
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4

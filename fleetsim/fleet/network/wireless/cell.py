@@ -11,8 +11,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.rate_steps import RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests
 from fleetsim.fleet.network.wireless.fading import BlockFading
 from fleetsim.fleet.network.wireless.rate import Modem
 from fleetsim.fleet.timeline import TimelineGroups

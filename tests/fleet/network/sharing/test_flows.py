@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.max_min import fair_rates
+from fleetsim.fleet.network.transfer import OwnRates, RateSteps
 from fleetsim.fleet.timeline import Timeline
 from tests.fleet.fair import Flow, ends
 
