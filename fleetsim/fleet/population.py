@@ -26,12 +26,7 @@ from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.fleet_radios import (
-    Radios,
-    build_radios,
-    cellular_radio,
-    radios_in_use,
-)
+from fleetsim.fleet.network.fleet_radios import Radios, build_radios, cellular_radio, radios_in_use
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
 from fleetsim.fleet.settings import FleetSettings

@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.heterogeneity import (
-    NUM_VALUES,
-    multipliers,
-    quantile_means,
-)
+from fleetsim.fleet.heterogeneity import NUM_VALUES, multipliers, quantile_means
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction

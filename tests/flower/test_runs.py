@@ -546,12 +546,7 @@ _TELLING_TRAIN = """
 def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tmp_path):
     project = _MEASURED.replace("flop = 2e9, MORE", 'measure = "always"')
     everybody = _run(
-        _small_app(
-            tmp_path / "all",
-            _train(),
-            project=project,
-            client=_REMEMBERING,
-        ),
+        _small_app(tmp_path / "all", _train(), project=project, client=_REMEMBERING),
         tmp_path / "one",
     )
     ends_s = (everybody.tasks["finished_at_s"] - everybody.tasks["dispatched_at_s"]).to_numpy()

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.validation import (
-    launches,
-    measurements,
-    other_phones,
-    peak_memory,
-    phones,
-)
+from fleetsim.validation import launches, measurements, other_phones, peak_memory, phones
 from fleetsim.validation.devices import board_training
 
 

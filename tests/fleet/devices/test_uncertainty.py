@@ -20,12 +20,7 @@ from fleetsim.fleet.devices.figures import (
 )
 from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
 from fleetsim.fleet.devices.profile import load_device, load_radio
-from fleetsim.fleet.devices.uncertainty import (
-    DrawnFigure,
-    FigureErrors,
-    off_by,
-    uncertain_figures,
-)
+from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors, off_by, uncertain_figures
 from fleetsim.fleet.population import Fleet
 from fleetsim.schema import strict_yaml
 from tests.fleet.made_fleets import fleet_of
