@@ -130,17 +130,6 @@ def test_a_clock_outside_its_range_is_refused(clock: float) -> None:
         Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
 
 
-def test_who_has_neither_credits_nor_a_skin_remembers_nothing() -> None:
-    phones = working({"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, thermal={"kind": "none"})
-    mixed = working({"pixel-6": 0.4, "jetson-nano-cpu": 0.3, "t2.small": 0.3}, thermal=SKIN)
-
-    assert phones.throttle.initial().shape == (2, 0)
-    assert mixed.throttle.initial().shape == (3, 3)
-    boards = np.array([client_of(mixed, "jetson-nano-cpu")])
-    begin = mixed.throttle.initial()[boards]
-    assert mixed.throttle.paces(boards, begin, np.zeros(1), 1.0) is None
-
-
 DEVICES = {"t2.small": 0.3, "t2.xlarge": 0.2, "pixel-6": 0.3, "jetson-nano-cpu": 0.2}
 MIXED = working(DEVICES, work_s=5000.0, thermal=SKIN)
 EVERYBODY = np.arange(MIXED.size)

@@ -309,19 +309,6 @@ def test_pushed_messages_fly_on_their_own_and_pull_advances_the_clock(tmp_path):
     assert len(_calls(app)) == 3
 
 
-def test_answers_to_pushed_messages_are_pulled_in_the_order_of_arrival(tmp_path):
-    main = """
-    ids = list(grid.push_messages(messages(grid.get_node_ids())))
-    time.sleep(3600)
-    tell(nodes=[reply.metadata.src_node_id for reply in grid.pull_messages(ids)])
-    """
-    app, run = _ran(tmp_path, main)
-
-    in_order = run.tasks.sort_values(["finished_at_s", "task"])
-    assert len(in_order) == 10
-    assert _told(app)[0]["nodes"] == (in_order["client"] + 2).tolist()
-
-
 def test_a_timeout_cuts_off_pushed_messages_too(tmp_path):
     main = """
     nodes = list(grid.get_node_ids())
@@ -417,20 +404,6 @@ def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
 
     assert resumed.manifest.digest == whole.manifest.digest
     assert not (tmp_path / "broken" / "checkpoint" / "replies").exists()
-
-
-def test_a_server_app_that_does_not_repeat_its_calls_cannot_be_resumed(tmp_path):
-    main = """
-    for number in range(4):
-        sent = messages(grid.get_node_ids())
-        sent[0].content["clock"] = ConfigRecord({"host": time.time()})
-        grid.send_and_receive(sent)
-    """
-    app = _small_app(tmp_path / "app", main)
-    _interrupt(app, tmp_path / "run", after=2)
-
-    with pytest.raises(DataError, match="cannot be resumed: call 2 of the server app"):
-        _run(app, tmp_path / "run", resume=True)
 
 
 def test_another_app_configuration_or_source_is_not_resumed(tmp_path):
@@ -580,14 +553,6 @@ def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tm
     assert np.allclose(late[["download_s", "compute_s", "upload_s"]].sum(axis=1), deadline_s)
 
 
-def test_declared_in_full_and_measured_always_is_refused(tmp_path):
-    project = _MEASURED.replace("MORE", 'num_samples = 9, upload_byte = 8, measure = "always"')
-    app = _small_app(tmp_path / "app", _TRAIN, project=project)
-
-    with pytest.raises(DataError, match="train: measure = 'always' has nothing to measure"):
-        _run(app, tmp_path / "run")
-
-
 def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
     client = _CLIENT.replace("    [weights] =", "    1 / 0\n    [weights] =")
     app = _small_app(tmp_path / "app", _train("9.0"), client=client)
@@ -637,29 +602,6 @@ def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
     assert sorted(crashed["client"]) == [0, 3, 6, 9]
     assert run.rounds["num_lost"].tolist() == [4]
     assert [says in note for note in notes] == [True]
-
-
-@pytest.mark.parametrize("value", [93.5, -0.1])
-def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value, tmp_path):
-    central = _train("3600.0, evaluate_fn=central")
-    main = f"    from flwr.app import MetricRecord\n{_CENTRAL.format(value=value)}{central}"
-    app = _small_app(tmp_path / "app", main)
-    percent = _PROJECT.replace("[tool.fleetsim]", '[tool.fleetsim]\naccuracy_in = "percent"')
-    told = _small_app(tmp_path / "told", main, project=percent)
-
-    with pytest.raises(DataError, match=rf"accuracy is {value}, beyond 0 to 1; set .*accuracy_in"):
-        _run(app, tmp_path / "run")
-    if value > 0:
-        assert _run(told, tmp_path / "percent").rounds["accuracy"].iloc[-1] == value / 100.0
-    else:
-        with pytest.raises(DataError, match="beyond 0 to 100"):
-            _run(told, tmp_path / "percent")
-
-
-_CENTRAL = """
-    def central(number, arrays):
-        return MetricRecord({{"accuracy": {value}, "loss": 1.0}})
-"""
 
 
 def test_an_app_to_which_nothing_is_delivered_ends(tmp_path):

@@ -80,14 +80,6 @@ def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(
     assert (launch_s, earned_s) == pytest.approx(slow, abs=2.0)
 
 
-@given(balances, st.floats(0.0, 1.0), st.floats(0.0, 9e4), st.floats(0.0, 1.0))
-def test_two_stretches_are_as_one(balance: tuple[float, float], use, seconds, cut):
-    at_once = after(*balance, use, seconds)
-    first = after(*balance, use, cut * seconds)
-
-    assert after(*first, use, seconds - cut * seconds) == pytest.approx(at_once, abs=1e-6)
-
-
 @given(balances, st.floats(0.0, 1.0))
 def test_when_foretold_nothing_is_left_and_before_it_something(balance: tuple[float, float], share):
     held: list[FloatArray] = [np.array([value]) for value in balance]

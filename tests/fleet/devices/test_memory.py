@@ -15,7 +15,7 @@ from fleetsim.fleet.devices.memory import (
     needed_byte,
 )
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.units import BYTE_PER_GIB, BYTE_PER_MIB
+from fleetsim.units import BYTE_PER_GIB
 
 SHARE = {"kind": "share", "free_fraction": [0.25, 0.75]}
 STEP = StepMemory(1000, 100, 10)
@@ -49,14 +49,6 @@ def test_each_kind_of_device_has_its_engine() -> None:
 
     assert built(3, names).engine == ("mnn", "autograd", "autograd")
     assert built(3, names, engines={"board": "mnn"}).engine == ("mnn", "mnn", "autograd")
-
-
-def test_a_step_needs_the_engine_the_state_and_its_samples() -> None:
-    mnn = ENGINES["mnn"]
-    need = needed_byte(mnn, STEP, np.array([0, 10]))
-
-    assert need[0] == 61 * BYTE_PER_MIB + 1.5 * 1000
-    assert need[1] - need[0] == pytest.approx(10 * (2.1 * 100 + 4.8 * 10))
 
 
 def test_who_has_exactly_enough_is_not_short() -> None:

@@ -209,18 +209,6 @@ def test_a_relative_path_counts_from_the_file_that_names_it(write: Write, tmp_pa
     assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
 
 
-def test_a_device_without_battery_is_mains_powered_and_a_peak_may_be_unknown(write):
-    assert load_device(write(changed(DEVICE, "battery"))).battery_j is None
-    unknown = load_device(write(changed(DEVICE, "compute.peak_gflop_per_s")))
-    assert unknown.compute.peak_flop_per_s is None
-
-
-def test_a_radio_with_figures_of_its_own_is_the_same_on_unmetered_networks(write: Write) -> None:
-    path = write(RADIO)
-
-    assert wifi_radio(load_device("pixel-6"), path) == load_radio(path)
-
-
 ONE_CORE = {"core": "big", "count": 1, "clock_ghz": 2.0, "flop_per_cycle": 8.0}
 WIFI = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
 FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {

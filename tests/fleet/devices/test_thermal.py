@@ -168,16 +168,6 @@ def test_two_stretches_are_as_one(train_w, begin_c, use, seconds, cut):
     )
 
 
-@given(watts, temperatures, shares, st.floats(0.0, 1e5), st.floats(0.05, 1.0))
-def test_no_skin_leaves_the_band_between_rest_full_use_and_where_it_began(
-    train_w: float, begin_c: float, use: float, seconds: float, clock: float
-) -> None:
-    rules = phone(train_w)
-    reached_c = warmed(rules, begin_c, use, seconds, clock)
-
-    assert min(begin_c, 25.0) <= reached_c <= max(begin_c, 25.0 + 6.8 * train_w)
-
-
 @given(watts, temperatures, temperatures, shares)
 def test_after_forty_time_constants_nobody_knows_how_warm_it_was(train_w, one_c, other_c, use):
     rules = phone(train_w)

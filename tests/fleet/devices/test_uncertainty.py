@@ -19,7 +19,7 @@ from fleetsim.fleet.devices.figures import (
     RatioFigure,
 )
 from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
-from fleetsim.fleet.devices.profile import load_device, load_radio
+from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors, off_by, uncertain_figures
 from fleetsim.fleet.population import Fleet
 from fleetsim.schema import strict_yaml
@@ -93,26 +93,6 @@ def test_of_a_thermal_section_the_model_has_errors_and_the_settings_of_the_firmw
     ]
 
 
-def test_a_spread_of_zero_leaves_figures_bit_for_bit():
-    name = "raspberry-pi-4"
-    plain = load_device(name)
-    inferred, measured = (
-        load_device(name, files=HardwareFiles().with_errors(errors))
-        for errors in (
-            FigureErrors(7, inferred=0.3, measured=0.0),
-            FigureErrors(7, inferred=0.0, measured=0.05),
-        )
-    )
-
-    assert "compute.conv_gflop_per_s" not in plain.inferred
-    assert "compute.clock_share" in plain.inferred
-    assert inferred.compute.conv_flop_per_s == plain.compute.conv_flop_per_s
-    assert inferred.compute.clock_share != plain.compute.clock_share
-    assert measured.compute.conv_flop_per_s != plain.compute.conv_flop_per_s
-    assert measured.compute.clock_share == plain.compute.clock_share
-    assert (plain.inferred, plain.ram_byte) == (inferred.inferred, inferred.ram_byte)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_all_bundled_files_are_valid_with_the_widest_errors(seed):
     files = HardwareFiles().with_errors(FigureErrors(seed, inferred=1.0, measured=1.0))
@@ -141,18 +121,6 @@ def test_neither_order_nor_other_devices_change_an_error():
     assert drawn_of(alone, "pixel-6") == drawn_of(among, "pixel-6")
     assert among.profiles[1] == alone.profiles[0]
     assert drawn_of(alone, "lte") == drawn_of(among, "lte")
-
-
-def test_a_wider_spread_stretches_the_same_errors():
-    fleets = [
-        doubted({"pixel-6": 1.0}, uncertainty={"inferred": sd, "measured": sd}) for sd in (0.1, 0.2)
-    ]
-    narrow, wide = (drawn_of(fleet, "pixel-6") for fleet in fleets)
-
-    for key, drawn in narrow.items():
-        # the clock's share states its own spread
-        stretch = 1.0 if key == "compute.clock_share" else 2.0
-        assert math.log(wide[key].factor) == pytest.approx(stretch * math.log(drawn.factor))
 
 
 def test_a_figure_that_states_its_spread_has_that_one_and_not_its_marks():

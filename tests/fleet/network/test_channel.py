@@ -207,16 +207,6 @@ def test_the_way_up_can_have_a_band_of_its_own() -> None:
     assert both.rate_at(0, UP, 0.0) < wide.rate_at(0, UP, 0.0)
 
 
-def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once() -> None:
-    channel = fading(cell_radius_m=300.0, block_s=0.1)
-    longer = transfer(channel, 1, UP, 123.45, 4e9, RADIO)
-    middles_s = 0.5 * (longer.edges_s[1:] + longer.edges_s[:-1])
-    one_by_one = np.array([channel.rate_at(1, UP, float(t)) for t in middles_s])
-
-    assert len(one_by_one) > 500
-    np.testing.assert_array_equal(longer.power_w, 0.8 + 7e-8 * one_by_one)
-
-
 def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
     laid_out = transfer(at_distance(10.0), 0, DOWN, 1e12, 1e-6, RADIO)
 
