@@ -28,6 +28,7 @@ from fleetsim.validation.tables import (
     Section,
     SummaryLine,
     checks_table,
+    mean_and_worst,
     number,
     percent,
     table,
@@ -96,9 +97,14 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
         said = model_s(make(*np.exp(logs).tolist()))
         return np.asarray(said / measured_s - 1.0)
 
-    found = least_squares(errors, np.log(start), xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    return tuple(np.exp(least(errors, np.log(start))).tolist())
+
+
+def least(errors: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
+    """Return the figures with the least sum of squared errors."""
+    found = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
     assert found.success, found.message
-    return tuple(np.exp(found.x).tolist())
+    return np.asarray(found.x)
 
 
 def section() -> Section:
@@ -183,9 +189,7 @@ def _checks(said: FloatArray) -> list[Check]:
 
 
 def _row(what: str, checks: list[Check]) -> str:
-    errors = np.abs([check.error for check in checks])
-    mean, worst = (percent(float(x), signed=False) for x in (errors.mean(), errors.max()))
-    return f"| {what} | {len(checks)} | {mean} | {worst} |"
+    return f"| {what} | {len(checks)} | {' | '.join(mean_and_worst(checks))} |"
 
 
 def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:

@@ -153,18 +153,11 @@ def _heat_checks() -> list[Check]:
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
     warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])
     held = float(_skins(_one_cap(42.0)).step(np.array([42.0]), use, 1.0).power[0])
-    caps = [
-        Check(
-            f"clock of a Pixel 3's big cores just above {threshold_c:g} C",
-            "exact",
-            ghz,
-            float(skins.step(np.array([threshold_c + 1e-6]), use, 1.0).speed[0])
-            * _PIXEL_3_FULL_GHZ,
-            "GHz",
-            "LineageOS/android_device_google_crosshatch@f9e0ef6",
-        )
-        for threshold_c, ghz in zip(PIXEL_3.threshold_c, _PIXEL_3_GHZ, strict=True)
-    ]
+    source, caps = "LineageOS/android_device_google_crosshatch@f9e0ef6", []
+    for threshold_c, ghz in zip(PIXEL_3.threshold_c, _PIXEL_3_GHZ, strict=True):
+        speed = float(skins.step(np.array([threshold_c + 1e-6]), use, 1.0).speed[0])
+        what = f"clock of a Pixel 3's big cores just above {threshold_c:g} C"
+        caps.append(Check(what, "exact", ghz, speed * _PIXEL_3_FULL_GHZ, "GHz", source))
     return [
         known["nexus5_encode_s"].check(
             "5 W (assumed) take the skin from 26 to 40 C", "fit", warms_s
