@@ -1,11 +1,8 @@
 """Calls of the server app on record, from which a resumed run replays it.
 
 The code of a server app cannot be stopped in the middle and saved. So a run that is resumed begins
-it anew, and every call that it made before the checkpoint is answered from the record: nodes,
-replies and all. An app that is a function of these answers and of the seeded generators arrives at
-the checkpoint in the same state. A call that differs from the record ends the run.
-
-Replies are files of a content-addressed store, `checkpoint/replies/SHA256`.
+it anew, and answers every call that it made before the checkpoint from the record. An app that is a
+function of these answers and of the seeded generators arrives there in the same state.
 """
 
 import hashlib

@@ -1,10 +1,5 @@
 """Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
 
-```toml
-[tool.fleetsim]
-train = {flop_per_sample = 2.4e6, num_samples = 300, upload_byte = 4096}
-```
-
 What is not declared is measured at the first message of its kind to each client: the FLOP of the
 call, its batches and samples, and the bytes of its reply. Later messages of the kind cost the same.
 Kinds differ in message type, size and configuration, the number of the round aside.

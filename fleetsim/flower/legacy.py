@@ -1,9 +1,8 @@
 """Server apps of before the message API: `server_fn`, strategies with `configure_fit`.
 
-Flower runs them with a thread for each client, whose results come in the order of their ends on the
-host, and another thread that looks for nodes every few seconds. Both depend on the host's time.
-Here all messages of a step are sent together, answers come in the order of arrival in virtual time,
-and nodes are looked for when the strategy asks for them.
+Flower runs them with threads whose order depends on the host's time. Here all messages of a step
+are sent together, answers come in the order of arrival in virtual time, and nodes are looked for
+when the strategy asks for them.
 """
 
 from __future__ import annotations

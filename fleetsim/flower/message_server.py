@@ -2,11 +2,6 @@
 
 The server app runs outside of the clock. When it sends, pulls or sleeps, the clock runs on until
 there is an answer for it; its own computation takes no virtual time.
-
-- `send_and_receive`: all messages are dispatched together. Replies come in the order of arrival.
-  Those of lost clients are errors. At the timeout all other clients are cut off, and released.
-- `push` and `pull`: each message is a task of its own in flight. A message to a busy client waits
-  for the end of its task. `pull` advances the clock to the next end if nothing has arrived.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
 
-Each message is a task of its own, which begins when it is pushed. A message to a busy client waits
-for the end of its task. Nobody waits for others, so that no client is charged for waiting.
+Each message is a task of its own. A message to a busy client waits for the end of its task. Nobody
+waits for others, so that no client is charged for waiting.
 """
 
 import math

@@ -1,10 +1,8 @@
 """Rounds of a Flower app: the open round, its tasks, its row, and the state after it.
 
-A round begins with a batch of train messages, and lasts until the next one or the end of the app.
-Queries and evaluations between two such batches belong to the round before them; those before the
-first batch belong to round 1. Its row shows the accuracy and the loss that the server app measured
-itself in this round, or else those that its strategy aggregated from the clients' evaluations. If
-there are none, they are the means over the delivered evaluate messages, weighted by their samples.
+A round begins with a batch of train messages, and lasts until the next one or the end of the app;
+what comes before the first one belongs to round 1. Its accuracy and loss are those that the server
+app measured, else those that its strategy aggregated, else means over the evaluate messages.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Versions of flwr that are tested, and what differs between them.
 
-A `Grid`, `Message` and their records are public. Three things outside of a SuperLink are not: the
-identity of the running task (since 1.30 or so), the record of a run, and the module of the
-compatibility with strategies of before the message API. This module knows where they are.
+Not public are the identity of the running task (since 1.30 or so), the record of a run, and the
+module of the compatibility with strategies of before the message API.
 """
 
 import importlib

@@ -2,8 +2,8 @@
 
 The fit has four figures: k_l and k_p (overheads of a batch per layer and per parameter), the rate R
 of convolutions, and that of depthwise ones, which only MobileNetV2 has. It has the least squares of
-relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in the fit and left out.
-The same fit with t_d instead of k_l shows the effect of counting the layers.
+relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in the fit and left out;
+the same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
 import dataclasses

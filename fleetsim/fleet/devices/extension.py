@@ -1,16 +1,7 @@
-"""Device files that extend another device file.
+"""Device files that extend another device file (docs/devices.md).
 
-A variant of a device, such as a power mode of a board, is a small file:
-
-    extends: jetson-tx2
-    title: NVIDIA Jetson TX2 (GPU, Max-Q)
-    compute:
-      conv_gflop_per_s: {value: 110.6, source: "...", inferred: true}
-
-`extends` is a bundled name or a path, which is resolved from the variant's own folder first.
 Figures of the variant replace those of the extended file. A figure is replaced whole, with its
 source and its mark, so that no value has the source of another; `battery: null` removes a section.
-An extended file must not extend another one.
 """
 
 from collections.abc import Callable

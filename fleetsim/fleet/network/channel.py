@@ -1,10 +1,8 @@
 """Rates of every client's links, and transfers over them.
 
 A wired client has one link, its cable. Every other client has two, and each transfer uses one of
-them: the cellular network of `fleet.channel` and Wi-Fi (`wifi`). Wi-Fi rates never change.
-Cellular rates are constant, change from block to block (`cell`) or were measured
-(`measured_links`). `transport` caps the rate of a new connection; `transfer` moves bits over the
-remaining rate. Equations, sources, limits: docs/models/channel.md.
+them: Wi-Fi, whose rates never change, and the cellular network, whose rates are constant, change
+from block to block or were measured. Equations, sources, limits: docs/models/channel.md.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Radios of a fleet, by device and network.
 
 A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cellular radio
-`fleet.channel`. The network of a client at the start of a transfer
-(`fleetsim.fleet.network.wifi_or_cellular`) determines which of its two radios it uses.
+`fleet.channel`.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
 """Network of a wireless client: Wi-Fi, or the cellular network of `fleet.channel`.
 
-A link is a radio and a channel together. Wi-Fi radios use the channel of `fleet.wifi`, cellular
-radios that of `fleet.channel`, cables the rate of the device. The usage flag `unmetered` gives the
-network of a client at a moment: unmetered means Wi-Fi, metered means cellular. `fleet.network`
-takes the flag from the usage records, or fixes it.
+The usage flag `unmetered` gives the network of a client at a moment: unmetered means Wi-Fi, metered
+means cellular. `fleet.network` takes the flag from the usage records, or fixes it.
 """
 
 from typing import Annotated, Final, Literal

@@ -1,9 +1,8 @@
 """Cells and the server's link: their clients, their capacities, and the division among transfers.
 
-Wireless clients are spread over cells. All cellular traffic of a cell's clients in one direction
-shares the cell; all traffic of all clients, on Wi-Fi and cables too, shares the server's own link.
-No client exceeds the rate of its own channel. The two directions are independent. `max_min` has
-the division, `flows` computes transfers over time under these rates.
+All cellular traffic of a cell's clients in one direction shares the cell; all traffic of all
+clients, on Wi-Fi and cables too, shares the server's own link. No client exceeds the rate of its
+own channel. The two directions are independent.
 """
 
 from __future__ import annotations
