@@ -47,8 +47,6 @@ def unloaded_s(
     >>> np.round(seconds / 60, 2).tolist()
     [28.24]
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if work.kind is WorkKind.NONE:
         return np.zeros(num_samples.size)
     if work.counted is not None:
@@ -245,8 +243,6 @@ def lay_out_computations(
     >>> done.end_s.tolist(), done.energy_until(done.end_s).tolist()
     ([90.0], [240.0])
     """
-    if not (unloaded_s >= 0.0).all():
-        raise ValueError(f"unloaded_s must be at least 0, got {unloaded_s.min()}")
     num_segments = np.zeros(start_s.size, dtype=np.int64)
     edges_s, progress = start_s[:, np.newaxis].copy(), np.zeros((start_s.size, 1))
     power_w = np.empty((start_s.size, 0))
@@ -256,7 +252,6 @@ def lay_out_computations(
     rows = np.flatnonzero(unloaded_s > 0.0)
     while rows.size:
         load, until_s = load_after(rows, now_s[rows])
-        _check_loads(load, now_s[rows], until_s)
         speed = 1.0 - load
         at_w = train_above_idle_w[rows] * speed
         if paces is not None:
@@ -308,14 +303,3 @@ def _wider(
         np.pad(progress, ((0, 0), (0, more)), mode="edge"),
         np.pad(power_w, ((0, 0), (0, more))),
     )
-
-
-def _check_loads(load: FloatArray, now_s: FloatArray, until_s: FloatArray) -> None:
-    is_load = (load >= 0.0) & (load < 1.0)
-    if not is_load.all():
-        at = int(np.argmin(is_load))
-        raise ValueError(f"load must be in [0, 1), got {load[at]} until {until_s[at]} s")
-    is_later = until_s > now_s
-    if not is_later.all():
-        at = int(np.argmin(is_later))
-        raise ValueError(f"load steps must advance time, got {until_s[at]} s after {now_s[at]} s")

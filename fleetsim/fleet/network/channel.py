@@ -217,9 +217,6 @@ def build_channel(
     factor on all rates of a client [N].
     """
     is_wired = ~np.isnan(wired_bit_per_s)
-    is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
-    if wired_bit_per_s.shape != (size,) or not is_valid.all():
-        raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
     links = settings.build(seed=seed, is_wired=is_wired, radio=radio)
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, links.fixed_bit_per_s)
     fixed_bit_per_s.flags.writeable = False

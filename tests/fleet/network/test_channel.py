@@ -278,12 +278,6 @@ def test_senseless_bits_times_and_clients_are_refused(client, t_s, bit, says):
             fading().rate_at(client, UP, t_s)
 
 
-@pytest.mark.parametrize("wired", [[0.0], [-5.0], [math.inf], [1e6, 1e6]])
-def test_senseless_wired_rates_are_refused(wired: list[float]) -> None:
-    with pytest.raises(ValueError, match="wired rates"):
-        build_channel(FadingSettings(), seed=1, size=1, wired_bit_per_s=np.array(wired))
-
-
 @pytest.mark.parametrize(
     ("faulty", "message"),
     [

@@ -49,11 +49,6 @@ def test_a_radio_without_an_amplifier_stays_as_it_is() -> None:
     assert with_tx_power(load_radio("wired"), 60.0) == load_radio("wired")
 
 
-def test_more_than_the_class_emits_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"20\.5 dBm is above 20 dBm, the most that radio 'test'"):
-        with_tx_power(RADIO, 20.5)
-
-
 @given(st.sampled_from(sorted(CELLULAR)), st.floats(-40.0, 23.0))
 def test_a_bundled_radio_takes_more_than_it_emits_and_never_less_for_more(name, dbm):
     radio = CELLULAR[name]
