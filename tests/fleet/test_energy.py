@@ -15,16 +15,6 @@ def test_energy_is_watts_times_seconds_up_to_any_moment():
     assert timeline.energy_until(99.0) == 8.0
 
 
-def test_a_transfer_inside_a_paid_tail_pays_only_what_it_draws_above_it():
-    timeline = phase(0.0, (10.0, 2.0))
-
-    relieved = beyond_tail(timeline, tail_w=0.5, paid_until_s=4.0)
-
-    assert relieved.energy_until(10.0) == pytest.approx(4.0 * 1.5 + 6.0 * 2.0)
-    assert relieved.progress_until(4.0) == pytest.approx(4.0)
-    assert relieved.end_s == timeline.end_s
-
-
 @given(
     st.lists(st.tuples(st.floats(0.01, 10), st.floats(0, 5)), min_size=1, max_size=6),
     st.floats(0, 3),

@@ -88,25 +88,6 @@ def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kin
     assert (device.wired is not None) == (device.kind == "vm")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*bundled.folder("devices").glob("*.yaml"), *bundled.folder("radios").glob("*.yaml")],
-    ids=lambda path: path.stem,
-)
-def test_every_number_in_the_bundle_has_a_source(path: Path) -> None:
-    def walk(value: Any) -> int:
-        if not isinstance(value, dict):
-            assert isinstance(value, str), f"a bare {value!r} without a source"
-            return 0
-        if "value" in value:
-            assert len(value["source"]) > 5
-            return 1
-        # The cores are what the figures beside them were computed from: test_device_figures.py.
-        return sum(walk(part) for key, part in value.items() if key != "cores")
-
-    assert walk(strict_yaml.read(path).data) >= 2
-
-
 def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> None:
     radio = wifi_radio(load_device("redmi-note-10"))  # 0.703 W either way
 

@@ -127,28 +127,6 @@ def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float)
     )
 
 
-@given(
-    client=st.integers(0, 3),
-    direction=st.sampled_from(Direction),
-    start_s=st.floats(0.0, 1e9),
-    bit=st.floats(1.0, 1e9),
-    block_s=st.sampled_from([1e-3, 0.1, 1.0, 7.3]),
-)
-def test_bits_are_conserved_in_any_transfer(client, direction, start_s, bit, block_s):
-    channel = at_distance(150.0, bandwidth_hz=2e7, block_s=block_s)
-    laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
-    widths_s = np.diff(laid_out.edges_s)
-    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
-    rates = (laid_out.power_w - base_w) / per_bit
-    last_ulp_bit = rates[-1] * math.ulp(laid_out.end_s)
-
-    assert_well_formed(laid_out)
-    assert laid_out.is_complete
-    assert laid_out.start_s == start_s
-    assert laid_out.progress[-1] == bit
-    assert np.dot(rates, widths_s) == pytest.approx(bit, rel=1e-9, abs=last_ulp_bit)
-
-
 LOSSY = {"snr_gap_db": 3.0, "max_bit_per_s_per_hz": 4.0, "outage_bit_per_s_per_hz": 2.0}
 LAWS: list[dict[str, Any]] = [
     {},
@@ -303,23 +281,3 @@ def test_senseless_bits_times_and_clients_are_refused(client, t_s, bit, says):
 def test_faulty_settings_are_refused(faulty: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         TypeAdapter(ChannelSettings).validate_python(faulty)
-
-
-@pytest.mark.parametrize("is_loud", [False, True])
-def test_the_limits_of_the_settings_stay_finite(is_loud: bool) -> None:
-    settings = FadingSettings(
-        tx_power_dbm=26.0 if is_loud else -40.0,
-        bandwidth_hz=1e3 if is_loud else 1e11,
-        noise_dbm_per_hz=-190.0 if is_loud else -100.0,
-        noise_figure_db=0.0 if is_loud else 30.0,
-        path_loss_db_at_1km=70.0 if is_loud else 250.0,
-        path_loss_exponent_db=80.0,
-        cell_radius_m=1.0 if is_loud else 1e5,
-        min_distance_m=1.0 if is_loud else 1e5,
-    )
-    channel = build_channel(settings, seed=1, size=1, wired_bit_per_s=np.full(1, np.nan))
-    laid_out = transfer(channel, 0, UP, 0.0, 1e300, RADIO)
-
-    assert 0.0 < channel.rate_at(0, UP, 0.0) < math.inf
-    assert not laid_out.is_complete
-    assert_well_formed(laid_out)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
@@ -134,27 +133,6 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
         assert np.array_equal(found[client].edges_s, alone.edges_s)
         assert np.array_equal(found[client].progress, alone.progress)
         assert np.array_equal(found[client].power_w, alone.power_w)
-
-
-@pytest.mark.parametrize("num_steps", [1, 2, 64])
-def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: int) -> None:
-    """Half a megabit each for 3 s, then one alone: 1 s, 3 s of tunnel, and 1 Mbit/s of its 2."""
-    channel = channel_of(links(TUNNEL, size=2, shift="none"))
-    flows = Flows(
-        np.zeros(2),
-        np.array([1.5e6, 4e6]),
-        np.full(2, 60.0),
-        np.full(2, np.inf),
-        RadioPower.line(*np.ones((2, 2))),
-    )
-
-    def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
-        return own_bit_per_s * min(1.0, 1e6 / max(float(own_bit_per_s.sum()), 1.0))
-
-    laid_out = lay_out_flows(flows, channel.own_rates(np.arange(2), DOWN, num_steps), fair)
-
-    ends_s = {int(row): t.end_s[at] for rows, t in laid_out for at, row in enumerate(rows)}
-    assert [ends_s[0], ends_s[1]] == pytest.approx([3.0, 8.5])
 
 
 # An example takes 60 ms: short steps are asked for again and again.
