@@ -26,15 +26,12 @@ from annotated_types import Ge, Le
 
 from fleetsim import rng
 from fleetsim.fleet.devices.figures import (
-    CountFigure,
     CreditsFigure,
     DbmFigure,
     EfficiencyFigure,
     Figure,
-    FiguresFile,
     GibFigure,
     LaunchCreditsFigure,
-    LevelFigure,
     LogSd,
     ModulationFigure,
     PeakFigure,
@@ -46,14 +43,14 @@ from fleetsim.schema.key_conditions import INFERRED_FIGURES, MEASURED_FIGURES, b
 from fleetsim.settings import Settings
 
 _EXACT = (
-    *(GibFigure, CountFigure, CreditsFigure, LaunchCreditsFigure),
-    *(VoltFigure, FiguresFile, DbmFigure, ModulationFigure, PeakFigure),
+    *(GibFigure, CreditsFigure, LaunchCreditsFigure, VoltFigure),
+    *(DbmFigure, ModulationFigure, PeakFigure),
 )
-"""Figures of which no error is drawn: sizes that are sold in steps, counts, terms of a contract, a
-convention, settings of firmware, limits of a standard, and a number for display."""
+"""Figures of which no error is drawn: sizes that are sold in steps, terms of a contract, a
+convention, limits of a standard, and a number for display; nor of counts and settings of firmware,
+which are no `Figure`."""
 
 Hardware = Literal["device", "radio"]
-Number = Figure | LevelFigure | EfficiencyFigure
 FileT = TypeVar("FileT", DeviceFile, RadioFile)
 
 
@@ -173,16 +170,16 @@ class FigureErrors:
         return result
 
 
-def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Number]]:
+def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figure]]:
     """Yield the figures of a file that can have an error, with their key paths."""
     if isinstance(file, DeviceFile) and file.reproduction is not None:
         return
     for key, figure in figures(file):
-        if isinstance(figure, Number) and not isinstance(figure, _EXACT) and figure.value != 0.0:
+        if isinstance(figure, Figure) and not isinstance(figure, _EXACT) and figure.value != 0.0:
             yield key, figure
 
 
-def off_by(figure: Number, factor: float) -> float:
+def off_by(figure: Figure, factor: float) -> float:
     """Return the value of a figure that is off by a factor, in the range of its quantity.
 
     >>> from fleetsim.fleet.devices.figures import PowerFigure
@@ -199,7 +196,7 @@ def off_by(figure: Number, factor: float) -> float:
 
 
 @cache
-def _range_of(quantity: type[Number]) -> tuple[float, float]:
+def _range_of(quantity: type[Figure]) -> tuple[float, float]:
     """Return the least and the greatest value that the schema of a quantity takes."""
     limits = quantity.model_fields["value"].metadata
     low: Any = next(limit.ge for limit in limits if isinstance(limit, Ge))

@@ -14,7 +14,6 @@ from fleetsim.fleet.devices import figures, market
 from fleetsim.fleet.devices.figures import (
     EfficiencyFigure,
     Figure,
-    LevelFigure,
     PowerFigure,
     RatioFigure,
 )
@@ -29,9 +28,7 @@ ERRORS = FigureErrors(7, inferred=0.3, measured=0.05)
 QUANTITIES = [
     quantity
     for quantity in vars(figures).values()
-    if isinstance(quantity, type)
-    and issubclass(quantity, Figure | LevelFigure | EfficiencyFigure)
-    and quantity not in (Figure, LevelFigure)
+    if isinstance(quantity, type) and issubclass(quantity, Figure) and quantity is not Figure
 ]
 
 

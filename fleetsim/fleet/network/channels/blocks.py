@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Annotated, ClassVar, Final, Literal
 
 import numpy as np
@@ -23,10 +24,10 @@ from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.fading import (
     BlockFading,
     Law,
-    Nakagami,
-    NoFading,
-    Rayleigh,
-    Rician,
+    nakagami,
+    no_fading,
+    rayleigh,
+    rician,
 )
 from fleetsim.fleet.network.wireless.modulation import nr_64qam
 from fleetsim.fleet.network.wireless.rate import Modem
@@ -197,10 +198,10 @@ class BlockSettings(TransferSettings):
 
     def _law(self) -> Law:
         if self.rician_k is not None:
-            return Rician(self.rician_k)
+            return partial(rician, k=self.rician_k)
         if self.nakagami_m is not None:
-            return Nakagami(self.nakagami_m)
-        return Rayleigh() if self.fading == "rayleigh" else NoFading()
+            return partial(nakagami, m=self.nakagami_m)
+        return rayleigh if self.fading == "rayleigh" else no_fading
 
 
 class PlacedSettings(BlockSettings):
