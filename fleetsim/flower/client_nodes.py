@@ -122,13 +122,12 @@ class ClientNodes:
                 f" pyproject.toml: [tool.fleetsim] {sent.purpose.value}.flop = ... (0 if there are"
                 " none)"
             )
-        upload_byte = payload.payload_byte(computed.content)
-        if settings.upload_byte is not None:
-            upload_byte = settings.upload_byte
-        cost = MessageCost(work, upload_byte)
-        self._costs[kind] = cost
+        upload_byte = settings.upload_byte
+        if upload_byte is None:
+            upload_byte = payload.payload_byte(computed.content)
         self._measured[sent.id] = computed
-        return cost
+        self._costs[kind] = MessageCost(work, upload_byte)
+        return self._costs[kind]
 
     def reply(self, sent: NodeMessage, cost: MessageCost) -> Computed:
         """Return the reply to a delivered message; the node's state moves on, unless it failed."""

@@ -182,7 +182,7 @@ class MessageServer:
         """Begin a batch: another round, if it trains and the open round has trained."""
         is_train = any(message.purpose is Purpose.TRAIN for message in messages)
         if is_train and self.rounds.is_open_with_train:
-            self._close_round()
+            self.rounds.close(self._state if self._pushed.is_quiet else None)
             reason = self._stop.after_round(
                 round_=self.rounds.round,
                 accuracy=self.rounds.accuracy,
@@ -205,9 +205,6 @@ class MessageServer:
         if not until.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
 
-    def _close_round(self) -> None:
-        self.rounds.close(self._state if self._pushed.is_quiet else None)
-
     def _finish(self, reason: StopReason) -> None:
         """End the run by a rule."""
         self.end()
@@ -218,7 +215,7 @@ class MessageServer:
         if self._pushed.at_work:
             self.rounds.begin(now_s=self.now_s, num_eligible=0, is_train=False)
         self._pushed.stop()
-        self._close_round()
+        self.rounds.close(self._state)
 
     # --- stop and resume --------------------------------------------------------------------------
 

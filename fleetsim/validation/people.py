@@ -160,7 +160,7 @@ def _counted_by_hour(states: pd.DataFrame) -> dict[str, FloatArray]:
     inside_s = np.clip(np.minimum(end_s, hour_s + _HOUR_S) - np.maximum(begin_s, hour_s), 0, None)
     most_s = 7 * S_PER_HOUR * states["user"].nunique()
     return {
-        flag: inside_s[states[flag]].sum(axis=0).reshape(7, 24).sum(axis=0) / most_s
+        flag: inside_s[states[flag].to_numpy()].sum(axis=0).reshape(7, 24).sum(axis=0) / most_s
         for flag in _FLAGS
     }
 

@@ -106,16 +106,12 @@ def section() -> Section:
     for phone in _PHONES:
         timeline = computation(phone, thermal={"kind": "skin"})
         speed = speeds(timeline)
-        rows.append(
-            (
-                f"`{phone}`",
-                f"{number(load_device(phone).power.train_above_idle_w)} W",
-                f"{number(float(timeline.edges_s[1]))} s" if len(speed) > 1 else "always",
-                percent(speed[0], signed=False),
-                percent(speed[-1], signed=False),
-                f"{number(float(timeline.edges_s[-2]))} s" if len(speed) > 1 else "0 s",
-            )
-        )
+        first, last = (percent(share, signed=False) for share in (speed[0], speed[-1]))
+        until, since = "always", "0 s"
+        if len(speed) > 1:
+            until, since = (f"{number(float(timeline.edges_s[at]))} s" for at in (1, -2))
+        train_w = number(load_device(phone).power.train_above_idle_w)
+        rows.append((f"`{phone}`", f"{train_w} W", until, first, last, since))
     text = f"""\
 **Credits.** {_AWS} publishes earnings, maxima and launch credits. The moment and the depth of the
 fall in throughput of an instance at full load follow from them. The comparison is with these rules,

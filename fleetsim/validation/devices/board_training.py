@@ -107,19 +107,12 @@ def section() -> Section:
             for what, found, in_file, scale, unit in figures
         ],
     )
-    rows = [
-        (
-            f"`{board}`",
-            network,
-            f"{number(check.expected)} s",
-            f"{number(check.model)} s",
-            percent(check.error),
-            percent(other.error),
-        )
-        for board, network, check, other in zip(
-            points["board"], points["network"], by_files, held_out, strict=True
-        )
-    ]
+    rows = []
+    for check, other in zip(by_files, held_out, strict=True):
+        board, network = check.what.split(", ")
+        seconds = (f"{number(x)} s" for x in (check.expected, check.model))
+        errors = (percent(check.error), percent(other.error))
+        rows.append((f"`{board}`", network, *seconds, *errors))
     head = ("board", "network", "measured", "model", "error", "held out")
     text = f"""\
 Seconds of a training batch of 16 images of 224 x 224: {measurements.FEDERATED_VISION}. Four
