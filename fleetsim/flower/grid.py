@@ -76,7 +76,12 @@ class VirtualGrid:
 
     def get_node_ids(self) -> list[int]:
         """Return the nodes of clients that are eligible now or at work, in order."""
-        answer = self._answer("get_node_ids", "", self._list_nodes)
+
+        def live() -> str:
+            connected = [client + _FIRST_NODE for client in self._server.connected()]
+            return self._store(json.dumps(connected).encode())
+
+        answer = self._answer("get_node_ids", "", live)
         nodes: list[int] = json.loads(self._stored(str(answer)))
         return nodes
 
@@ -165,10 +170,6 @@ class VirtualGrid:
             packed = payload.pack(message.content)
             sent.append(NodeMessage(number, client, purpose, (), message, packed))
         return sent
-
-    def _list_nodes(self) -> str:
-        nodes = [client + _FIRST_NODE for client in self._server.connected()]
-        return self._store(json.dumps(nodes).encode())
 
     def _answered(self, answers: list[Answer]) -> list[Any]:
         """Return answers as the record keeps them: [id, digest of the content, cause, code]."""

@@ -87,7 +87,6 @@ class Skins(Columns):
     rise_k: FloatArray
     """Rise of the settled temperature at full use and full clock [n]."""
     time_constant_s: FloatArray
-    """Time constant [n]."""
     threshold_c: FloatArray
     """Ascending thresholds [n, K+1]; unused ones, and always the last, are inf."""
     clock_fraction: FloatArray

@@ -22,7 +22,6 @@ from fleetsim.fleet.network.transfer import (
     OwnRates,
     RateSteps,
     TransferRequests,
-    lay_out_steady,
     multiplied,
 )
 from fleetsim.fleet.network.transport import RateCaps
@@ -118,7 +117,9 @@ class Channel:
         steady = (~changes).nonzero()[0]
         laid_out: TimelineGroups = []
         if steady.size:
-            laid_out += lay_out_steady(requests, steady, rate_bit_per_s[steady])
+            edges_s = np.array([requests.start_s[steady], requests.deadline_s[steady]]).T
+            limited = requests.limited(steady, edges_s, rate_bit_per_s[steady, np.newaxis])
+            laid_out.append((steady, requests.lay_out(steady, *limited)))
         if self.changing is not None and steady.size < changes.size:
             laid_out += self.changing.lay_out(requests, changes.nonzero()[0])
         return laid_out

@@ -25,24 +25,21 @@ _WIRED = "wired"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Radios:
-    """R radios of a fleet; built by `build_radios`."""
+    """R radios of a fleet; built by `build_radios`. All arrays are [R] but the last two."""
 
     name: IntArray
-    """Number of each radio's name [R]: a tail continues from one radio to the next of that name."""
+    """Number of each radio's name: a tail continues from one radio to the next of that name."""
     tail_w: FloatArray
-    """Power of each tail [R]."""
     tail_s: FloatArray
-    """Length of each tail [R]."""
     promotion_w: FloatArray
-    """Power of each promotion [R]."""
+    """Power of the promotion of an idle radio, before the first bit."""
     promotion_s: FloatArray
-    """Length of each promotion of an idle radio, before the first bit [R]."""
     power: dict[Direction, RadioPower]
-    """Power while busy, by direction [R]."""
+    """Power while busy, by direction."""
     is_wifi: BoolArray
-    """True if the radio uses Wi-Fi, not the cell [R]; unused for cables."""
+    """True if the radio uses Wi-Fi, not the cell; unused for cables."""
     rtt_s: FloatArray
-    """Round-trip time to the server [R]."""
+    """Round-trip time to the server."""
     unmetered: IntArray
     """Radio of each device profile on an unmetered network [P]."""
     metered: IntArray

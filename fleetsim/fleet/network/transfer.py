@@ -38,21 +38,19 @@ OwnRates = Callable[[IntArray, FloatArray], RateSteps]
 
 
 class TransferRequests(NamedTuple):
-    """n transfers that are to be laid out as timelines."""
+    """n transfers that are to be laid out as timelines; all arrays [n]."""
 
     clients: IntArray
-    """Clients that transfer [n]."""
     direction: Direction
     start_s: FloatArray
-    """Start of each [n]."""
     deadline_s: FloatArray
-    """Moment at which each is given up [n]."""
+    """Moment at which each is given up."""
     bit: FloatArray
-    """Bits of each, > 0 [n]."""
+    """Bits of each, > 0."""
     power: RadioPower
-    """Power of each client's radio in this direction [n]."""
+    """Power of each client's radio in this direction."""
     caps: RateCaps | None = None
-    """Caps of the transport protocol after each start [n]; None: no caps."""
+    """Caps of the transport protocol after each start; None: no caps."""
 
     def limited(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
@@ -121,15 +119,6 @@ def multiplied(laid_out: TimelineGroups, multiple: FloatArray, bit: FloatArray) 
         progress = np.where(is_done, bit[rows, np.newaxis], done * factor)
         groups.append((rows, replace(timelines, progress=progress)))
     return groups
-
-
-def lay_out_steady(
-    requests: TransferRequests, rows: IntArray, rate_bit_per_s: FloatArray
-) -> TimelineGroups:
-    """Lay out transfers of some rows at rates [k] that never change."""
-    edges_s = np.array([requests.start_s[rows], requests.deadline_s[rows]]).T
-    limited = requests.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
-    return [(rows, requests.lay_out(rows, *limited))]
 
 
 def lay_out_changing(

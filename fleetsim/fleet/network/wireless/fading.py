@@ -9,7 +9,7 @@ any order. docs/models/channel.md (Block fading) has the laws.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import ROW, Direction
 
-_SPARE_BLOCKS = 4
-"""Blocks that are drawn in addition to those that are needed."""
 _SECOND_WORD = 2
 """Distance from a direction's first word to its second."""
 
@@ -67,28 +65,6 @@ def nakagami(words: Words, direction: Direction, m: float) -> FloatArray:
     return np.asarray(gammaincinv(m, uniform) / m)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """Random words of blocks of some clients, of both directions."""
-
-    clients: IntArray
-    first_block: IntArray
-    """First block of each client [n]."""
-    words: Words
-    """Words [n, blocks, 4]."""
-
-    def of(self, clients: IntArray, first_block: IntArray, num: int) -> Words | None:
-        """Return words [n, num, 4] of these blocks; None if one of them is missing."""
-        if not np.array_equal(clients, self.clients):
-            return None
-        skipped = first_block - self.first_block
-        if (skipped < 0).any() or (skipped + num > self.words.shape[1]).any():
-            return None
-        blocks = skipped[:, np.newaxis] + np.arange(num)
-        words: Words = self.words[np.arange(clients.size)[:, np.newaxis], blocks]
-        return words
-
-
 @dataclass(frozen=True, slots=True)
 class BlockFading:
     """Gains of any client in any block: a pure function of the seed, the client and the block."""
@@ -96,8 +72,6 @@ class BlockFading:
     seed: int
     block_s: float
     law: Law
-    _latest: list[_Drawn] = field(default_factory=list, compare=False, repr=False)
-    """Words last drawn: an upload soon after its download uses the same blocks."""
 
     def blocks_at(self, t_s: FloatArray) -> IntArray:
         """Return the blocks that contain moments, shape kept."""
@@ -113,12 +87,5 @@ class BlockFading:
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
         """Return power gains of consecutive blocks of each client [n, num]."""
-        words = self._latest[0].of(clients, first_block, num) if self._latest else None
-        if words is None:
-            ahead = num + _SPARE_BLOCKS
-            words = rng.words_of_many(
-                self.seed, "fading", clients.tolist(), first_block.tolist(), ahead
-            )
-            self._latest[:] = [_Drawn(clients.copy(), first_block.copy(), words)]
-            words = words[:, :num]
+        words = rng.words_of_many(self.seed, "fading", clients.tolist(), first_block.tolist(), num)
         return self.law(words, direction)
