@@ -45,10 +45,7 @@ class CallRecord:
     def answer(self, call: str, asked: str, live: Callable[[], Answer]) -> Answer:
         """Return the answer to a call: from the record while it lasts, then from `live`.
 
-        Args:
-            call: name of the call.
-            asked: digest or text of its arguments.
-            live: the call itself.
+        `asked` is a digest or text of its arguments.
         """
         if not self.is_replaying:
             answer = live()

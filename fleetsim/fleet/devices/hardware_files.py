@@ -50,7 +50,7 @@ class HardwareFiles:
             file = check(DeviceFile, document, DataError)
             if self.errors is not None:
                 origin = partial(_origin, path, document, extended_path(self._document(path)))
-                file, self._drawn[key] = self.errors.of_device(path.stem, file, origin)
+                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
             self._devices[key] = file
         return self._devices[key]
 
@@ -60,7 +60,7 @@ class HardwareFiles:
         if key not in self._radios:
             file = check(RadioFile, self._document(path), DataError)
             if self.errors is not None:
-                file, self._drawn[key] = self.errors.of_radio(path.stem, file)
+                file, self._drawn[key] = self.errors.of(path.stem, file, lambda _: path.stem)
             self._radios[key] = file
         return self._radios[key]
 

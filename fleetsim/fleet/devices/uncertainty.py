@@ -123,42 +123,24 @@ class FigureErrors:
         z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
         return math.exp(sd * float(z))
 
-    def of_device(
-        self, name: str, file: DeviceFile, origin: Callable[[str], str]
-    ) -> tuple[DeviceFile, tuple[DrawnFigure, ...]]:
-        """Return a device file with errors, and its figures that have one.
+    def of(
+        self, name: str, file: FileT, origin: Callable[[str], str]
+    ) -> tuple[FileT, tuple[DrawnFigure, ...]]:
+        """Return a device or radio file with errors, and its figures that have one.
 
-        `name` is the stem of the file; `origin` returns that of the file that states a figure.
-        """
-        drawn = self._drawn("device", name, file, origin)
-        return _with_values(file, drawn), tuple(drawn.values())
-
-    def of_radio(self, name: str, file: RadioFile) -> tuple[RadioFile, tuple[DrawnFigure, ...]]:
-        """Return a radio file with errors, and its figures that have one.
-
-        A radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
+        `name` is the stem of the file; `origin` returns that of the file that states a figure. A
+        radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
         is cut to the lower `base_w`, or, if `tail_w` has no error, `base_w` is raised to it.
         """
-        drawn = self._drawn("radio", name, file, lambda figure: name)
-        if file.drx is not None:
-            _cut_sleep(file, drawn)
-        return _with_values(file, drawn), tuple(drawn.values())
-
-    def _drawn(
-        self,
-        hardware: Hardware,
-        name: str,
-        file: DeviceFile | RadioFile,
-        origin: Callable[[str], str],
-    ) -> dict[str, DrawnFigure]:
-        result = {}
+        hardware: Hardware = "device" if isinstance(file, DeviceFile) else "radio"
+        drawn = {}
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
             factor = self.factor(
                 hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
             )
-            result[key] = DrawnFigure(
+            drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
                 figure=key,
@@ -167,7 +149,9 @@ class FigureErrors:
                 factor=factor,
                 used=off_by(figure, factor),
             )
-        return result
+        if isinstance(file, RadioFile) and file.drx is not None:
+            _cut_sleep(file, drawn)
+        return _with_values(file, drawn), tuple(drawn.values())
 
 
 def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figure]]:

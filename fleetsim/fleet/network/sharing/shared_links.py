@@ -57,13 +57,8 @@ class SharedLinks:
     ) -> FloatArray:
         """Return max-min fair rates of transfers [n] at the same time.
 
-        Args:
-            cells: from `cells_of`.
-            direction: down or up.
-            own_bit_per_s: rates that channel, modem and transport allow; 0 for those that wait.
-            channel_bit_per_s: rates that the channels would carry over the whole band of the cell,
-                at least the former where that is not 0.
-            multiple: factors of the clients that these rates contain; None: 1.
+        Cells are those of `cells_of`; rates and multiples (None: 1) are those of `rates_in_bands`.
+        The own rate of a transfer that waits is 0; a channel carries at least the own rate.
         """
         server_bit_per_s = self.server_bit_per_s[direction]
         band = self.band.get(direction)
