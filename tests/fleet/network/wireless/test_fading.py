@@ -3,8 +3,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.fleet.network.direction import Direction
@@ -79,20 +77,3 @@ def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
         words = np.array([[word, word, 2**63, 2**63]], dtype=np.uint64)
 
         assert 0.0 <= rician(words, UP, k)[0] < 1e-14
-
-
-@pytest.mark.slow
-@given(
-    law=st.sampled_from(LAWS),
-    windows=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=5),
-)
-def test_gains_of_any_law_do_not_depend_on_what_was_asked_for_before(law, windows):
-    fading = BlockFading(4, 1.0, law)
-    for index, (first, num) in enumerate(windows):
-        clients = np.array([2, 0] if index % 3 else [1, 3])
-        direction = DOWN if index % 2 else UP
-        found = fading.gains(clients, direction, np.array([first, first + 1]), num)
-
-        for row, client in enumerate(clients.tolist()):
-            alone = [one_gain(law, client, direction, first + row + i) for i in range(num)]
-            assert found[row].tolist() == alone
