@@ -53,9 +53,10 @@ def replacements(grid: VirtualGrid) -> Iterator[Replacement]:
     workflows = importlib.import_module("flwr.server.workflow.default_workflows")
     for module in (app, workflows):
         yield module, "start_update_client_manager_thread", _node_updates
-    yield app, "run_fl", _telling_run(grid, app.run_fl)
+    yield app, "run_fl", _telling(grid, app.run_fl, lambda server, config: server.strategy)
     workflow = workflows.DefaultWorkflow
-    yield workflow, "__call__", _telling_workflow(grid, workflow.__call__)
+    of_workflow = _telling(grid, workflow.__call__, lambda self, of, context: context.strategy)
+    yield workflow, "__call__", of_workflow
 
 
 def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
@@ -166,17 +167,13 @@ def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
     strategy.evaluate, strategy.aggregate_evaluate = telling, aggregate_evaluate
 
 
-def _telling_run(grid: VirtualGrid, run_fl: Callable[..., Any]) -> Callable[..., Any]:
-    def telling(server: Any, config: Any) -> Any:
-        _telling_strategy(grid, server.strategy)
-        return run_fl(server=server, config=config)
+def _telling(
+    grid: VirtualGrid, call: Callable[..., Any], strategy_of: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a call whose strategy, found among its arguments, tells the grid."""
 
-    return telling
-
-
-def _telling_workflow(grid: VirtualGrid, call: Callable[..., Any]) -> Callable[..., Any]:
-    def telling(self: Any, of: Any, context: Any) -> Any:
-        _telling_strategy(grid, context.strategy)
-        return call(self, of, context)
+    def telling(*args: Any, **kwargs: Any) -> Any:
+        _telling_strategy(grid, strategy_of(*args, **kwargs))
+        return call(*args, **kwargs)
 
     return telling
