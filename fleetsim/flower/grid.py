@@ -128,15 +128,10 @@ class VirtualGrid:
             lambda: self._server.wait_for(num_nodes, every_s=every_s),
         )
 
-    def measured(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the server app measured itself."""
+    def tell(self, metrics: dict[str, Any], *, of_clients: bool) -> None:
+        """Take in metrics of the open round, as `RoundsOfMessages.tell` does."""
         if not self._calls.is_replaying:
-            self._server.rounds.measured(metrics)
-
-    def aggregated(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the strategy aggregated from the clients' evaluations."""
-        if not self._calls.is_replaying:
-            self._server.rounds.aggregated(metrics)
+            self._server.rounds.tell(metrics, of_clients=of_clients)
 
     def _answer(self, call: str, asked: str, live: Callable[[], Any]) -> Any:
         """Answer a call, from the record of a resumed run or live."""

@@ -155,13 +155,13 @@ def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
         result = evaluate(*args, **kwargs)
         if result is not None:
             loss, metrics = result
-            grid.measured({"loss": loss, **metrics})
+            grid.tell({"loss": loss, **metrics}, of_clients=False)
         return result
 
     def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
         loss, metrics = aggregate(*args, **kwargs)
         if loss is not None:
-            grid.aggregated({"loss": loss, **metrics})
+            grid.tell({"loss": loss, **metrics}, of_clients=True)
         return loss, metrics
 
     strategy.evaluate, strategy.aggregate_evaluate = telling, aggregate_evaluate

@@ -74,7 +74,7 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
             def evaluate_fn(server_round: int, arrays: Any) -> Any:
                 metrics = evaluate(server_round, arrays)
                 if metrics is not None:
-                    grid.measured(dict(metrics))
+                    grid.tell(dict(metrics), of_clients=False)
                 return metrics
 
             given.arguments["evaluate_fn"] = evaluate_fn
@@ -84,7 +84,7 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
         def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
             metrics = aggregate(*args, **kwargs)
             if metrics is not None:
-                grid.aggregated(dict(metrics))
+                grid.tell(dict(metrics), of_clients=True)
             return metrics
 
         with mock.patch.object(strategy, "aggregate_evaluate", aggregate_evaluate):
