@@ -27,6 +27,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from scipy import stats
 
@@ -67,7 +68,6 @@ class Seen:
 def watched() -> Iterator[Seen]:
     """Watch strategies of Flower within the block, those of before the message API too."""
     from fleetsim.flower import versions  # noqa: PLC0415
-    from fleetsim.flower.server_app import replaced  # noqa: PLC0415
 
     seen = Seen()
     strategy_class = versions.module("flwr.serverapp.strategy.strategy").Strategy
@@ -83,7 +83,7 @@ def watched() -> Iterator[Seen]:
 
     @functools.wraps(start)
     def watching_start(strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        with replaced(strategy, "configure_train", marking(strategy.configure_train)):
+        with mock.patch.object(strategy, "configure_train", marking(strategy.configure_train)):
             result = start(strategy, *args, **kwargs)
         seen.ended_s = time.perf_counter()
         found = result.evaluate_metrics_serverapp or result.evaluate_metrics_clientapp
@@ -91,7 +91,9 @@ def watched() -> Iterator[Seen]:
         return result
 
     def watching_run_fl(server: Any, config: Any) -> Any:
-        with replaced(server.strategy, "configure_fit", marking(server.strategy.configure_fit)):
+        with mock.patch.object(
+            server.strategy, "configure_fit", marking(server.strategy.configure_fit)
+        ):
             history = run_fl(server=server, config=config)
         seen.ended_s = time.perf_counter()
         found = history.metrics_centralized or history.metrics_distributed
@@ -99,8 +101,8 @@ def watched() -> Iterator[Seen]:
         return history
 
     with ExitStack() as stack:
-        stack.enter_context(replaced(strategy_class, "start", watching_start))
-        stack.enter_context(replaced(older, "run_fl", watching_run_fl))
+        stack.enter_context(mock.patch.object(strategy_class, "start", watching_start))
+        stack.enter_context(mock.patch.object(older, "run_fl", watching_run_fl))
         yield seen
 
 

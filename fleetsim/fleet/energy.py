@@ -30,13 +30,7 @@ class Component(IntEnum):
 
 
 def beyond_tails(timelines: Timelines, tail_w: FloatArray, paid_until_s: FloatArray) -> Timelines:
-    """Return transfers with only their power above tails that were already charged.
-
-    Args:
-        timelines: n transfers of the channel.
-        tail_w: power of each tail [n].
-        paid_until_s: time up to which each tail was charged [n].
-    """
+    """Return transfers [n] with only their power above tails charged up to `paid_until_s` [n]."""
     is_inside = (paid_until_s > timelines.start_s) & (tail_w > 0.0)
     if not is_inside.any():
         return timelines

@@ -7,12 +7,7 @@ from fleetsim.fleet.usage.loading import load_trace
 
 
 def paired_users(settings: FleetSettings, files: HardwareFiles | None = None) -> set[str] | None:
-    """Return the names of the users whose owners' data may be used; None: those of any owner.
-
-    Raises:
-        ScenarioError: the trace is not there.
-        DataError: a file of it, or of a device, is wrong.
-    """
+    """Return the names of the users whose owners' data may be used; None: those of any owner."""
     if settings.usage.pair is None:
         return None
     profiles = [p for name in settings.assigned_devices for p in load_devices(name, files=files)]

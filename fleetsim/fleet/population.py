@@ -26,12 +26,7 @@ from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.fleet_radios import (
-    Radios,
-    build_radios,
-    cellular_radio,
-    radios_in_use,
-)
+from fleetsim.fleet.network.fleet_radios import Radios, build_radios, cellular_radio, radios_in_use
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
 from fleetsim.fleet.settings import FleetSettings
@@ -226,10 +221,6 @@ def build_fleet(
     Every client trains on `num_samples` [N] and evaluates models on `num_evaluated` [N], which are
     the same if not given. Device and radio `files` that are not given are read now.
     `owners` are the names of the people whose data the clients have [N], for `fleet.usage.pair`.
-
-    Raises:
-        ScenarioError: a trace that is not there.
-        DataError: a device, radio or trace file that is wrong.
     """
     files = files or HardwareFiles()
     hardware = assign_hardware(

@@ -66,31 +66,30 @@ class Throttle:
 
         None if all run at full speed.
         """
-        with_credits, with_skin = self._with_credits(clients), self._with_skin(clients)
-        if not with_credits.size and not with_skin.size and clock_fraction == 1.0:
+        credited, skinned = self._credited(clients), self._skinned(clients)
+        if credited is None and skinned is None and clock_fraction == 1.0:
             return None
-        num_steps = 2 if with_credits.size else 1
-        if self.skins is not None and with_skin.size:
-            num_steps = max(num_steps, self.skins.max_steps)
+        num_steps = 1 if credited is None else 2
+        if skinned is not None:
+            num_steps = max(num_steps, skinned[1].max_steps)
         until_s = np.full((clients.size, num_steps), np.inf)
         slowed = speed_at(clock_fraction, self.clock_share[self.device[clients]])
         speed = np.repeat(slowed[:, np.newaxis], num_steps, axis=1)
         power = np.full_like(until_s, clock_fraction**2)
-        if self.credits is not None and with_credits.size:
-            rules = self.credits.take(self.device[clients[with_credits]])
-            balances = condition[with_credits]
-            lasts_s = rules.full_use_s(balances[:, _LAUNCH], balances[:, _EARNED])
-            until_s[with_credits, 0] = start_s[with_credits] + lasts_s
-            speed[with_credits, 1] *= rules.baseline
-            power[with_credits, 1] *= rules.baseline
-        if self.skins is not None and with_skin.size:
-            skins = self.skins.take(self.device[clients[with_skin]])
-            skin_c, now_s = condition[with_skin, _SKIN], start_s[with_skin]
+        if credited is not None:
+            rows, rules = credited
+            lasts_s = rules.full_use_s(condition[rows, _LAUNCH], condition[rows, _EARNED])
+            until_s[rows, 0] = start_s[rows] + lasts_s
+            speed[rows, 1] *= rules.baseline
+            power[rows, 1] *= rules.baseline
+        if skinned is not None:
+            rows, skins = skinned
+            skin_c, now_s = condition[rows, _SKIN], start_s[rows]
             for index in range(skins.max_steps):
-                step = skins.step(skin_c, np.ones(with_skin.size), clock_fraction)
+                step = skins.step(skin_c, np.ones(rows.size), clock_fraction)
                 skin_c, now_s = step.next_c, now_s + step.hold_s
-                until_s[with_skin, index] = now_s
-                speed[with_skin, index], power[with_skin, index] = step.speed, step.power
+                until_s[rows, index] = now_s
+                speed[rows, index], power[rows, index] = step.speed, step.power
                 if np.isinf(now_s).all():
                     break
         return Paces(until_s, speed, power)
@@ -100,17 +99,14 @@ class Throttle:
     ) -> FloatArray:
         """Return the conditions of clients [n] after computing for these seconds [n]."""
         after = condition.copy()
-        rows = self._with_credits(clients)
-        if self.credits is not None and rows.size:
-            rules = self.credits.take(self.device[clients[rows]])
+        if (credited := self._credited(clients)) is not None:
+            rows, rules = credited
             launch_s, earned_s = condition[rows, _LAUNCH], condition[rows, _EARNED]
-            use = np.ones(rows.size)
             after[rows, _LAUNCH], after[rows, _EARNED] = rules.after(
-                launch_s, earned_s, use, seconds[rows]
+                launch_s, earned_s, np.ones(rows.size), seconds[rows]
             )
-        rows = self._with_skin(clients)
-        if self.skins is not None and rows.size:
-            skins = self.skins.take(self.device[clients[rows]])
+        if (skinned := self._skinned(clients)) is not None:
+            rows, skins = skinned
             skin_c, use = condition[rows, _SKIN], np.ones(rows.size)
             after[rows, _SKIN] = skins.after(skin_c, use, clock_fraction, seconds[rows])
         return after
@@ -120,9 +116,8 @@ class Throttle:
     ) -> FloatArray:
         """Return the conditions of clients [n] after no computation between two times [n]."""
         after = condition.copy()
-        rows = self._with_credits(clients)
-        if self.credits is not None and rows.size:
-            rules = self.credits.take(self.device[clients[rows]])
+        if (credited := self._credited(clients)) is not None:
+            rows, rules = credited
             balances = condition[rows]
 
             def earn(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
@@ -132,9 +127,8 @@ class Throttle:
 
             self._walk(clients[rows], from_s[rows], until_s[rows], earn)
             after[rows] = balances
-        rows = self._with_skin(clients)
-        if self.skins is not None and rows.size:
-            skins = self.skins.take(self.device[clients[rows]])
+        if (skinned := self._skinned(clients)) is not None:
+            rows, skins = skinned
             skin_c = condition[rows, _SKIN]
 
             def cool(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
@@ -162,18 +156,19 @@ class Throttle:
             now_s[rows] = end_s
             rows = rows[end_s < until_s[rows]]
 
-    def _with_credits(self, clients: IntArray) -> IntArray:
-        """Return the rows of clients that have credits."""
-        return self._having(None if self.credits is None else self.credits.baseline, clients)
+    def _credited(self, clients: IntArray) -> tuple[IntArray, Credits] | None:
+        """Return the rows of clients that have credits, and their rules; None without any."""
+        if self.credits is None:
+            return None
+        rows = (~np.isnan(self.credits.baseline))[self.device[clients]].nonzero()[0]
+        return (rows, self.credits.take(self.device[clients[rows]])) if rows.size else None
 
-    def _with_skin(self, clients: IntArray) -> IntArray:
-        """Return the rows of clients that heat slows."""
-        return self._having(None if self.skins is None else self.skins.rise_k, clients)
-
-    def _having(self, figures: FloatArray | None, clients: IntArray) -> IntArray:
-        if figures is None:
-            return np.empty(0, dtype=np.int64)
-        return (~np.isnan(figures))[self.device[clients]].nonzero()[0]
+    def _skinned(self, clients: IntArray) -> tuple[IntArray, Skins] | None:
+        """Return the rows of clients that heat slows, and their skins; None without any."""
+        if self.skins is None:
+            return None
+        rows = (~np.isnan(self.skins.rise_k))[self.device[clients]].nonzero()[0]
+        return (rows, self.skins.take(self.device[clients[rows]])) if rows.size else None
 
 
 def skin_of(profile: DeviceProfile) -> SkinProfile | None:

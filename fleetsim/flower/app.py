@@ -40,12 +40,7 @@ class App:
 
 
 def read_app(folder: str | Path, overrides: Sequence[str] = ()) -> App:
-    """Read an app's folder; each override is `KEY=VALUE` of its run configuration.
-
-    Raises:
-        DataError: the folder, its `pyproject.toml` or a key in it is missing or wrong.
-        ScenarioError: an override is wrong.
-    """
+    """Read an app's folder; each override is `KEY=VALUE` of its run configuration."""
     folder = paths.expanded(str(folder))
     path = folder / PROJECT
     if not paths.is_folder(folder):

@@ -1,11 +1,8 @@
 """Calls of the server app on record, from which a resumed run replays it.
 
 The code of a server app cannot be stopped in the middle and saved. So a run that is resumed begins
-it anew, and every call that it made before the checkpoint is answered from the record: nodes,
-replies and all. An app that is a function of these answers and of the seeded generators arrives at
-the checkpoint in the same state. A call that differs from the record ends the run.
-
-Replies are files of a content-addressed store, `checkpoint/replies/SHA256`.
+it anew, and answers every call that it made before the checkpoint from the record. An app that is a
+function of these answers and of the seeded generators arrives there in the same state.
 """
 
 import hashlib
@@ -48,13 +45,7 @@ class CallRecord:
     def answer(self, call: str, asked: str, live: Callable[[], Answer]) -> Answer:
         """Return the answer to a call: from the record while it lasts, then from `live`.
 
-        Args:
-            call: name of the call.
-            asked: digest or text of its arguments.
-            live: the call itself.
-
-        Raises:
-            DataError: the call is not the one on record.
+        `asked` is a digest or text of its arguments.
         """
         if not self.is_replaying:
             answer = live()
@@ -83,11 +74,7 @@ class CallRecord:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Return the bytes of a digest.
-
-        Raises:
-            DataError: they are missing or damaged.
-        """
+        """Return the bytes of a digest."""
         if not _DIGEST.fullmatch(digest):
             raise DataError(f"{self._folder.parent}: holds no digest of a reply; {_AFRESH}")
         data = atomic_files.read(self._folder / digest, hint=_AFRESH)

@@ -10,7 +10,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -98,11 +98,7 @@ class ClientNodes:
         """Calls of the client app in this process."""
 
     def cost(self, sent: NodeMessage) -> MessageCost:
-        """Return what a message costs its client; measured for the first of its kind.
-
-        Raises:
-            DataError: the client app raised an exception, or its FLOP cannot be counted.
-        """
+        """Return what a message costs its client; measured for the first of its kind."""
         settings = self._app.settings.of(sent.purpose)
         if settings.is_complete:
             assert settings.upload_byte is not None
@@ -126,20 +122,15 @@ class ClientNodes:
                 f" pyproject.toml: [tool.fleetsim] {sent.purpose.value}.flop = ... (0 if there are"
                 " none)"
             )
-        upload_byte = payload.payload_byte(computed.content)
-        if settings.upload_byte is not None:
-            upload_byte = settings.upload_byte
-        cost = MessageCost(work, upload_byte)
-        self._costs[kind] = cost
+        upload_byte = settings.upload_byte
+        if upload_byte is None:
+            upload_byte = payload.payload_byte(computed.content)
         self._measured[sent.id] = computed
-        return cost
+        self._costs[kind] = MessageCost(work, upload_byte)
+        return self._costs[kind]
 
     def reply(self, sent: NodeMessage, cost: MessageCost) -> Computed:
-        """Return the reply to a delivered message; the node's state moves on, unless it failed.
-
-        Raises:
-            DataError: the client app raised an exception, or the reply costs something else.
-        """
+        """Return the reply to a delivered message; the node's state moves on, unless it failed."""
         computed = self._measured.pop(sent.id, None)
         if computed is None:
             computed = self._compute(sent, keeps_state=not self._stops_at_errors)
@@ -233,11 +224,7 @@ class ClientNodes:
         return Computed(reply.content, context.state)
 
     def _failed(self, sent: NodeMessage, code: int, reason: str) -> Computed:
-        """Return an error reply.
-
-        Raises:
-            DataError: errors end the run.
-        """
+        """Return an error reply."""
         text = f"{self._app.client_app}: the {sent.title} failed: {one_line(reason)}"
         if self._stops_at_errors:
             raise DataError(text)
@@ -250,7 +237,7 @@ class ClientNodes:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        costs = {kind: cost.data() for kind, cost in sorted(self._costs.items())}
+        costs = {kind: asdict(cost) for kind, cost in sorted(self._costs.items())}
         state: State = {
             "num_samples": self.num_samples,
             _COSTS: np.frombuffer(json.dumps(costs).encode(), dtype=np.uint8),

@@ -1,10 +1,5 @@
 """Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
 
-```toml
-[tool.fleetsim]
-train = {flop_per_sample = 2.4e6, num_samples = 300, upload_byte = 4096}
-```
-
 What is not declared is measured at the first message of its kind to each client: the FLOP of the
 call, its batches and samples, and the bytes of its reply. Later messages of the kind cost the same.
 Kinds differ in message type, size and configuration, the number of the round aside.
@@ -13,7 +8,7 @@ Kinds differ in message type, size and configuration, the number of the round as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -60,13 +55,9 @@ class MessageCostSettings(Settings):
     anew, for apps whose work differs between messages of one kind."""
 
     @model_validator(mode="after")
-    def _one_flop(self) -> MessageCostSettings:
+    def _agrees_with_itself(self) -> MessageCostSettings:
         if self.flop is not None and self.flop_per_sample is not None:
             raise ValueError("flop and flop_per_sample exclude each other")
-        return self
-
-    @model_validator(mode="after")
-    def _measures_something(self) -> MessageCostSettings:
         if self.is_complete and self.measure == "always":
             raise ValueError(
                 "measure = 'always' has nothing to measure beside declared FLOP, num_samples and"
@@ -124,11 +115,7 @@ class AppSettings(Settings):
         return of_purpose[purpose]
 
     def accuracy_of(self, metrics: Mapping[str, Any]) -> float | None:
-        """Return the accuracy among metrics as a fraction; None if there is none.
-
-        Raises:
-            DataError: it is no fraction.
-        """
+        """Return the accuracy among metrics as a fraction; None if there is none."""
         names = _ACCURACIES if self.accuracy is None else (self.accuracy,)
         result = number_named(metrics, names)
         if result is None:
@@ -169,13 +156,9 @@ class MessageCost:
     work: CountedWork
     upload_byte: int
 
-    def data(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint."""
-        return asdict(self)
-
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> MessageCost:
-        """Return the cost of what `data` returned, after a passage through JSON."""
+        """Return the cost of what `asdict` returned, after a passage through JSON."""
         work = dict(data["work"])
         work["flop"] = tuple((str(kind), float(flop)) for kind, flop in work["flop"])
         return cls(CountedWork(**work), int(data["upload_byte"]))

@@ -76,7 +76,12 @@ class VirtualGrid:
 
     def get_node_ids(self) -> list[int]:
         """Return the nodes of clients that are eligible now or at work, in order."""
-        answer = self._answer("get_node_ids", "", self._list_nodes)
+
+        def live() -> str:
+            connected = [client + _FIRST_NODE for client in self._server.connected()]
+            return self._store(json.dumps(connected).encode())
+
+        answer = self._answer("get_node_ids", "", live)
         nodes: list[int] = json.loads(self._stored(str(answer)))
         return nodes
 
@@ -123,15 +128,10 @@ class VirtualGrid:
             lambda: self._server.wait_for(num_nodes, every_s=every_s),
         )
 
-    def measured(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the server app measured itself."""
+    def tell(self, metrics: dict[str, Any], *, of_clients: bool) -> None:
+        """Take in metrics of the open round, as `RoundsOfMessages.tell` does."""
         if not self._calls.is_replaying:
-            self._server.rounds.measured(metrics)
-
-    def aggregated(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the strategy aggregated from the clients' evaluations."""
-        if not self._calls.is_replaying:
-            self._server.rounds.aggregated(metrics)
+            self._server.rounds.tell(metrics, of_clients=of_clients)
 
     def _answer(self, call: str, asked: str, live: Callable[[], Any]) -> Any:
         """Answer a call, from the record of a resumed run or live."""
@@ -165,10 +165,6 @@ class VirtualGrid:
             packed = payload.pack(message.content)
             sent.append(NodeMessage(number, client, purpose, (), message, packed))
         return sent
-
-    def _list_nodes(self) -> str:
-        nodes = [client + _FIRST_NODE for client in self._server.connected()]
-        return self._store(json.dumps(nodes).encode())
 
     def _answered(self, answers: list[Answer]) -> list[Any]:
         """Return answers as the record keeps them: [id, digest of the content, cause, code]."""

@@ -1,9 +1,8 @@
 """Server apps of before the message API: `server_fn`, strategies with `configure_fit`.
 
-Flower runs them with a thread for each client, whose results come in the order of their ends on the
-host, and another thread that looks for nodes every few seconds. Both depend on the host's time.
-Here all messages of a step are sent together, answers come in the order of arrival in virtual time,
-and nodes are looked for when the strategy asks for them.
+Flower runs them with threads whose order depends on the host's time. Here all messages of a step
+are sent together, answers come in the order of arrival in virtual time, and nodes are looked for
+when the strategy asks for them.
 """
 
 from __future__ import annotations
@@ -54,9 +53,10 @@ def replacements(grid: VirtualGrid) -> Iterator[Replacement]:
     workflows = importlib.import_module("flwr.server.workflow.default_workflows")
     for module in (app, workflows):
         yield module, "start_update_client_manager_thread", _node_updates
-    yield app, "run_fl", _telling_run(grid, app.run_fl)
+    yield app, "run_fl", _telling(grid, app.run_fl, lambda server, config: server.strategy)
     workflow = workflows.DefaultWorkflow
-    yield workflow, "__call__", _telling_workflow(grid, workflow.__call__)
+    of_workflow = _telling(grid, workflow.__call__, lambda self, of, context: context.strategy)
+    yield workflow, "__call__", of_workflow
 
 
 def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
@@ -68,7 +68,6 @@ def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
         timeout: float | None,
         group_id: int,
     ) -> tuple[list[Any], list[Any]]:
-        asked: dict[str, tuple[Any, Any, _Desk]] = {}
         messages = []
         for proxy, instruction in client_instructions:
             desk = _Desk(grid.run)
@@ -82,39 +81,28 @@ def _together(grid: VirtualGrid, method: str) -> Callable[..., Any]:
             finally:
                 proxy.grid = grid
         replies = grid.send_and_receive(messages, timeout=timeout)
-        for (proxy, instruction), message in zip(client_instructions, messages, strict=True):
-            asked[message.metadata.message_id] = (proxy, instruction, _Desk(grid.run))
+        asked = {
+            message.metadata.message_id: sent
+            for message, sent in zip(messages, client_instructions, strict=True)
+        }
         results: list[Any] = []
         failures: list[Any] = []
         for reply in replies:
-            proxy, instruction, desk = asked.pop(reply.metadata.reply_to_message_id)
+            proxy, instruction = asked.pop(reply.metadata.reply_to_message_id)
+            proxy.grid = desk = _Desk(grid.run)
             desk.replies = [reply]
-            _answer(proxy, instruction, desk, method, timeout, group_id, results, failures)
-        for proxy, _, _ in asked.values():
+            try:
+                res = getattr(proxy, method)(instruction, timeout=timeout, group_id=group_id)
+            except ValueError as fault:  # the reply is the error of a lost client
+                failures.append(fault)
+                continue
+            finally:
+                proxy.grid = grid
+            is_ok = int(res.status.code.value) == 0
+            (results if is_ok else failures).append((proxy, res))
+        for proxy, _ in asked.values():
             failures.append(TimeoutError(f"node {proxy.node_id} was late"))
         return results, failures
-
-    def _answer(
-        proxy: Any,
-        instruction: Any,
-        desk: _Desk,
-        method: str,
-        timeout: float | None,
-        group_id: int,
-        results: list[Any],
-        failures: list[Any],
-    ) -> None:
-        """Let a proxy convert its reply, and sort it as Flower does."""
-        proxy.grid = desk
-        try:
-            res = getattr(proxy, method)(instruction, timeout=timeout, group_id=group_id)
-        except ValueError as fault:  # the reply is the error of a lost client
-            failures.append(fault)
-            return
-        finally:
-            proxy.grid = grid
-        is_ok = int(res.status.code.value) == 0
-        (results if is_ok else failures).append((proxy, res))
 
     return clients
 
@@ -167,29 +155,25 @@ def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
         result = evaluate(*args, **kwargs)
         if result is not None:
             loss, metrics = result
-            grid.measured({"loss": loss, **metrics})
+            grid.tell({"loss": loss, **metrics}, of_clients=False)
         return result
 
     def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
         loss, metrics = aggregate(*args, **kwargs)
         if loss is not None:
-            grid.aggregated({"loss": loss, **metrics})
+            grid.tell({"loss": loss, **metrics}, of_clients=True)
         return loss, metrics
 
     strategy.evaluate, strategy.aggregate_evaluate = telling, aggregate_evaluate
 
 
-def _telling_run(grid: VirtualGrid, run_fl: Callable[..., Any]) -> Callable[..., Any]:
-    def telling(server: Any, config: Any) -> Any:
-        _telling_strategy(grid, server.strategy)
-        return run_fl(server=server, config=config)
+def _telling(
+    grid: VirtualGrid, call: Callable[..., Any], strategy_of: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a call whose strategy, found among its arguments, tells the grid."""
 
-    return telling
-
-
-def _telling_workflow(grid: VirtualGrid, call: Callable[..., Any]) -> Callable[..., Any]:
-    def telling(self: Any, of: Any, context: Any) -> Any:
-        _telling_strategy(grid, context.strategy)
-        return call(self, of, context)
+    def telling(*args: Any, **kwargs: Any) -> Any:
+        _telling_strategy(grid, strategy_of(*args, **kwargs))
+        return call(*args, **kwargs)
 
     return telling

@@ -2,11 +2,6 @@
 
 The server app runs outside of the clock. When it sends, pulls or sleeps, the clock runs on until
 there is an answer for it; its own computation takes no virtual time.
-
-- `send_and_receive`: all messages are dispatched together. Replies come in the order of arrival.
-  Those of lost clients are errors. At the timeout all other clients are cut off, and released.
-- `push` and `pull`: each message is a task of its own in flight. A message to a busy client waits
-  for the end of its task. `pull` advances the clock to the next end if nothing has arrived.
 """
 
 import math
@@ -105,9 +100,6 @@ class MessageServer:
         """Let virtual time pass in steps until so many clients are connected.
 
         Steps at which no client's eligibility changes are taken together.
-
-        Raises:
-            RunStopped: so many clients will never be there.
         """
         since_s = self.now_s
         while (num := len(self.connected())) < num_clients:
@@ -159,11 +151,7 @@ class MessageServer:
         return answers
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
-        """Send messages, each as a running task.
-
-        Raises:
-            ScenarioError: the fleet shares links, so that running tasks influence each other.
-        """
+        """Send messages, each as a running task."""
         self._begin(messages)
         self._pushed.push(messages)
 
@@ -194,7 +182,7 @@ class MessageServer:
         """Begin a batch: another round, if it trains and the open round has trained."""
         is_train = any(message.purpose is Purpose.TRAIN for message in messages)
         if is_train and self.rounds.is_open_with_train:
-            self._close_round()
+            self.rounds.close(self._state if self._pushed.is_quiet else None)
             reason = self._stop.after_round(
                 round_=self.rounds.round,
                 accuracy=self.rounds.accuracy,
@@ -211,25 +199,14 @@ class MessageServer:
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 
     def _run_until(self, time_s: float) -> None:
-        """Let the clock run to a moment, through the ends of running tasks.
-
-        Raises:
-            RunStopped: the time of the run is up before.
-        """
+        """Let the clock run to a moment, through the ends of running tasks."""
         until = self._clock.at(max(time_s, self.now_s), Rank.WAKE)
         self._clock.run(until=self._clock.any_of([until, self._launcher.time_is_up]))
         if not until.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
 
-    def _close_round(self) -> None:
-        self.rounds.close(self._state if self._pushed.is_quiet else None)
-
     def _finish(self, reason: StopReason) -> None:
-        """End the run by a rule.
-
-        Raises:
-            RunStopped: always.
-        """
+        """End the run by a rule."""
         self.end()
         raise RunStopped(reason)
 
@@ -238,7 +215,7 @@ class MessageServer:
         if self._pushed.at_work:
             self.rounds.begin(now_s=self.now_s, num_eligible=0, is_train=False)
         self._pushed.stop()
-        self._close_round()
+        self.rounds.close(self._state)
 
     # --- stop and resume --------------------------------------------------------------------------
 

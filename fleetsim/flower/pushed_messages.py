@@ -1,13 +1,12 @@
 """Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
 
-Each message is a task of its own, which begins when it is pushed. A message to a busy client waits
-for the end of its task. Nobody waits for others, so that no client is charged for waiting.
+Each message is a task of its own. A message to a busy client waits for the end of its task. Nobody
+waits for others, so that no client is charged for waiting.
 """
 
 import math
 from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from fleetsim.contracts import Outcome
 from fleetsim.engine.event_order import Rank, priority
@@ -18,14 +17,6 @@ from fleetsim.flower.client_nodes import NodeMessage
 from fleetsim.flower.message_tasks import Answer, MessageTasks, SentMessage
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningMessage:
-    """A running task."""
-
-    sent: SentMessage
-    batch: TaskBatch
-
-
 class PushedMessages:
     """Pushed messages of one run until their answers are pulled."""
 
@@ -33,7 +24,7 @@ class PushedMessages:
         self._launcher, self._clock, self._tasks = launcher, launcher.clock, tasks
         self._waiting_j = 0.0 if launcher.waiting.is_charged else None
         """Joules of waiting of each; None: waiting is not charged at all."""
-        self._running: dict[int, _RunningMessage] = {}
+        self._running: dict[int, tuple[SentMessage, TaskBatch]] = {}
         """Running tasks by client."""
         self._queues: dict[int, deque[NodeMessage]] = {}
         """Messages that wait for the end of their client's task."""
@@ -55,15 +46,11 @@ class PushedMessages:
     @property
     def next_end_s(self) -> float:
         """Moment of the next end of a task; infinite if none is in flight."""
-        ends_s = (float(running.batch.closing(1)[0]) for running in self._running.values())
+        ends_s = (float(batch.closing(1)[0]) for _, batch in self._running.values())
         return min(ends_s, default=math.inf)
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
-        """Send messages, each as a running task.
-
-        Raises:
-            ScenarioError: the fleet shares links, so that running tasks influence each other.
-        """
+        """Send messages, each as a running task."""
         if self._launcher.world.fleet.links is not None:
             raise ScenarioError(
                 "fleet.shared_links: messages that are pushed one at a time are laid out one at a"
@@ -95,9 +82,9 @@ class PushedMessages:
         late = set(message_ids)
         for client, queue in self._queues.items():
             self._queues[client] = deque(each for each in queue if each.id not in late)
-        for running in list(self._running.values()):
-            if running.sent.message.id in late:
-                self._cut(running, Rank.DEADLINE, Outcome.LATE)
+        for sent, batch in list(self._running.values()):
+            if sent.message.id in late:
+                self._cut(sent, batch, Rank.DEADLINE, Outcome.LATE)
         for message_id in late:
             self._outstanding.pop(message_id, None)
             self._mail.pop(message_id, None)
@@ -105,41 +92,40 @@ class PushedMessages:
     def stop(self) -> None:
         """Cut off all running tasks at the end of the run, and drop what is left."""
         self._queues.clear()
-        for running in list(self._running.values()):
-            self._cut(running, Rank.STOP, Outcome.CANCELLED)
+        for sent, batch in list(self._running.values()):
+            self._cut(sent, batch, Rank.STOP, Outcome.CANCELLED)
         self._mail.clear()
         self._outstanding.clear()
 
     def _fly(self, message: NodeMessage) -> None:
         """Begin the task of a message, or answer that its client is not there."""
-        errors, sent = self._tasks.prepare([message])
+        errors, prepared = self._tasks.prepare([message])
         for error in errors:
             self._arrive(error)
-        if not sent:
+        if not prepared:
             return
-        batch = self._launcher.launch([sent[0].task], message.message.metadata.ttl)
-        running = _RunningMessage(sent[0], batch)
-        self._running[message.client] = running
-        ends_at_s, last = batch.closing(1)
-        end = self._clock.place(ends_at_s, last)
+        [sent] = prepared
+        batch = self._launcher.launch([sent.task], message.message.metadata.ttl)
+        self._running[message.client] = (sent, batch)
+        end = self._clock.place(*batch.closing(1))
         assert end.callbacks is not None
-        end.callbacks.append(lambda _: self._land(running))
+        end.callbacks.append(lambda _: self._land(sent, batch))
 
-    def _cut(self, running: _RunningMessage, rank: Rank, outcome: Outcome) -> None:
-        running.batch.cut(self._launcher.now_s, priority(rank), outcome)
-        self._land(running)
+    def _cut(self, sent: SentMessage, batch: TaskBatch, rank: Rank, outcome: Outcome) -> None:
+        batch.cut(self._launcher.now_s, priority(rank), outcome)
+        self._land(sent, batch)
 
-    def _land(self, running: _RunningMessage) -> None:
+    def _land(self, sent: SentMessage, batch: TaskBatch) -> None:
         """End a running task, unless it was ended before, and begin the next of its client."""
-        client = running.sent.message.client
-        if self._running.get(client) is not running:
+        client = sent.message.client
+        if client not in self._running or self._running[client][1] is not batch:
             return
         del self._running[client]
-        [result] = self._launcher.settle(running.batch)
-        answer = self._tasks.end(running.sent, result, self._waiting_j)
+        [result] = self._launcher.settle(batch)
+        answer = self._tasks.end(sent, result, self._waiting_j)
         if answer is None:
             # Its message has expired, which the server app is told.
-            answer = Answer(running.sent.message.id, lost=f"is {result.outcome.value}")
+            answer = Answer(sent.message.id, lost=f"is {result.outcome.value}")
         self._arrive(answer)
         queue = self._queues.get(client, ())
         # A client that has gone answers all that waits with errors.

@@ -1,10 +1,8 @@
 """Rounds of a Flower app: the open round, its tasks, its row, and the state after it.
 
-A round begins with a batch of train messages, and lasts until the next one or the end of the app.
-Queries and evaluations between two such batches belong to the round before them; those before the
-first batch belong to round 1. Its row shows the accuracy and the loss that the server app measured
-itself in this round, or else those that its strategy aggregated from the clients' evaluations. If
-there are none, they are the means over the delivered evaluate messages, weighted by their samples.
+A round begins with a batch of train messages, and lasts until the next one or the end of the app;
+what comes before the first one belongs to round 1. Its accuracy and loss are those that the server
+app measured, else those that its strategy aggregated, else means over the evaluate messages.
 """
 
 import math
@@ -112,15 +110,11 @@ class RoundsOfMessages(RoundRecord):
         result = ended.result
         self.without_updates.end(1, num_delivered=result.is_delivered, now_s=result.finished_at_s)
 
-    def measured(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the server app measured itself for the model of the open round."""
+    def tell(self, metrics: dict[str, Any], *, of_clients: bool) -> None:
+        """Take in what the server app measured, or its strategy aggregated from the clients'."""
         if self._open is not None:
-            self._open.central |= metrics
-
-    def aggregated(self, metrics: dict[str, Any]) -> None:
-        """Take in metrics that the strategy aggregated from the clients' evaluations."""
-        if self._open is not None:
-            self._open.federated |= metrics
+            told = self._open.federated if of_clients else self._open.central
+            told |= metrics
 
     def close(self, state: Callable[[], State] | None) -> RoundRow | None:
         """Close the open round, if there is one with tasks, and save the state after it.

@@ -11,23 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 from fleetsim.flower import legacy, versions
 from fleetsim.flower.grid import VirtualGrid
 
+_STRATEGY = "flwr.serverapp.strategy"
 POLL_S = 1.0
 """Seconds between two looks of Flower's strategies for nodes, as in flwr itself."""
-
-
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Replace an attribute within the block."""
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
 @contextmanager
@@ -41,17 +32,18 @@ def on_virtual_clock(grid: VirtualGrid) -> Iterator[None]:
         else:
             host_sleep(seconds)
 
-    strategies = versions.module("flwr.serverapp.strategy.strategy_utils")
-    strategy = versions.module("flwr.serverapp.strategy.strategy").Strategy
+    strategies = versions.module(f"{_STRATEGY}.strategy_utils")
+    strategy = versions.module(f"{_STRATEGY}.strategy").Strategy
+    nodes = _waiting_sample(grid, strategies.sample_nodes)
+    samplers = ("fedavg", "fedxgb_cyclic", "strategy_utils")
     with ExitStack() as stack:
-        stack.enter_context(replaced(time, "sleep", sleep))
-        nodes = _waiting_sample(grid, strategies.sample_nodes)
-        for name in ("fedavg", "fedxgb_cyclic", "strategy_utils"):
-            module = versions.module(f"flwr.serverapp.strategy.{name}")
-            stack.enter_context(replaced(module, "sample_nodes", nodes))
-        stack.enter_context(replaced(strategy, "start", _telling_start(strategy.start)))
-        for owner, name, value in legacy.replacements(grid):
-            stack.enter_context(replaced(owner, name, value))
+        for owner, name, value in (
+            (time, "sleep", sleep),
+            *((versions.module(f"{_STRATEGY}.{name}"), "sample_nodes", nodes) for name in samplers),
+            (strategy, "start", _telling_start(strategy.start)),
+            *legacy.replacements(grid),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, value))
         yield
 
 
@@ -82,7 +74,7 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
             def evaluate_fn(server_round: int, arrays: Any) -> Any:
                 metrics = evaluate(server_round, arrays)
                 if metrics is not None:
-                    grid.measured(dict(metrics))
+                    grid.tell(dict(metrics), of_clients=False)
                 return metrics
 
             given.arguments["evaluate_fn"] = evaluate_fn
@@ -92,10 +84,10 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
         def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
             metrics = aggregate(*args, **kwargs)
             if metrics is not None:
-                grid.aggregated(dict(metrics))
+                grid.tell(dict(metrics), of_clients=True)
             return metrics
 
-        with replaced(strategy, "aggregate_evaluate", aggregate_evaluate):
+        with mock.patch.object(strategy, "aggregate_evaluate", aggregate_evaluate):
             return start(*given.args, **given.kwargs)
 
     return telling

@@ -1,8 +1,7 @@
 """Versions of flwr that are tested, and what differs between them.
 
-A `Grid`, `Message` and their records are public. Three things outside of a SuperLink are not: the
-identity of the running task (since 1.30 or so), the record of a run, and the module of the
-compatibility with strategies of before the message API. This module knows where they are.
+Not public are the identity of the running task (since 1.30 or so), the record of a run, and the
+module of the compatibility with strategies of before the message API.
 """
 
 import importlib
@@ -21,11 +20,7 @@ SERVER_NODE = 1
 
 
 def require() -> str:
-    """Return the version of flwr after a check that it is one of the tested ones.
-
-    Raises:
-        ScenarioError: flwr is missing, or its version is not tested.
-    """
+    """Return the version of flwr after a check that it is one of the tested ones."""
     try:
         version = metadata.version("flwr")
     except metadata.PackageNotFoundError:
@@ -39,11 +34,7 @@ def require() -> str:
 
 
 def require_tested(version: str) -> None:
-    """Check that a version of flwr is one of the tested ones.
-
-    Raises:
-        ScenarioError: it is not.
-    """
+    """Check that a version of flwr is one of the tested ones."""
     if ".".join(version.split(".")[:2]) not in TESTED:
         raise ScenarioError(
             f"flwr {version}: is not a tested version, these are: {', '.join(TESTED)}; install one"

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
-from fleetsim.fleet.devices.figures import LevelFigure, Text
+from fleetsim.fleet.devices.figures import Figure, Text
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.record.measures import ledger
@@ -33,7 +33,7 @@ AMOUNTS: Mapping[str, str] = {
 }
 
 
-class PriceFigure(LevelFigure):
+class PriceFigure(Figure):
     """A price or a carbon intensity."""
 
     value: Annotated[float, Field(ge=0.0, le=1e6)]

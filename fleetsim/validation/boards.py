@@ -104,19 +104,11 @@ def section() -> Section:
         bert("Raspberry Pi 4", "raspberry-pi-4", known["pi4_over_tx2"], "prediction"),
         minutes.check(nano, "prediction", nano_s / S_PER_MINUTE),
     ]
-    depths = np.arange(_BLOCKS)
-    model_s = np.array([bert_batch_s("jetson-tx2", int(depth)) for depth in depths])
-    partial = [
-        Check(
-            "forward only" if depth == 0 else f"last {depth} of 12 blocks trained",
-            "prediction",
-            float(measured_s[depth]),
-            float(model_s[depth]),
-            "s",
-            "as above",
-        )
-        for depth in depths
-    ]
+    model_s = [bert_batch_s("jetson-tx2", depth) for depth in range(_BLOCKS)]
+    partial = []
+    for depth, (there_s, here_s) in enumerate(zip(measured_s, model_s, strict=False)):
+        what = f"last {depth} of 12 blocks trained" if depth else "forward only"
+        partial.append(Check(what, "prediction", float(there_s), here_s, "s", "as above"))
     text = f"""\
 {checks_table([*fits, *others])}
 

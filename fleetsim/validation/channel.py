@@ -10,6 +10,7 @@ Pr[g < (2^rho - 1) / snr], the ergodic rate E[log2(1 + g snr)]; under rayleigh t
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,8 @@ def estimates(law: FadingLaw) -> list[Estimate]:
     snr, gains = db_to_ratio(_SNR_DB), gains_of(law)
     fourth = law.mean_of(lambda gain: (gain - 1.0) ** 4)
     outage = law.mean_of(lambda gain: 1.0, until=(2.0**_RHO - 1.0) / snr)
-    rate = law.mean_of(lambda gain: math.log2(1.0 + gain * snr))
-    square = law.mean_of(lambda gain: math.log2(1.0 + gain * snr) ** 2)
+    rate = law.mean_of(partial(_rate_at, snr))
+    square = law.mean_of(lambda gain: _rate_at(snr, gain) ** 2)
     variance = law.variance
     rates = _rates(law)
     is_out = _rates(law, outage_bit_per_s_per_hz=_RHO) == 0.0
@@ -228,14 +229,22 @@ def _rayleigh_checks() -> list[Check]:
     rayleigh, checks = LAWS[0], []
     for snr_db in (-5.0, 5.0, 20.0):
         snr = db_to_ratio(snr_db)
-        by_hand = math.exp(1.0 / snr) * float(special.exp1(1.0 / snr)) / math.log(2.0)
-        integral = rayleigh.mean_of(lambda gain, snr=snr: math.log2(1.0 + gain * snr))  # type: ignore[misc]
-        checks.append(Check(f"rate at {snr_db:g} dB", "exact", by_hand, integral, "", ""))
         outage = rayleigh.mean_of(lambda gain: 1.0, until=1.0 / snr)
-        checks.append(
-            Check(f"outage at {snr_db:g} dB", "exact", 1.0 - math.exp(-1.0 / snr), outage, "", "")
-        )
+        for what, by_hand, integral in (
+            ("rate", _ergodic_rate(snr), rayleigh.mean_of(partial(_rate_at, snr))),
+            ("outage", 1.0 - math.exp(-1.0 / snr), outage),
+        ):
+            checks.append(Check(f"{what} at {snr_db:g} dB", "exact", by_hand, integral, "", ""))
     return checks
+
+
+def _rate_at(snr: float, gain: float) -> float:
+    return math.log2(1.0 + gain * snr)
+
+
+def _ergodic_rate(snr: float) -> float:
+    """Return the mean rate per hertz under Rayleigh fading."""
+    return math.exp(1.0 / snr) * float(special.exp1(1.0 / snr)) / math.log(2.0)
 
 
 def _normalised() -> list[Estimate]:
@@ -247,8 +256,7 @@ def _normalised() -> list[Estimate]:
         share = 1.0 - math.exp(-(2.0**rho - 1.0) / snr)
         is_out = (rates < rho).astype(np.float64)
         found.append(mean_of(f"outage below {rho:g}", share, is_out, share * (1.0 - share)))
-    mean = math.exp(1.0 / snr) * float(special.exp1(1.0 / snr)) / math.log(2.0)
-    square = rayleigh.mean_of(lambda gain: math.log2(1.0 + gain * snr) ** 2)
+    mean, square = _ergodic_rate(snr), rayleigh.mean_of(lambda gain: _rate_at(snr, gain) ** 2)
     return [*found, mean_of("mean rate", mean, rates, square - mean**2)]
 
 
@@ -264,24 +272,20 @@ def _budget() -> tuple[list[Check], str]:
         calibrated = _channel_of(CalibratedSettings.model_validate({"kind": "calibrated", **place}))
         loss_db = 128.1 + 37.6 * math.log10(distance_m / 1000.0)
         snr_db = 20.0 - loss_db + 174.0 - 10.0 * math.log10(_BANDWIDTH_HZ)
-        snr = budget.mean_snr(0, _UP)
+        snr, calibrated_db = budget.mean_snr(0, _UP), ratio_to_db(calibrated.mean_snr(0, _UP))
+        calibrated_by_hand_db = 20.0 - 37.6 * math.log10(distance_m / 500.0)
         mbit_per_s = budget.rate_at(0, _UP, 0.0) / BIT_PER_MBIT
         by_hand = _BANDWIDTH_HZ * math.log2(1.0 + 10.0 ** (snr_db / 10.0)) / BIT_PER_MBIT
         checks += [
             Check("snr", "exact", snr_db, ratio_to_db(snr), "dB", "by hand"),
             Check("rate", "exact", by_hand, mbit_per_s, "Mbit/s", "by hand"),
-            Check("calibrated", "exact", 20.0 - 37.6 * math.log10(distance_m / 500.0),
-                  ratio_to_db(calibrated.mean_snr(0, _UP)), "dB", "by hand"),
-        ]  # fmt: skip
+            Check("calibrated", "exact", calibrated_by_hand_db, calibrated_db, "dB", "by hand"),
+        ]
         rows.append(
             (
-                f"{distance_m / 1000.0:g} km",
-                f"{loss_db:.2f} dB",
-                f"{ratio_to_db(snr):.2f} dB",
-                f"{mbit_per_s:.2f} Mbit/s",
-                f"{by_hand:.2f} Mbit/s",
-                number(1.0 - math.exp(-1.0 / snr)),
-                f"{ratio_to_db(calibrated.mean_snr(0, _UP)):.2f} dB",
+                *(f"{distance_m / 1000.0:g} km", f"{loss_db:.2f} dB", f"{ratio_to_db(snr):.2f} dB"),
+                *(f"{mbit_per_s:.2f} Mbit/s", f"{by_hand:.2f} Mbit/s"),
+                *(number(1.0 - math.exp(-1.0 / snr)), f"{calibrated_db:.2f} dB"),
             )
         )
     head = ("d", "path loss", "snr", "rate", "by hand", "outage at 1 bit/s/Hz", "snr, `calibrated`")

@@ -84,23 +84,21 @@ def measured() -> list[Rates]:
 
 
 def simulated() -> list[Rates]:
-    """Return rates by default and with other settings."""
+    """Return rates by default and with other settings, down and up."""
     ways = (Direction.DOWN, Direction.UP)
-    return [
-        *(cell_rates("`fleet.channel`, by default", way) for way in ways),
-        *(cell_rates("with `rate: shannon`", way, rate="shannon") for way in ways),
-        *(cell_rates("and without the modem's limit", way, **_UNLIMITED) for way in ways),
-        *(
-            cell_rates("a whole carrier, 20 MHz, noise figure 9 dB", way, **_CARRIER)
-            for way in ways
-        ),
-        *(cell_rates("and `rate: shannon`", way, rate="shannon", **_CARRIER) for way in ways),
-        *(wifi_rates(way) for way in ways),
-    ]
+    cells = [cell_rates(title, way, **keys) for title, keys in _CELLS.items() for way in ways]
+    return [*cells, *(wifi_rates(way) for way in ways)]
 
 
-_UNLIMITED = {"rate": "shannon", "max_bit_per_s_per_hz": None}
 _CARRIER = {"bandwidth_hz": 20e6, "noise_figure_db": 9.0}
+_CELLS: dict[str, dict[str, Any]] = {
+    "`fleet.channel`, by default": {},
+    "with `rate: shannon`": {"rate": "shannon"},
+    "and without the modem's limit": {"rate": "shannon", "max_bit_per_s_per_hz": None},
+    "a whole carrier, 20 MHz, noise figure 9 dB": _CARRIER,
+    "and `rate: shannon`": {"rate": "shannon", **_CARRIER},
+}
+"""Keys that differ from those of a default cell, by the words of the table."""
 
 
 def _checks(kind: Kind, said: Rates, found: Rates) -> list[Check]:

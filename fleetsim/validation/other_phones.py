@@ -1,9 +1,7 @@
 """Scaling from phone to phone by inference latency, on three phones that FLASH timed."""
 
 import dataclasses
-from functools import cache
 
-from fleetsim.contracts import ModelCost
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.units import FLOP_PER_GFLOP
@@ -26,11 +24,6 @@ _HEAD = (
 )
 _RATES_OF = {_FROM: "flash_note10", "redmi-note-8": "flash_note8", "nexus-6": "flash_nexus6"}
 """Names of the phones in the rates of single layers."""
-
-
-@cache
-def _cost(task: str) -> ModelCost:
-    return measured_cost(task)
 
 
 def _measured() -> dict[tuple[str, str], tuple[float, int]]:
@@ -71,23 +64,19 @@ def _by_latency(phone: str) -> ComputeProfile:
 
 def section() -> Section:
     """Return the section: scaling, bundled profiles on another engine, LSTM by layers."""
-    measured = _measured()
+    measured, costs = _measured(), {task: measured_cost(task) for task in _TASKS}
     scaled: dict[str, list[Check]] = {phone: [] for phone in _TO}
     rows = []
     for phone in _TO:
         for task in _TASKS:
             (base_s, size), (actual_s, _) = measured[_FROM, task], measured[phone, task]
-            base = batch_s(load_device(_FROM).compute, _cost(task), size)
-            by_latency, by_profile = (
-                Check(
-                    task,
-                    "prediction",
-                    actual_s,
-                    base_s * batch_s(other, _cost(task), size) / base,
-                    "s",
-                    measurements.FLASH,
-                )
+            base = batch_s(load_device(_FROM).compute, costs[task], size)
+            said_s = [
+                base_s * batch_s(other, costs[task], size) / base
                 for other in (_by_latency(phone), load_device(phone).compute)
+            ]
+            by_latency, by_profile = (
+                Check(task, "prediction", actual_s, s, "s", measurements.FLASH) for s in said_s
             )
             scaled[phone].append(by_latency)
             rows.append(
@@ -100,40 +89,22 @@ def section() -> Section:
                     percent(by_profile.error),
                 )
             )
-    engine = [
-        (
-            f"`{phone}`",
-            *(
-                number(
-                    measured[phone, task][0]
-                    / batch_s(load_device(phone).compute, _cost(task), measured[phone, task][1])
-                )
-                for task in _TASKS
-            ),
-        )
-        for phone in (_FROM, *_TO)
-    ]
-    layers = [
-        Check(
-            f"`{phone}`, {task}",
-            "prediction",
-            measured[phone, task][0],
-            batch_s(_of_layers(phone), _cost(task), measured[phone, task][1]),
-            "s",
-            measurements.FLASH,
-        )
-        for phone in (_FROM, *_TO)
-        for task in ("Reddit", "Shakespeare")
-    ]
-    layer_rows = [
-        (
-            check.what,
-            f"{number(check.expected, 4)} s",
-            f"{number(check.model, 4)} s",
-            percent(check.error),
-        )
-        for check in layers
-    ]
+    own = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
+    engine = []
+    for phone, of in own.items():
+        times = [(measured[phone, task], costs[task]) for task in _TASKS]
+        ratios = (actual_s / batch_s(of, cost, size) for (actual_s, size), cost in times)
+        engine.append((f"`{phone}`", *map(number, ratios)))
+    layers, layer_rows = [], []
+    for phone in own:
+        for task in ("Reddit", "Shakespeare"):
+            actual_s, size = measured[phone, task]
+            said_s = batch_s(_of_layers(phone), costs[task], size)
+            what = f"`{phone}`, {task}"
+            check = Check(what, "prediction", actual_s, said_s, "s", measurements.FLASH)
+            layers.append(check)
+            seconds = (f"{number(x, 4)} s" for x in (actual_s, said_s))
+            layer_rows.append((what, *seconds, percent(check.error)))
     text = f"""\
 Phones without a measurement of training have their rate from one that has one, scaled by the ratio
 of their ResNet inference latencies. FLASH timed four networks on three phones, with DL4J

@@ -131,11 +131,7 @@ def render(sections: Iterable[Section]) -> str:
 
 
 def write(sections: Iterable[Section], folder: Path) -> Path:
-    """Write validation.md into a folder, and the figures beside it; return the page's path.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write validation.md into a folder, and the figures beside it; return the page's path."""
     sections = list(sections)
     hint = "name a folder that you may write to"
     with atomic_files.one_line_error(folder, "cannot be made", hint):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from fleetsim.contracts import FloatArray, StepMemory
+from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.memory import ENGINES, EngineMemory, needed_byte
 from fleetsim.learning.local.measured_networks import measured_memory
 from fleetsim.units import BYTE_PER_MIB
@@ -18,9 +18,7 @@ from fleetsim.validation.tables import Check, Section, SummaryLine, number, perc
 _HEAD = ("network", "batches", "measured MiB", "model MiB", "error", "error of the repeated fit")
 
 
-@cache
-def _step(network: str) -> StepMemory:
-    return measured_memory(network)
+_step = cache(measured_memory)
 
 
 def needed_mib(engine: EngineMemory) -> FloatArray:

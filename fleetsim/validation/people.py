@@ -1,13 +1,13 @@
 """Bundled usage traces, beside counts of their files."""
 
-from typing import NamedTuple
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from fleetsim import bundled
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.periodic import Schedule
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.trace import Trace
@@ -19,29 +19,19 @@ from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
 _HOUR_S = int(S_PER_HOUR)
-
-
-class State(NamedTuple):
-    """State of a person from one second of the week to another."""
-
-    begin_s: int
-    end_s: int
-    flags: dict[str, bool]
-    load: float
+_WEEK_S = _HOURS_A_WEEK * _HOUR_S
 
 
 def section() -> Section:
     """Return the section: traces that fleetsim carries."""
     checks, by_hour = [], {}
     for name in ("people-week", "livelab-phones"):
-        states_by_user = _states_by_user(
-            read_csv_table(bundled.folder("traces") / name / "states.csv.gz")
-        )
+        states = _states_of(bundled.folder("traces") / name / "states.csv.gz")
         trace = read_trace(bundled.folder("traces") / name)
-        simulated, counted = _simulated_by_hour(trace), _counted_by_hour(states_by_user)
+        simulated, counted = _simulated_by_hour(trace), _counted_by_hour(states)
         by_hour[name] = (simulated, counted)
         apart = max(float(np.abs(simulated[flag] - counted[flag]).max()) for flag in _FLAGS)
-        simulated_s, counted_s = _simulated_intervals_s(trace), _counted_intervals_s(states_by_user)
+        simulated_s, counted_s = _simulated_intervals_s(trace), _counted_intervals_s(states)
         checks += [
             Check(f"{name}: {what}", "count", expected, model, unit, "states.csv.gz, row by row")
             for what, expected, model, unit in (
@@ -59,7 +49,7 @@ def section() -> Section:
                     )
                     for q in (0.1, 0.5, 0.9)
                 ),
-                ("mean load", _counted_load(states_by_user), _simulated_load(trace), ""),
+                ("mean load", _counted_load(states), _simulated_load(trace), ""),
             )
         ]
     simulated = by_hour["people-week"][0]
@@ -147,58 +137,50 @@ def _simulated_load(trace: Trace) -> float:
     return float(total_s.mean()) / end_s
 
 
-def _states_by_user(states: CsvTable) -> list[list[State]]:
-    """Return each user's states, row by row."""
-    user, begin_s = states.columns["user"], states.whole_numbers("t_s").tolist()
-    load = states.numbers("load").tolist()
-    columns = {flag: states.whole_numbers(flag).tolist() for flag in _FLAGS[:3]}
-    found: dict[str, list[State]] = {}
-    for index, name in enumerate(user):
-        is_last = index + 1 == len(user) or user[index + 1] != name
-        end_s = _HOURS_A_WEEK * _HOUR_S if is_last else begin_s[index + 1]
-        flags = {flag: bool(columns[flag][index]) for flag in columns}
-        # a client that is offline is on no network, metered or not
-        flags["unmetered"] &= flags["online"]
-        flags["eligible"] = flags["online"] and flags["charging"] and flags["unmetered"]
-        found.setdefault(name, []).append(State(begin_s[index], end_s, flags, load[index]))
-    return list(found.values())
+def _states_of(path: Path) -> pd.DataFrame:
+    """Return the rows of a week's states, each with the second at which it ends."""
+    states = pd.read_csv(path, keep_default_na=False, dtype={"user": str})
+    next_s = states.groupby("user", sort=False)["t_s"].shift(-1, fill_value=_WEEK_S)
+    online = states["online"] == 1
+    # a client that is offline is on no network, metered or not
+    unmetered, charging = online & (states["unmetered"] == 1), states["charging"] == 1
+    return states.assign(
+        end_s=next_s,
+        online=online,
+        charging=charging,
+        unmetered=unmetered,
+        eligible=charging & unmetered,
+    )
 
 
-def _counted_by_hour(states_by_user: list[list[State]]) -> dict[str, FloatArray]:
+def _counted_by_hour(states: pd.DataFrame) -> dict[str, FloatArray]:
     """Return the same as `_simulated_by_hour`, from the rows."""
-    seconds = {flag: np.zeros(24) for flag in _FLAGS}
-    for lines in states_by_user:
-        for begin_s, end_s, flags, _ in lines:
-            at_s = begin_s
-            while at_s < end_s:
-                until_s = min(end_s, (at_s // _HOUR_S + 1) * _HOUR_S)
-                for flag in _FLAGS:
-                    if flags[flag]:
-                        seconds[flag][at_s // _HOUR_S % 24] += until_s - at_s
-                at_s = until_s
-    return {flag: seconds[flag] / (7 * S_PER_HOUR * len(states_by_user)) for flag in _FLAGS}
+    begin_s, end_s = (states[key].to_numpy()[:, np.newaxis] for key in ("t_s", "end_s"))
+    hour_s = np.arange(_HOURS_A_WEEK) * _HOUR_S
+    inside_s = np.clip(np.minimum(end_s, hour_s + _HOUR_S) - np.maximum(begin_s, hour_s), 0, None)
+    most_s = 7 * S_PER_HOUR * states["user"].nunique()
+    return {
+        flag: inside_s[states[flag].to_numpy()].sum(axis=0).reshape(7, 24).sum(axis=0) / most_s
+        for flag in _FLAGS
+    }
 
 
-def _counted_intervals_s(states_by_user: list[list[State]]) -> FloatArray:
+def _counted_intervals_s(states: pd.DataFrame) -> FloatArray:
     """Return the same as `_simulated_intervals_s`; a run over Sunday midnight is one interval."""
     lengths = []
-    for lines in states_by_user:
-        runs: list[list[int]] = []
-        for begin_s, end_s, flags, _ in lines:
-            if flags["eligible"] and runs and runs[-1][1] == begin_s:
-                runs[-1][1] = end_s
-            elif flags["eligible"]:
-                runs.append([begin_s, end_s])
-        week_s = _HOURS_A_WEEK * _HOUR_S
-        if len(runs) > 1 and runs[0][0] == 0 and runs[-1][1] == week_s:
-            runs[-1][1] += runs.pop(0)[1]
-        lengths += [end_s - begin_s for begin_s, end_s in runs]
+    for _, of_user in states[states["eligible"]].groupby("user", sort=False):
+        run = (of_user["t_s"] != of_user["end_s"].shift()).cumsum()
+        begin_s, end_s = of_user["t_s"].groupby(run).min(), of_user["end_s"].groupby(run).max()
+        run_s = (end_s - begin_s).tolist()
+        if len(run_s) > 1 and begin_s.iloc[0] == 0 and end_s.iloc[-1] == _WEEK_S:
+            run_s[-1] += run_s.pop(0)
+        lengths += run_s
     return np.array(lengths, dtype=np.float64)
 
 
-def _counted_load(states_by_user: list[list[State]]) -> float:
-    total_s = sum(one.load * (one.end_s - one.begin_s) for lines in states_by_user for one in lines)
-    return total_s / (len(states_by_user) * _HOURS_A_WEEK * S_PER_HOUR)
+def _counted_load(states: pd.DataFrame) -> float:
+    total_s = (states["load"] * (states["end_s"] - states["t_s"])).sum()
+    return float(total_s) / (states["user"].nunique() * _WEEK_S)
 
 
 @style.house_style()

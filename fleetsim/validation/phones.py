@@ -2,8 +2,8 @@
 
 The fit has four figures: k_l and k_p (overheads of a batch per layer and per parameter), the rate R
 of convolutions, and that of depthwise ones, which only MobileNetV2 has. It has the least squares of
-relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in the fit and left out.
-The same fit with t_d instead of k_l shows the effect of counting the layers.
+relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in the fit and left out;
+the same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
 import dataclasses
@@ -28,6 +28,7 @@ from fleetsim.validation.tables import (
     Section,
     SummaryLine,
     checks_table,
+    mean_and_worst,
     number,
     percent,
     table,
@@ -96,9 +97,14 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
         said = model_s(make(*np.exp(logs).tolist()))
         return np.asarray(said / measured_s - 1.0)
 
-    found = least_squares(errors, np.log(start), xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    return tuple(np.exp(least(errors, np.log(start))).tolist())
+
+
+def least(errors: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
+    """Return the figures with the least sum of squared errors."""
+    found = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
     assert found.success, found.message
-    return tuple(np.exp(found.x).tolist())
+    return np.asarray(found.x)
 
 
 def section() -> Section:
@@ -112,10 +118,8 @@ def section() -> Section:
         [
             (
                 *check.what.split(", "),
-                number(check.expected * MS_PER_S),
-                number(check.model * MS_PER_S),
-                percent(check.error),
-                percent(refit.error),
+                *(number(x * MS_PER_S) for x in (check.expected, check.model)),
+                *(percent(x) for x in (check.error, refit.error)),
             )
             for check, refit in zip(checks, again, strict=True)
         ],
@@ -183,32 +187,24 @@ def _checks(said: FloatArray) -> list[Check]:
 
 
 def _row(what: str, checks: list[Check]) -> str:
-    errors = np.abs([check.error for check in checks])
-    mean, worst = (percent(float(x), signed=False) for x in (errors.mean(), errors.max()))
-    return f"| {what} | {len(checks)} | {mean} | {worst} |"
+    return f"| {what} | {len(checks)} | {' | '.join(mean_and_worst(checks))} |"
 
 
 def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:
-    conv = phone.conv_flop_per_s
-    rows = [
-        ("k_l", found[0] * MS_PER_S, phone.layer_s * MS_PER_S, "ms per layer"),
-        (
-            "k_p",
-            found[1] * PARAMETERS_PER_MPARAM * MS_PER_S,
-            phone.parameter_s * PARAMETERS_PER_MPARAM * MS_PER_S,
-            "ms per million parameters",
-        ),
-        ("R, convolutions", found[2] / FLOP_PER_GFLOP, conv / FLOP_PER_GFLOP, "GFLOP/s"),
-        (
-            "depthwise layers",
-            found[3] / FLOP_PER_GFLOP,
-            phone.phi["depthwise"] * conv / FLOP_PER_GFLOP,
-            "GFLOP/s, phi `depthwise` x R",
-        ),
-    ]
+    conv, per_mparam = phone.conv_flop_per_s, PARAMETERS_PER_MPARAM * MS_PER_S
+    shipped = (phone.layer_s, phone.parameter_s, conv, phone.phi["depthwise"] * conv)
+    units = (
+        ("k_l", MS_PER_S, "ms per layer"),
+        ("k_p", per_mparam, "ms per million parameters"),
+        ("R, convolutions", 1.0 / FLOP_PER_GFLOP, "GFLOP/s"),
+        ("depthwise layers", 1.0 / FLOP_PER_GFLOP, "GFLOP/s, phi `depthwise` x R"),
+    )
     return table(
         ("figure", "fitted", "shipped", "difference", "unit"),
-        [(what, number(a), number(b), percent(b / a - 1.0), unit) for what, a, b, unit in rows],
+        [
+            (what, number(a * factor), number(b * factor), percent(b / a - 1.0), unit)
+            for (what, factor, unit), a, b in zip(units, found, shipped, strict=True)
+        ],
     )
 
 
@@ -227,15 +223,11 @@ def _figure(said: FloatArray) -> Figure:
         for network, mark in _MARKS.items():
             of_both = points.query("phone == @phone and network == @network")
             if len(of_both):
+                measured_ms, said_ms = (of_both[key] * MS_PER_S for key in ("batch_s", "model_s"))
                 axes.plot(
-                    of_both["batch_s"] * MS_PER_S,
-                    of_both["model_s"] * MS_PER_S,
-                    mark,
-                    color=color,
-                    markersize=5,
-                    markerfacecolor="none",
+                    measured_ms, said_ms, mark, color=color, markersize=5, markerfacecolor="none",
                     label=f"{network}, {phone}",
-                )
+                )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")

@@ -175,10 +175,8 @@ def _exact() -> list[Check]:
     for k in (1, 2, 10, 100):
         own = np.full(k, _OWN_BIT_PER_S)
         end_s = finishing_s(np.zeros(k), np.full(k, _LINK_BIT_PER_S), own)
-        checks.append(
-            Check(f"{k} equal clients: the last ends", "exact", float(k), float(end_s.max()), "s",
-                  "k times one alone")
-        )  # fmt: skip
+        what = f"{k} equal clients: the last ends"
+        checks.append(Check(what, "exact", float(k), float(end_s.max()), "s", "k times one alone"))
     # 1 Mbit each; B begins at 0.5 s, C at 1.0 s and has 0.2 Mbit/s of its own. A alone to 0.5 s;
     # A and B at 0.5 to 1.0 s, when A has moved 0.75 and B 0.25 Mbit; then C 0.2 and both 0.4: A
     # ends at 1.625 s. B, with 0.5 left, at 0.8 ends at 2.25 s; C alone has 0.2 to the end, 6.0 s.
@@ -186,23 +184,19 @@ def _exact() -> list[Check]:
         np.array([0.0, 0.5, 1.0]), np.full(3, 1e6), np.array([_OWN_BIT_PER_S, _OWN_BIT_PER_S, 2e5])
     )
     for name, by_hand, end_s in zip("ABC", (1.625, 2.25, 6.0), staggered.tolist(), strict=True):
-        checks.append(
-            Check(f"three unequal clients: {name} ends", "exact", by_hand, end_s, "s", "by hand")
-        )
+        what = f"three unequal clients: {name} ends"
+        checks.append(Check(what, "exact", by_hand, end_s, "s", "by hand"))
     return checks
 
 
 def _waits() -> list[Estimate]:
     result = []
     for load_share, is_exponential in _QUEUES:
-        means = np.array(
-            [
-                poisson_sojourns_s(load_share, queue, is_exponential=is_exponential)[
-                    _WARM_UP:-_WARM_UP
-                ].mean()
-                for queue in range(_NUM_QUEUES)
-            ]
-        )
+        queues = [
+            poisson_sojourns_s(load_share, queue, is_exponential=is_exponential)
+            for queue in range(_NUM_QUEUES)
+        ]
+        means = np.array([sojourns_s[_WARM_UP:-_WARM_UP].mean() for sojourns_s in queues])
         half_width = Z * float(means.std(ddof=1)) / math.sqrt(_NUM_QUEUES)
         law = "exponential sizes" if is_exponential else "equal sizes"
         what = f"load {load_share:g}, {law}: mean seconds"

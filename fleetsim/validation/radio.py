@@ -33,6 +33,11 @@ _CAMPAIGNS = {
     "norway": "confiwent/Real-world-bandwidth-traces@d28c4fd, Norway 2010-2011",
 }
 _CAP_HEAD = ("radio", "campaign", "samples", "median", "99 %", "fastest", "`max_down`")
+_LINE_HEAD = (
+    *("radio", "direction", "points", "Mbit/s", "r"),
+    *("error of the phone", "error of the radio"),
+)
+_WIFI_HEAD = ("Mbit/s up", "phone of 2012", "model", "error", "before", "error before")
 _WIFI_PHONE = "pixel-6"
 
 
@@ -64,6 +69,14 @@ class PowerLine:
         radio_w = np.mean(self.measured_w - _SCREEN_W)
         return float(np.mean(np.abs(self.model_w - self.measured_w)) / radio_w)
 
+    def cells(self) -> tuple[str, ...]:
+        """Return a row of a table."""
+        rates = self.mbit_per_s
+        least, most = number(float(rates.min())), number(float(rates.max()))
+        errors = (percent(e, signed=False) for e in (self.phone_error, self.radio_error))
+        num, correlation = str(self.measured_w.size), f"{self.correlation:.3f}"
+        return (f"`{self.radio}`", self.direction, num, f"{least} to {most}", correlation, *errors)
+
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
     """Return watts of a busy radio above idle at these rates, shape kept."""
@@ -85,20 +98,14 @@ def power_lines() -> list[PowerLine]:
 
 def walk_checks() -> list[Check]:
     """Return seconds of a walk with mmWave 5G, in groups, without the screen."""
-    radio = load_radio("nr-mmwave")
-    return [
-        Check(
-            f"down, {row.low} to {row.high} Mbit/s"
-            if row.direction == "down"
-            else f"up, signal of {row.low} to {row.high} dBm, {number(row.mbit_per_s)} Mbit/s",
-            "prediction",
-            row.power_w,
-            float(power_w(radio, row.direction, np.array([row.mbit_per_s]))[0]),
-            "W",
-            f"{ARTIFACT}, Power-Throughput-RSRP",
-        )
-        for row in measurements.rows(measurements.table("radio-walk"))
-    ]
+    checks, radio, source = [], load_radio("nr-mmwave"), f"{ARTIFACT}, Power-Throughput-RSRP"
+    for row in measurements.rows(measurements.table("radio-walk")):
+        what = f"down, {row.low} to {row.high} Mbit/s"
+        if row.direction == "up":
+            what = f"up, signal of {row.low} to {row.high} dBm, {number(row.mbit_per_s)} Mbit/s"
+        model_w = float(power_w(radio, row.direction, np.array([row.mbit_per_s]))[0])
+        checks.append(Check(what, "prediction", row.power_w, model_w, "W", source))
+    return checks
 
 
 def weak_signal_check() -> Check:
@@ -114,19 +121,12 @@ def modem_checks() -> list[Check]:
     """Return power of modems above reception, by transmit power; medians over five phones."""
     checks, amplifier = [], load_radio("lte").amplifier
     assert amplifier is not None
+    source = "power_profile.xml of five phones (measurements/README.md)"
     for level, phones in measurements.groups(measurements.table("modem-transmit"), "tx_dbm"):
         watts = phones["above_receive_w"]
-        least, most = number(watts.min()), number(watts.max())
-        checks.append(
-            Check(
-                f"{level:g} dBm, five phones from {least} to {most} W",
-                "fit",
-                watts.median(),
-                amplifier_w(amplifier, level),
-                "W",
-                "power_profile.xml of five phones (measurements/README.md)",
-            )
-        )
+        range_w = f"{number(watts.min())} to {number(watts.max())} W"
+        what, model_w = f"{level:g} dBm, five phones from {range_w}", amplifier_w(amplifier, level)
+        checks.append(Check(what, "fit", watts.median(), model_w, "W", source))
     return checks
 
 
@@ -181,37 +181,21 @@ def section() -> Section:
     radio_error = float(np.mean([line.radio_error for line in lines]))
     phone_error = float(np.mean([line.phone_error for line in lines]))
     wifi_errors = [(rate, said / measured - 1.0) for rate, measured, said, _ in wifi]
+    wifi_cells = [
+        (
+            *(number(rate), f"{number(measured)} W"),
+            *(f"{number(said)} W", percent(said / measured - 1.0)),
+            *(f"{number(before)} W", percent(before / measured - 1.0)),
+        )
+        for rate, measured, said, before in wifi
+    ]
     text = f"""\
 ### Power by rate
 Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these same points, so their errors
 are those of a line. Each point is the mean over all seconds in which this many Mbit/s were
 requested; {number(_SCREEN_W)} W of it is the screen, which hides the radio's error in the phone's.
 
-{
-        table(
-            (
-                "radio",
-                "direction",
-                "points",
-                "Mbit/s",
-                "r",
-                "error of the phone",
-                "error of the radio",
-            ),
-            [
-                (
-                    f"`{line.radio}`",
-                    line.direction,
-                    str(line.measured_w.size),
-                    f"{number(float(line.mbit_per_s.min()))} to {number(float(line.mbit_per_s.max()))}",
-                    f"{line.correlation:.3f}",
-                    percent(line.phone_error, signed=False),
-                    percent(line.radio_error, signed=False),
-                )
-                for line in lines
-            ],
-        )
-    }
+{table(_LINE_HEAD, [line.cells() for line in lines])}
 
 Nothing was fitted to the walk with mmWave 5G. At a medium rate on the downlink, and with a weak
 signal on the uplink, a phone draws more than the line: a weak signal costs more energy per bit. With
@@ -233,22 +217,7 @@ duty cycle ("before"). At low rates only the connection draws power, and the mod
 higher rates it falls below the law of 2012; from about 3 Mbit/s on it is **further from it than
 before**. No measurement of a recent phone by rate was found.
 
-{
-        table(
-            ("Mbit/s up", "phone of 2012", "model", "error", "before", "error before"),
-            [
-                (
-                    number(rate),
-                    f"{number(measured)} W",
-                    f"{number(said)} W",
-                    percent(said / measured - 1.0),
-                    f"{number(before)} W",
-                    percent(before / measured - 1.0),
-                )
-                for rate, measured, said, before in wifi
-            ],
-        )
-    }
+{table(_WIFI_HEAD, wifi_cells)}
 
 ### Round trips and fastest rates
 Medians, with the percentiles 10 and 90; the model has one figure for all. The distance of the

@@ -106,16 +106,12 @@ def section() -> Section:
     for phone in _PHONES:
         timeline = computation(phone, thermal={"kind": "skin"})
         speed = speeds(timeline)
-        rows.append(
-            (
-                f"`{phone}`",
-                f"{number(load_device(phone).power.train_above_idle_w)} W",
-                f"{number(float(timeline.edges_s[1]))} s" if len(speed) > 1 else "always",
-                percent(speed[0], signed=False),
-                percent(speed[-1], signed=False),
-                f"{number(float(timeline.edges_s[-2]))} s" if len(speed) > 1 else "0 s",
-            )
-        )
+        first, last = (percent(share, signed=False) for share in (speed[0], speed[-1]))
+        until, since = "always", "0 s"
+        if len(speed) > 1:
+            until, since = (f"{number(float(timeline.edges_s[at]))} s" for at in (1, -2))
+        train_w = number(load_device(phone).power.train_above_idle_w)
+        rows.append((f"`{phone}`", f"{train_w} W", until, first, last, since))
     text = f"""\
 **Credits.** {_AWS} publishes earnings, maxima and launch credits. The moment and the depth of the
 fall in throughput of an instance at full load follow from them. The comparison is with these rules,
@@ -153,18 +149,11 @@ def _heat_checks() -> list[Check]:
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
     warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])
     held = float(_skins(_one_cap(42.0)).step(np.array([42.0]), use, 1.0).power[0])
-    caps = [
-        Check(
-            f"clock of a Pixel 3's big cores just above {threshold_c:g} C",
-            "exact",
-            ghz,
-            float(skins.step(np.array([threshold_c + 1e-6]), use, 1.0).speed[0])
-            * _PIXEL_3_FULL_GHZ,
-            "GHz",
-            "LineageOS/android_device_google_crosshatch@f9e0ef6",
-        )
-        for threshold_c, ghz in zip(PIXEL_3.threshold_c, _PIXEL_3_GHZ, strict=True)
-    ]
+    source, caps = "LineageOS/android_device_google_crosshatch@f9e0ef6", []
+    for threshold_c, ghz in zip(PIXEL_3.threshold_c, _PIXEL_3_GHZ, strict=True):
+        speed = float(skins.step(np.array([threshold_c + 1e-6]), use, 1.0).speed[0])
+        what = f"clock of a Pixel 3's big cores just above {threshold_c:g} C"
+        caps.append(Check(what, "exact", ghz, speed * _PIXEL_3_FULL_GHZ, "GHz", source))
     return [
         known["nexus5_encode_s"].check(
             "5 W (assumed) take the skin from 26 to 40 C", "fit", warms_s

@@ -116,15 +116,20 @@ class Section:
     """Figures by the stem of their files."""
 
 
-def errors_text(checks: Iterable[Check]) -> str:
+def errors_text(checks: Sequence[Check]) -> str:
     """Return the mean and the largest error of checks, as text."""
     errors = np.abs([check.error for check in checks])
     if errors.max() < ROUNDING_SLACK:
         return "met to rounding"
     if errors.size == 1:
         return f"error {percent(float(errors[0]), signed=False)}"
-    mean, worst = (percent(float(x), signed=False) for x in (errors.mean(), errors.max()))
-    return f"mean error {mean}, worst {worst}"
+    return "mean error {}, worst {}".format(*mean_and_worst(checks))
+
+
+def mean_and_worst(checks: Sequence[Check]) -> tuple[str, str]:
+    """Return the mean and the largest error of checks in percent, without signs."""
+    errors = np.abs([check.error for check in checks])
+    return percent(float(errors.mean()), signed=False), percent(float(errors.max()), signed=False)
 
 
 def mean_of(what: str, theory: float, sample: FloatArray, variance: float) -> Estimate:

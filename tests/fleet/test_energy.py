@@ -1,9 +1,7 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import beyond_tail
 from tests.fleet.made_batteries import phase
 
@@ -15,29 +13,6 @@ def test_energy_is_watts_times_seconds_up_to_any_moment():
     assert timeline.energy_until(11.0) == 3.0
     assert timeline.energy_until(14.0) == 7.0
     assert timeline.energy_until(99.0) == 8.0
-
-
-def test_an_empty_phase_costs_nothing():
-    empty = Timeline(np.array([5.0]), np.zeros(1), np.empty(0), is_complete=True)
-
-    assert empty.energy_until(100.0) == 0.0
-    assert empty.end_s == 5.0
-
-
-def test_a_transfer_inside_a_paid_tail_pays_only_what_it_draws_above_it():
-    timeline = phase(0.0, (10.0, 2.0))
-
-    relieved = beyond_tail(timeline, tail_w=0.5, paid_until_s=4.0)
-
-    assert relieved.energy_until(10.0) == pytest.approx(4.0 * 1.5 + 6.0 * 2.0)
-    assert relieved.progress_until(4.0) == pytest.approx(4.0)
-    assert relieved.end_s == timeline.end_s
-
-
-def test_a_tail_stronger_than_the_transfer_leaves_nothing_to_pay():
-    relieved = beyond_tail(phase(0.0, (2.0, 0.3)), tail_w=1.0, paid_until_s=5.0)
-
-    assert relieved.energy_until(2.0) == 0.0
 
 
 @given(

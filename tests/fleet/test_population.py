@@ -51,14 +51,6 @@ def test_no_client_moves_when_the_fleet_grows():
     np.testing.assert_array_equal(few, many[:5])
 
 
-@pytest.mark.parametrize(
-    "channel",
-    [{"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6}, {"kind": "normalised"}],
-)
-def test_a_world_without_distances_has_no_places(channel):
-    assert boards(4, channel=channel).position_m is None
-
-
 def test_an_epoch_takes_a_faster_unit_less():
     """Nano: 2 batches of 50 with a million parameters, 100 samples of 3 GFLOP at 13.5 GFLOP/s."""
     cost = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=4_000_000)

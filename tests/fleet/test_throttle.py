@@ -65,14 +65,6 @@ def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_cr
     assert timeline.end_s == pytest.approx(60 * minutes + (work_s - 60 * minutes) / baseline)
 
 
-def test_credits_change_the_seconds_of_a_computation_and_not_its_joules() -> None:
-    fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
-    timeline, work_s = laid_out(fleet)
-
-    assert timeline.power_w == pytest.approx([2.76, 0.2 * 2.76])
-    assert timeline.energy_until(np.inf) == pytest.approx(2.76 * work_s)
-
-
 def test_an_idle_hour_buys_a_quarter_of_an_hour() -> None:
     fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
     late, _ = laid_out(fleet, start_s=3600.0)
@@ -136,17 +128,6 @@ def test_half_the_clock_draws_a_quarter_and_stretches_the_share_that_is_bound_by
 def test_a_clock_outside_its_range_is_refused(clock: float) -> None:
     with pytest.raises(ValueError, match=r"clock_fraction must be in \(0, 1\], got"):
         Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
-
-
-def test_who_has_neither_credits_nor_a_skin_remembers_nothing() -> None:
-    phones = working({"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, thermal={"kind": "none"})
-    mixed = working({"pixel-6": 0.4, "jetson-nano-cpu": 0.3, "t2.small": 0.3}, thermal=SKIN)
-
-    assert phones.throttle.initial().shape == (2, 0)
-    assert mixed.throttle.initial().shape == (3, 3)
-    boards = np.array([client_of(mixed, "jetson-nano-cpu")])
-    begin = mixed.throttle.initial()[boards]
-    assert mixed.throttle.paces(boards, begin, np.zeros(1), 1.0) is None
 
 
 DEVICES = {"t2.small": 0.3, "t2.xlarge": 0.2, "pixel-6": 0.3, "jetson-nano-cpu": 0.2}

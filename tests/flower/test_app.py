@@ -2,6 +2,7 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.flower.app import read_app
+from fleetsim.flower.costs import AppSettings
 
 _PROJECT = """
 [project]
@@ -77,6 +78,12 @@ def test_a_wrong_override_is_one_line(tmp_path, override, says):
             "flop and flop_per_sample exclude each other",
         ),
         ("[project]", "tool.fleetsim.train.flop = -1.0\n[project]", "must be"),
+        (
+            "[project]",
+            'tool.fleetsim.train = {flop = 1, num_samples = 9, upload_byte = 8, measure = "always"}'
+            "\n[project]",
+            "measure = 'always' has nothing to measure",
+        ),
     ],
 )
 def test_a_wrong_project_is_one_line_with_the_file(tmp_path, old, new, says):
@@ -109,3 +116,15 @@ def test_the_source_hash_knows_names_and_bytes_of_code_alone(tmp_path):
 
     assert same == before
     assert len({before, changed, read_app(tmp_path).source_sha256}) == 3
+
+
+@pytest.mark.parametrize("value", [93.5, -0.1])
+def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value):
+    with pytest.raises(DataError, match=rf"accuracy is {value}, beyond 0 to 1; set .*accuracy_in"):
+        AppSettings().accuracy_of({"accuracy": value})
+    percent = AppSettings(accuracy_in="percent")
+    if value > 0:
+        assert percent.accuracy_of({"accuracy": value}) == value / 100.0
+    else:
+        with pytest.raises(DataError, match="beyond 0 to 100"):
+            percent.accuracy_of({"accuracy": value})

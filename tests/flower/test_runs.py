@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from fleetsim import open_run
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.flower import running, versions
+from fleetsim.flower import running
 from fleetsim.run_settings import FolderSettings
 
 pytest.importorskip("flwr", reason="flwr is not installed; scripts/check-flower installs it")
@@ -141,7 +140,7 @@ def test_an_app_runs_unchanged_and_twice_the_same(app, accuracy, tmp_path):
     assert record.app == app.replace("_", "-")
 
 
-def test_bytes_and_samples_are_those_of_the_messages(tmp_path):
+def test_bytes_samples_and_flop_are_those_of_messages_and_network_by_hand(tmp_path):
     run = _run(_APPS / "torch_quickstart", tmp_path / "run", "fleet.size=30")
 
     # Weights and biases of 4 bytes, and numpy's header of 128 for each of the four arrays.
@@ -152,14 +151,7 @@ def test_bytes_and_samples_are_those_of_the_messages(tmp_path):
     assert set(train["upload_byte"]) == {model + 2 * 8}  # loss and samples
     assert set(evaluate["upload_byte"]) == {3 * 8}
     assert set(train["num_samples"]) == {1500 // 30 * 4 // 5}
-
-
-def test_flop_are_those_of_the_network_by_hand(tmp_path):
-    run = _run(_APPS / "torch_quickstart", tmp_path / "run", "fleet.size=30")
-
     convolution, classifier = 2 * 64 * 8 * 9, 2 * 128 * 10
-    train = run.tasks[run.tasks["purpose"] == "train"]
-    evaluate = run.tasks[run.tasks["purpose"] == "evaluate"]
     # Two epochs of 40 samples; nobody wants the gradient of the images.
     assert set(train["train_flop"]) == {2 * 40 * (2 * convolution + 3 * classifier)}
     assert set(evaluate["train_flop"]) == {10 * (convolution + classifier)}
@@ -317,19 +309,6 @@ def test_pushed_messages_fly_on_their_own_and_pull_advances_the_clock(tmp_path):
     assert len(_calls(app)) == 3
 
 
-def test_answers_to_pushed_messages_are_pulled_in_the_order_of_arrival(tmp_path):
-    main = """
-    ids = list(grid.push_messages(messages(grid.get_node_ids())))
-    time.sleep(3600)
-    tell(nodes=[reply.metadata.src_node_id for reply in grid.pull_messages(ids)])
-    """
-    app, run = _ran(tmp_path, main)
-
-    in_order = run.tasks.sort_values(["finished_at_s", "task"])
-    assert len(in_order) == 10
-    assert _told(app)[0]["nodes"] == (in_order["client"] + 2).tolist()
-
-
 def test_a_timeout_cuts_off_pushed_messages_too(tmp_path):
     main = """
     nodes = list(grid.get_node_ids())
@@ -427,31 +406,6 @@ def test_a_resumed_run_has_the_digest_of_one_without_a_break(app, tmp_path):
     assert not (tmp_path / "broken" / "checkpoint" / "replies").exists()
 
 
-def test_a_resumed_run_trains_no_client_again(tmp_path):
-    app = _small_app(tmp_path / "app", _train())
-    _interrupt(app, tmp_path / "run", after=3)
-    before = len(_calls(app))
-
-    _run(app, tmp_path / "run", resume=True)
-
-    assert before == 3 * 10
-    assert len(_calls(app)) == 4 * 10
-
-
-def test_a_server_app_that_does_not_repeat_its_calls_cannot_be_resumed(tmp_path):
-    main = """
-    for number in range(4):
-        sent = messages(grid.get_node_ids())
-        sent[0].content["clock"] = ConfigRecord({"host": time.time()})
-        grid.send_and_receive(sent)
-    """
-    app = _small_app(tmp_path / "app", main)
-    _interrupt(app, tmp_path / "run", after=2)
-
-    with pytest.raises(DataError, match="cannot be resumed: call 2 of the server app"):
-        _run(app, tmp_path / "run", resume=True)
-
-
 def test_another_app_configuration_or_source_is_not_resumed(tmp_path):
     app = _small_app(tmp_path / "app", _train())
     _interrupt(app, tmp_path / "run", after=2)
@@ -541,17 +495,6 @@ def test_a_message_that_costs_more_than_the_first_of_its_kind_is_refused(tmp_pat
         _run(app, tmp_path / "run")
 
 
-def test_measured_always_each_message_costs_its_own(tmp_path):
-    project = _MEASURED.replace("MORE", 'measure = "always"').replace(
-        "flop = 2e9", "flop_per_sample = 1e6"
-    )
-    app, run = _ran(tmp_path, _train(), project=project, client=_GROWING)
-
-    assert run.tasks["num_samples"].tolist() == list(range(11, 51))
-    assert np.allclose(run.tasks["train_flop"], 1e6 * run.tasks["num_samples"])
-    assert len(_calls(app)) == 40
-
-
 _REMEMBERING = _CLIENT.replace(
     "    arrays =",
     """    from flwr.app import ConfigRecord
@@ -576,12 +519,7 @@ _TELLING_TRAIN = """
 def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tmp_path):
     project = _MEASURED.replace("flop = 2e9, MORE", 'measure = "always"')
     everybody = _run(
-        _small_app(
-            tmp_path / "all",
-            _train(),
-            project=project,
-            client=_REMEMBERING,
-        ),
+        _small_app(tmp_path / "all", _train(), project=project, client=_REMEMBERING),
         tmp_path / "one",
     )
     ends_s = (everybody.tasks["finished_at_s"] - everybody.tasks["dispatched_at_s"]).to_numpy()
@@ -613,14 +551,6 @@ def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tm
         assert np.allclose(first[f"{column}_x"], first[f"{column}_y"])
     late = run.tasks[is_late]
     assert np.allclose(late[["download_s", "compute_s", "upload_s"]].sum(axis=1), deadline_s)
-
-
-def test_declared_in_full_and_measured_always_is_refused(tmp_path):
-    project = _MEASURED.replace("MORE", 'num_samples = 9, upload_byte = 8, measure = "always"')
-    app = _small_app(tmp_path / "app", _TRAIN, project=project)
-
-    with pytest.raises(DataError, match="train: measure = 'always' has nothing to measure"):
-        _run(app, tmp_path / "run")
 
 
 def test_an_exception_of_the_app_is_one_line_with_its_place(tmp_path):
@@ -674,29 +604,6 @@ def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
     assert [says in note for note in notes] == [True]
 
 
-@pytest.mark.parametrize("value", [93.5, -0.1])
-def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value, tmp_path):
-    central = _train("3600.0, evaluate_fn=central")
-    main = f"    from flwr.app import MetricRecord\n{_CENTRAL.format(value=value)}{central}"
-    app = _small_app(tmp_path / "app", main)
-    percent = _PROJECT.replace("[tool.fleetsim]", '[tool.fleetsim]\naccuracy_in = "percent"')
-    told = _small_app(tmp_path / "told", main, project=percent)
-
-    with pytest.raises(DataError, match=rf"accuracy is {value}, beyond 0 to 1; set .*accuracy_in"):
-        _run(app, tmp_path / "run")
-    if value > 0:
-        assert _run(told, tmp_path / "percent").rounds["accuracy"].iloc[-1] == value / 100.0
-    else:
-        with pytest.raises(DataError, match="beyond 0 to 100"):
-            _run(told, tmp_path / "percent")
-
-
-_CENTRAL = """
-    def central(number, arrays):
-        return MetricRecord({{"accuracy": {value}, "loss": 1.0}})
-"""
-
-
 def test_an_app_to_which_nothing_is_delivered_ends(tmp_path):
     main = """
     while True:
@@ -732,18 +639,3 @@ def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_b
     assert "APP_WAS_HERE" not in os.environ
     assert open_run("run").manifest.digest == moved.manifest.digest == plain.manifest.digest
     assert not (app / "run").exists()
-
-
-def test_another_seed_is_another_run_and_modules_of_an_app_are_forgotten(tmp_path):
-    app = _small_app(tmp_path / "app", _train())
-    one = _run(app, tmp_path / "one")
-    (app / "calls.txt").unlink()
-    shutil.copytree(app, tmp_path / "copy")
-
-    again = _run(tmp_path / "copy", tmp_path / "two")
-    other = _run(app, tmp_path / "three", "seed=2")
-
-    assert len(_calls(tmp_path / "copy")) == 40
-    assert again.manifest.digest == one.manifest.digest
-    assert other.manifest.digest != one.manifest.digest
-    assert versions.require() == again.manifest.versions["flwr"]

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.validation import people
 
@@ -31,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_both_counts_are_those_by_hand(folder: Path) -> None:
-    states = people._states_by_user(read_csv_table(folder / "states.csv"))
+    states = people._states_of(folder / "states.csv")
     trace = read_trace(folder)
     eligible = np.zeros(24)
     # of two people and seven days: hours 0, 1, 22 and 23 once, half of hour 12 once

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_radio
-from fleetsim.validation import measurements, radio, transport
+from fleetsim.validation import measurements, radio
 
 NAMES = {"LTE": "lte", "NSALow": "nr-low", "mmwave": "nr-mmwave"}
 WAYS = {"downlink": "down", "uplink": "up"}
@@ -105,22 +105,3 @@ def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(real_trace):
         assert carried[name].p99_mbit_per_s == pytest.approx(
             np.percentile(rates[mode], 99), abs=0.06
         )
-
-
-def test_every_transfer_is_nearer_with_round_trips_than_without() -> None:
-    measured = transport.transfers()
-    error = (measured["model_s"] / measured["cubic_s"] - 1.0).abs()
-
-    assert error.size == 20
-    assert error.mean() < 0.1
-    assert (error < 0.3).all()
-    assert (error < (measured["plain_s"] / measured["cubic_s"] - 1.0).abs()).all()
-
-
-def test_wifi_at_fifteen_kilobits_a_second_draws_a_twelfth_of_what_it_did() -> None:
-    (rate, measured_w, model_w, before_w), *_ = radio.wifi_rows()
-
-    assert rate == 0.015
-    assert measured_w == pytest.approx(0.13286 + 0.28317 * 0.015)
-    assert model_w == pytest.approx(measured_w, rel=0.05)
-    assert before_w / model_w > 12.0

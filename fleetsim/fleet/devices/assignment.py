@@ -9,6 +9,7 @@ which keeps the mean time of a piece of work (docs/devices.md, Units of one mode
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,7 @@ def file_names(name: str) -> tuple[str, ...]:
 def load_devices(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> tuple[DeviceProfile, ...]:
-    """Return the profiles of a name in `fleet.devices`: one, or those of the market.
-
-    Raises:
-        DataError: there is no such device, or its file is wrong.
-    """
+    """Return the profiles of a name in `fleet.devices`: one, or those of the market."""
     if name != MARKET:
         return (load_device(name, beside=beside, files=files),)
     return tuple(
@@ -67,18 +64,10 @@ def assign_hardware(
 ) -> Hardware:
     """Assign devices and unit speeds to N clients.
 
-    Args:
-        shares: share of the clients per name of a device, or `market`.
-        unit_spread_sigma: spread of the units of one model; 0: none.
-        size: number of clients N.
-        seed: the scenario's seed.
-        files: files that were read before; None: they are read now.
-
-    Raises:
-        DataError: a device file is not there or wrong.
+    `shares` are those of the clients per name of a device, or `market`. `files` that are not given
+    are read now.
     """
     groups = [load_devices(name, files=files) for name in shares]
-    profiles = tuple(profile for group in groups for profile in group)
     firsts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     group = assign_devices(shares, size=size, seed=seed)
     device = firsts[group]
@@ -95,7 +84,7 @@ def assign_hardware(
         nearest = market.nearest(rates, phones.tolist())
         device[on_market] += nearest
         unit_speed[on_market] *= rates / phones[nearest]
-    return Hardware(profiles, device, unit_speed)
+    return Hardware(tuple(itertools.chain(*groups)), device, unit_speed)
 
 
 def assign_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:

@@ -1,16 +1,7 @@
-"""Device files that extend another device file.
+"""Device files that extend another device file (docs/devices.md).
 
-A variant of a device, such as a power mode of a board, is a small file:
-
-    extends: jetson-tx2
-    title: NVIDIA Jetson TX2 (GPU, Max-Q)
-    compute:
-      conv_gflop_per_s: {value: 110.6, source: "...", inferred: true}
-
-`extends` is a bundled name or a path, which is resolved from the variant's own folder first.
 Figures of the variant replace those of the extended file. A figure is replaced whole, with its
 source and its mark, so that no value has the source of another; `battery: null` removes a section.
-An extended file must not extend another one.
 """
 
 from collections.abc import Callable
@@ -31,15 +22,7 @@ def _read(path: Path) -> Document:
 
 
 def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
-    """Return a device file with what it extends, every key with the place that it came from.
-
-    Args:
-        path: the device file.
-        read: reads one file, without what it extends.
-
-    Raises:
-        DataError: either file is not there or not YAML, or the other one extends a third.
-    """
+    """Return a device file with what it extends, every key with the place that it came from."""
     document = read(path)
     extended = extended_path(document)
     if extended is None:
@@ -62,11 +45,7 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
 
 
 def extended_path(document: Document) -> Path | None:
-    """Return the path of the file that a device file extends; None if it extends none.
-
-    Raises:
-        DataError: there is no such file.
-    """
+    """Return the path of the file that a device file extends; None if it extends none."""
     if KEY not in document.data:
         return None
     name = document.data[KEY]

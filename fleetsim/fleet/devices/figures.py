@@ -26,12 +26,12 @@ class Sourced(Settings):
 
 
 class Figure(Sourced):
-    """A positive number and where it comes from; a subclass gives the range of its quantity."""
+    """A number and where it comes from; a subclass gives the range of its quantity."""
 
     value: float
 
 
-class EfficiencyFigure(Sourced):
+class EfficiencyFigure(Figure):
     """A ratio of powers, and where it comes from."""
 
     value: Annotated[float, Field(ge=1e-3, le=1.0)]
@@ -39,14 +39,6 @@ class EfficiencyFigure(Sourced):
 
 class ShareFigure(EfficiencyFigure):
     """A share of a whole, and where it comes from."""
-
-    value: Annotated[float, Field(ge=1e-3, le=1.0)]
-
-
-class LevelFigure(Sourced):
-    """A number that may be 0, and where it comes from; a subclass gives the range."""
-
-    value: float
 
 
 class GflopPerSFigure(Figure):
@@ -75,7 +67,7 @@ class SecondsFigure(Figure):
     value: Annotated[float, Field(ge=1e-9, le=1e4)]
 
 
-class DelayFigure(LevelFigure):
+class DelayFigure(Figure):
     """An overhead or a tail in seconds, which may be 0."""
 
     value: Annotated[float, Field(ge=0.0, le=1e4)]
@@ -129,7 +121,7 @@ class CreditsFigure(Figure):
     value: Annotated[float, Field(ge=1e-3, le=1e6)]
 
 
-class LaunchCreditsFigure(LevelFigure):
+class LaunchCreditsFigure(Figure):
     """A number of CPU credits that may be 0."""
 
     value: Annotated[float, Field(ge=0.0, le=1e6)]
@@ -147,13 +139,13 @@ class TimeConstantFigure(Figure):
     value: Annotated[float, Field(ge=1e-3, le=1e6)]
 
 
-class DrawFigure(LevelFigure):
+class DrawFigure(Figure):
     """A power that may be 0."""
 
     value: DrawW
 
 
-class SlopeFigure(LevelFigure):
+class SlopeFigure(Figure):
     """Power per rate of a radio, in mW per Mbit/s."""
 
     value: Annotated[float, Field(ge=0.0, le=1e6)]

@@ -43,50 +43,34 @@ class HardwareFiles:
         return HardwareFiles(errors, self._documents)
 
     def device(self, path: Path) -> DeviceFile:
-        """Return the content of a device file, with what it extends.
-
-        Raises:
-            DataError: the file is not there or wrong.
-        """
+        """Return the content of a device file, with what it extends."""
         key = _place(path)
         if key not in self._devices:
             document = read_device(path, self._document)
             file = check(DeviceFile, document, DataError)
             if self.errors is not None:
                 origin = partial(_origin, path, document, extended_path(self._document(path)))
-                file, self._drawn[key] = self.errors.of_device(path.stem, file, origin)
+                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
             self._devices[key] = file
         return self._devices[key]
 
     def radio(self, path: Path) -> RadioFile:
-        """Return the content of a radio file.
-
-        Raises:
-            DataError: the file is not there or wrong.
-        """
+        """Return the content of a radio file."""
         key = _place(path)
         if key not in self._radios:
             file = check(RadioFile, self._document(path), DataError)
             if self.errors is not None:
-                file, self._drawn[key] = self.errors.of_radio(path.stem, file)
+                file, self._drawn[key] = self.errors.of(path.stem, file, lambda _: path.stem)
             self._radios[key] = file
         return self._radios[key]
 
     def file(self, kind: HardwareKind, name: str) -> DeviceFile | RadioFile:
-        """Return the content of a device or radio file by its bundled name or path.
-
-        Raises:
-            DataError: there is no such file, or it is wrong.
-        """
+        """Return the content of a device or radio file by its bundled name or path."""
         path = find_hardware(kind, name)
         return self.device(path) if kind == "devices" else self.radio(path)
 
     def drawn(self, kind: HardwareKind, name: str) -> tuple[DrawnFigure, ...]:
-        """Return the figures with errors of a file by its bundled name or path.
-
-        Raises:
-            DataError: there is no such file, or it is wrong.
-        """
+        """Return the figures with errors of a file by its bundled name or path."""
         self.file(kind, name)
         return self._drawn.get(_place(find_hardware(kind, name)), ())
 
@@ -98,11 +82,7 @@ class HardwareFiles:
 
 
 def find_hardware(kind: HardwareKind, name: str, beside: Path | None = None) -> Path:
-    """Return the path of a device or radio file by its bundled name or path.
-
-    Raises:
-        DataError: there is no such file.
-    """
+    """Return the path of a device or radio file by its bundled name or path."""
     path = bundled.find(kind, name, beside=beside)
     if path is None:
         raise DataError(f"{kind[:-1]} {quoted(name)}: {bundled.not_found(kind, name)}")

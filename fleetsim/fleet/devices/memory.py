@@ -28,7 +28,6 @@ from fleetsim.units import BYTE_PER_MIB
 
 Engine = Literal["mnn", "autograd"]
 """`mnn`: a phone engine that computes convolutions as matrix products; `autograd`: PyTorch."""
-FreeFraction = PositiveFraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class ShareSettings(Settings):
     """A share of a device's memory is free for training."""
 
     kind: Literal["share"]
-    free_fraction: tuple[FreeFraction, FreeFraction]
+    free_fraction: tuple[PositiveFraction, PositiveFraction]
     """Share of the memory that is free while the owner uses no app, uniform between the two, one
     draw per client. The usage trace states the memory of apps."""
     when_short: Literal["ineligible", "fails"] = "ineligible"
@@ -106,17 +105,7 @@ class FreeMemory:
     when_short: Literal["ineligible", "fails"]
 
     def spare_byte(self, cost: ModelCost, *, num_samples: IntArray, batch_size: int) -> FloatArray:
-        """Return the memory that an SGD step leaves free while no app is used [N]; < 0: short.
-
-        Args:
-            cost: the model.
-            num_samples: training samples of every client [N].
-            batch_size: samples of a full batch.
-
-        Raises:
-            ScenarioError: the step fits on no client.
-            ValueError: the model's memory was not counted.
-        """
+        """Return the memory that an SGD step leaves free while no app is used [N]; < 0: short."""
         if cost.memory is None:
             raise ValueError(f"the memory of the model was not counted: {cost!r}")
         size = np.minimum(num_samples, batch_size)

@@ -17,7 +17,6 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
-    CreditsFile,
     DeviceKind,
     Network,
     RadioFile,
@@ -153,15 +152,9 @@ def reproduction_names() -> list[str]:
 def load_device(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> DeviceProfile:
-    """Return the profile of a device.
+    """Return the profile of a device by its bundled name or the path of its file.
 
-    Args:
-        name: bundled name, or path of a device file.
-        beside: folder from which a relative path counts first.
-        files: files that were read before; None: the file is read now.
-
-    Raises:
-        DataError: there is no such device, or its file is wrong.
+    A relative path counts from the folder `beside` first; without `files` the file is read now.
 
     >>> load_device("jetson-nano-cpu").power.idle_awake_w
     2.1
@@ -187,7 +180,14 @@ def load_device(
         ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
         inferred=tuple(key for key, figure in numbers.items() if figure.inferred),
         num_figures=len(numbers),
-        credits=None if file.credits is None else _credits(file.credits),
+        credits=None
+        if file.credits is None
+        else CreditProfile(
+            num_vcpus=file.credits.num_vcpus.value,
+            per_hour=file.credits.per_hour.value,
+            maximum=file.credits.maximum.value,
+            launch=file.credits.launch.value,
+        ),
         skin=None if file.thermal is None else _skin(file.thermal),
         reproduction=file.reproduction,
     )
@@ -197,9 +197,6 @@ def load_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
     """Return the profile of a radio whose file states its own power; arguments as `load_device`.
-
-    Raises:
-        DataError: there is no such radio, its file is wrong, or it leaves its power to the device.
 
     >>> load_radio("wired").transmit_w
     0.0
@@ -229,14 +226,9 @@ def wifi_radio(
 
     Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
     `connected_w` of the file, and the watts of the device for the share of time on the air
-    (`duty_cycle`). If `top_bit_per_s`, the fastest rate of the
-    scenario's Wi-Fi, is above `full_mbit_per_s` of the file, the radio is on the air all the time
-    at this rate instead. So it never draws more than the device's watts. Any other radio is loaded
-    by `load_radio`.
-
-    Raises:
-        DataError: there is no such radio, its file is wrong, or it leaves its power to a device
-            that has no Wi-Fi.
+    (`duty_cycle`). If `top_bit_per_s`, the fastest rate of the scenario's Wi-Fi, is above
+    `full_mbit_per_s` of the file, the radio is on the air all the time at this rate instead. So it
+    never draws more than the device's watts. Any other radio is loaded by `load_radio`.
     """
     path, file = _read_radio(name, beside, files)
     if file.power_from == "radio":
@@ -328,15 +320,6 @@ def _compute(file: ComputeFile) -> ComputeProfile:
         layer_s=0.0 if file.layer_s is None else file.layer_s.value,
         clock_share=file.clock_share.value,
         peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
-    )
-
-
-def _credits(file: CreditsFile) -> CreditProfile:
-    return CreditProfile(
-        num_vcpus=int(file.num_vcpus.value),
-        per_hour=file.per_hour.value,
-        maximum=file.maximum.value,
-        launch=file.launch.value,
     )
 
 

@@ -338,22 +338,21 @@ class RadioFile(Settings):
 
     @model_validator(mode="after")
     def _has_power_once(self) -> RadioFile:
-        for key, direction in (("receive", self.receive), ("transmit", self.transmit)):
-            if self.power_from == "radio" and direction is None:
+        has_own = self.power_from == "radio"
+        for key in ("receive", "transmit"):
+            if has_own and getattr(self, key) is None:
                 raise at((key,), "missing; or write power_from: device")
-            if self.power_from == "device" and direction is not None:
+            if not has_own and getattr(self, key) is not None:
                 raise at((key,), "leave it out; or write power_from: radio")
-        for key, figure in (
-            ("connected_w", self.connected_w),
-            ("full_mbit_per_s", self.full_mbit_per_s),
+        for key, of_own in (
+            *(("connected_w", False), ("full_mbit_per_s", False)),
+            *(("amplifier", True), ("drx", True)),
         ):
-            if self.power_from == "radio" and figure is not None:
-                raise at((key,), "is for power_from: device; leave it out")
+            if has_own != of_own and getattr(self, key) is not None:
+                power_from = "radio" if of_own else "device"
+                raise at((key,), f"is for power_from: {power_from}; leave it out")
         if (self.connected_w is None) != (self.full_mbit_per_s is None):
             raise at(("connected_w",), "and full_mbit_per_s belong together; give both or neither")
-        for key, part in (("amplifier", self.amplifier), ("drx", self.drx)):
-            if self.power_from == "device" and part is not None:
-                raise at((key,), "is for power_from: radio; leave it out")
         for key, direction in (("receive", self.receive), ("transmit", self.transmit)):
             if self.drx is None or direction is None or direction.base_w.value >= self.tail_w.value:
                 continue

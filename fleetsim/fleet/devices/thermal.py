@@ -4,8 +4,8 @@ The skin is one node; between thresholds T is an exponential, so crossings have 
 threshold at which the cooler side heats up and the hotter side cools down is never left: there
 speed and power are the means s * v_k + (1 - s) * v_(k+1) and s * theta_k^2 + (1 - s) *
 theta_(k+1)^2, with the share s of time on the cooler side and the speed v_k at the clock theta_k
-(`pace.speed_at`). So a computation passes every threshold
-at most once, and the temperature is the whole state. Equation and sources: docs/devices.md (Heat).
+(`pace.speed_at`). So a computation passes every threshold at most once, and the temperature is the
+whole state. Equation and sources: docs/devices.md (Heat).
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,6 @@ class Skins(Columns):
     rise_k: FloatArray
     """Rise of the settled temperature at full use and full clock [n]."""
     time_constant_s: FloatArray
-    """Time constant [n]."""
     threshold_c: FloatArray
     """Ascending thresholds [n, K+1]; unused ones, and always the last, are inf."""
     clock_fraction: FloatArray
@@ -110,12 +109,10 @@ class Skins(Columns):
         return _FORGETS_AFTER * self.time_constant_s
 
     def step(self, skin_c: FloatArray, use: FloatArray, clock_fraction: float) -> SkinStep:
-        """Return the step of skins at temperatures [n] under constant `use` [n] of the processor.
+        """Return the step of skins at temperatures [n] under constant use [n] of the processor.
 
-        Args:
-            skin_c: temperatures.
-            use: share of the processor in use by all programs, in [0, 1].
-            clock_fraction: share of the full clock that the task asks for, in (0, 1].
+        `use` is the share in use by all programs, `clock_fraction` that of the full clock that the
+        task asks for.
         """
         row = np.arange(skin_c.size)
         cooler = (self.threshold_c < skin_c[:, np.newaxis]).sum(axis=1)

@@ -26,15 +26,12 @@ from annotated_types import Ge, Le
 
 from fleetsim import rng
 from fleetsim.fleet.devices.figures import (
-    CountFigure,
     CreditsFigure,
     DbmFigure,
     EfficiencyFigure,
     Figure,
-    FiguresFile,
     GibFigure,
     LaunchCreditsFigure,
-    LevelFigure,
     LogSd,
     ModulationFigure,
     PeakFigure,
@@ -46,14 +43,14 @@ from fleetsim.schema.key_conditions import INFERRED_FIGURES, MEASURED_FIGURES, b
 from fleetsim.settings import Settings
 
 _EXACT = (
-    *(GibFigure, CountFigure, CreditsFigure, LaunchCreditsFigure),
-    *(VoltFigure, FiguresFile, DbmFigure, ModulationFigure, PeakFigure),
+    *(GibFigure, CreditsFigure, LaunchCreditsFigure, VoltFigure),
+    *(DbmFigure, ModulationFigure, PeakFigure),
 )
-"""Figures of which no error is drawn: sizes that are sold in steps, counts, terms of a contract, a
-convention, settings of firmware, limits of a standard, and a number for display."""
+"""Figures of which no error is drawn: sizes that are sold in steps, terms of a contract, a
+convention, limits of a standard, and a number for display; nor of counts and settings of firmware,
+which are no `Figure`."""
 
 Hardware = Literal["device", "radio"]
-Number = Figure | LevelFigure | EfficiencyFigure
 FileT = TypeVar("FileT", DeviceFile, RadioFile)
 
 
@@ -126,45 +123,24 @@ class FigureErrors:
         z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
         return math.exp(sd * float(z))
 
-    def of_device(
-        self, name: str, file: DeviceFile, origin: Callable[[str], str]
-    ) -> tuple[DeviceFile, tuple[DrawnFigure, ...]]:
-        """Return a device file with errors, and its figures that have one.
+    def of(
+        self, name: str, file: FileT, origin: Callable[[str], str]
+    ) -> tuple[FileT, tuple[DrawnFigure, ...]]:
+        """Return a device or radio file with errors, and its figures that have one.
 
-        Args:
-            name: stem of the file.
-            file: its content.
-            origin: the stem of the file that states a figure, by the key path of the figure.
-        """
-        drawn = self._drawn("device", name, file, origin)
-        return _with_values(file, drawn), tuple(drawn.values())
-
-    def of_radio(self, name: str, file: RadioFile) -> tuple[RadioFile, tuple[DrawnFigure, ...]]:
-        """Return a radio file with errors, and its figures that have one.
-
-        A radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
+        `name` is the stem of the file; `origin` returns that of the file that states a figure. A
+        radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
         is cut to the lower `base_w`, or, if `tail_w` has no error, `base_w` is raised to it.
         """
-        drawn = self._drawn("radio", name, file, lambda figure: name)
-        if file.drx is not None:
-            _cut_sleep(file, drawn)
-        return _with_values(file, drawn), tuple(drawn.values())
-
-    def _drawn(
-        self,
-        hardware: Hardware,
-        name: str,
-        file: DeviceFile | RadioFile,
-        origin: Callable[[str], str],
-    ) -> dict[str, DrawnFigure]:
-        result = {}
+        hardware: Hardware = "device" if isinstance(file, DeviceFile) else "radio"
+        drawn = {}
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
             factor = self.factor(
                 hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
             )
-            result[key] = DrawnFigure(
+            drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
                 figure=key,
@@ -173,19 +149,21 @@ class FigureErrors:
                 factor=factor,
                 used=off_by(figure, factor),
             )
-        return result
+        if isinstance(file, RadioFile) and file.drx is not None:
+            _cut_sleep(file, drawn)
+        return _with_values(file, drawn), tuple(drawn.values())
 
 
-def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Number]]:
+def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figure]]:
     """Yield the figures of a file that can have an error, with their key paths."""
     if isinstance(file, DeviceFile) and file.reproduction is not None:
         return
     for key, figure in figures(file):
-        if isinstance(figure, Number) and not isinstance(figure, _EXACT) and figure.value != 0.0:
+        if isinstance(figure, Figure) and not isinstance(figure, _EXACT) and figure.value != 0.0:
             yield key, figure
 
 
-def off_by(figure: Number, factor: float) -> float:
+def off_by(figure: Figure, factor: float) -> float:
     """Return the value of a figure that is off by a factor, in the range of its quantity.
 
     >>> from fleetsim.fleet.devices.figures import PowerFigure
@@ -202,7 +180,7 @@ def off_by(figure: Number, factor: float) -> float:
 
 
 @cache
-def _range_of(quantity: type[Number]) -> tuple[float, float]:
+def _range_of(quantity: type[Figure]) -> tuple[float, float]:
     """Return the least and the greatest value that the schema of a quantity takes."""
     limits = quantity.model_fields["value"].metadata
     low: Any = next(limit.ge for limit in limits if isinstance(limit, Ge))

@@ -14,5 +14,4 @@
 - `arrivals`: Uploads that a scenario forces to be lost.
 - `direction`: Direction of a transfer between the server and a client.
 - `fleet_radios`: Radios of a fleet, by device and network.
-- `rate_steps`: Rates of transfers from some moments on, in steps between edges.
 """

@@ -13,12 +13,11 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.network.channel import Channel
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import Radios
-from fleetsim.fleet.network.radios.promotion import with_promotions
-from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
+from fleetsim.fleet.network.transfer import OwnRates, RateSteps
 from fleetsim.fleet.network.transport import RateCaps, TransportSettings, capped_steps
-from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _BLOCKS_AT_ONCE: Final = 64
 """Fading blocks that are drawn at once for clients on shared links."""
@@ -47,17 +46,9 @@ class Access:
     ) -> TimelineGroups:
         """Lay out transfers: `Channel.transfers`, or `lay_out_flows` where they share links.
 
-        Radios that are asleep are promoted first, then the connection is set up.
-
-        Args:
-            clients: clients that transfer [n]; no other client does before the last of them ends.
-            direction: down or up.
-            start_s: start of each [n].
-            bit: bits of each, > 0 [n].
-            radio: index of its radio [n].
-            is_asleep: radios that are idle [n].
-            lost_at_s: moment at which each client is lost, which frees its share, or inf [n].
-            more_round_trips: exchanges of messages before each, beside the set-up [n]; None: none.
+        Radios [n] that are asleep are promoted first, then the connection is set up, with
+        `more_round_trips` further exchanges [n]. No other client transfers before the last of these
+        ends. A client that is lost, at `lost_at_s` [n] or never (inf), frees its share.
         """
         shared, channel, radios = self.shared, self.channel, self.radios
         power = radios.power[direction].take(radio)
@@ -85,7 +76,7 @@ class Access:
         return [
             group
             for rows, timelines in laid_out
-            for group in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+            for group in _with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
         ]
 
 
@@ -107,3 +98,31 @@ def _capped_rates(own_rates: OwnRates, start_s: FloatArray, caps: RateCaps) -> O
         )
 
     return rates_from
+
+
+def _with_promotions(
+    rows: IntArray, timelines: Timelines, start_s: FloatArray, promotion_w: FloatArray
+) -> TimelineGroups:
+    """Return transfers with the promotions of their radios, during which nothing moves.
+
+    An idle cellular radio is first promoted to the connected state, which takes time and power
+    (Huang et al., "A close examination of performance and power characteristics of 4G LTE
+    networks", MobiSys'12). A transfer that begins during the tail of the same radio needs none: its
+    timeline begins at its start [k].
+    """
+    is_awake = timelines.start_s <= start_s
+    groups = []
+    if is_awake.any():
+        groups.append((rows[is_awake], timelines.take(is_awake)))
+    if not is_awake.all():
+        asleep = ~is_awake
+        later = timelines.take(asleep)
+        whole = Timelines(
+            edges_s=np.hstack([start_s[asleep, np.newaxis], later.edges_s]),
+            progress=np.pad(later.progress, ((0, 0), (1, 0))),
+            power_w=np.hstack([promotion_w[asleep, np.newaxis], later.power_w]),
+            num_segments=later.num_segments + 1,
+            is_complete=later.is_complete,
+        )
+        groups.append((rows[asleep], whole))
+    return groups

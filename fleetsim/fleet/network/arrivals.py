@@ -16,8 +16,6 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.schema.ranges import PositiveFraction
 from fleetsim.settings import Settings
 
-_SHARE_TOLERANCE = 1e-6
-
 
 class SuccessSettings(Settings):
     """Probability that uploads succeed, for a share of the clients."""
@@ -26,17 +24,6 @@ class SuccessSettings(Settings):
     """Probability of each upload (theta)."""
     share: PositiveFraction = 1.0
     """Probability that a client is one of these; the shares of a list sum to 1."""
-
-
-def check_shares(successes: Sequence[SuccessSettings]) -> None:
-    """Check that the shares of a list sum to 1.
-
-    Raises:
-        ValueError: they do not.
-    """
-    total = sum(success.share for success in successes)
-    if abs(total - 1.0) > _SHARE_TOLERANCE:
-        raise ValueError(f"the shares of upload_success must sum to 1, they sum to {total:g}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

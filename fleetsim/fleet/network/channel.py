@@ -1,10 +1,8 @@
 """Rates of every client's links, and transfers over them.
 
 A wired client has one link, its cable. Every other client has two, and each transfer uses one of
-them: the cellular network of `fleet.channel` and Wi-Fi (`wifi`). Wi-Fi rates never change.
-Cellular rates are constant, change from block to block (`cell`) or were measured
-(`measured_links`). `transport` caps the rate of a new connection; `transfer` moves bits over the
-remaining rate. Equations, sources, limits: docs/models/channel.md.
+them: Wi-Fi, whose rates never change, and the cellular network, whose rates are constant, change
+from block to block or were measured. Equations, sources, limits: docs/models/channel.md.
 """
 
 import math
@@ -20,8 +18,12 @@ from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.links import ChangingRates
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.rate_steps import OwnRates, RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests, lay_out_steady, multiplied
+from fleetsim.fleet.network.transfer import (
+    OwnRates,
+    RateSteps,
+    TransferRequests,
+    multiplied,
+)
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
@@ -55,22 +57,14 @@ class Channel:
     """Records of a network trace that the clients follow; None without a trace."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
-        """Return the mean signal-to-noise ratio of a client in the cell; NaN for any other.
-
-        Raises:
-            ValueError: no such client.
-        """
+        """Return the mean signal-to-noise ratio of a client in the cell; NaN for any other."""
         self._check(client)
         return math.nan if self.cell is None else float(self.cell.snr[ROW[direction], client])
 
     def rate_at(
         self, client: int, direction: Direction, t_s: float, *, on_wifi: bool = False
     ) -> float:
-        """Rate in bit/s at a moment, over Wi-Fi or over the cellular network.
-
-        Raises:
-            ValueError: no such client, or a time not in [0, 1e12] s.
-        """
+        """Rate in bit/s at a moment, over Wi-Fi or over the cellular network."""
         self._check(client, t_s)
         rate_bit_per_s = self._steady(np.array([client]), direction, np.array([on_wifi]))[0]
         if self.changing is not None and math.isnan(rate_bit_per_s):
@@ -107,12 +101,6 @@ class Channel:
         segment for each block, step of a trace or step of the transport's caps that it touches;
         its power is that of the client's radio at that rate. Arguments are those of
         `TransferRequests`, and which transfers use Wi-Fi [n]; None: all use the cellular network.
-
-        Returns:
-            Timelines, with the rows of these arguments that they belong to.
-
-        Raises:
-            ValueError: no such client, a time not in [0, 1e12] s, or bits <= 0 or not finite.
         """
         self._check_all(clients, start_s, bit)
         requests = TransferRequests(
@@ -129,7 +117,9 @@ class Channel:
         steady = (~changes).nonzero()[0]
         laid_out: TimelineGroups = []
         if steady.size:
-            laid_out += lay_out_steady(requests, steady, rate_bit_per_s[steady])
+            edges_s = np.array([requests.start_s[steady], requests.deadline_s[steady]]).T
+            limited = requests.limited(steady, edges_s, rate_bit_per_s[steady, np.newaxis])
+            laid_out.append((steady, requests.lay_out(steady, *limited)))
         if self.changing is not None and steady.size < changes.size:
             laid_out += self.changing.lay_out(requests, changes.nonzero()[0])
         return laid_out
@@ -147,9 +137,6 @@ class Channel:
         It takes indices into `clients` [k] and moments [k]. It returns the rates of `num_blocks`
         blocks or steps of a trace, from the one around each moment on; a single rate that never
         ends if no client's rate changes. `on_wifi` is that of `transfers`.
-
-        Raises:
-            ValueError: no such client, or (from that function) a time not in [0, 1e12] s.
         """
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
@@ -226,25 +213,11 @@ def build_channel(
     """Build the links of N clients: cellular network, Wi-Fi and cables.
 
     Client i has the same link whatever the size N of the fleet.
-
-    Args:
-        settings: the cellular network.
-        seed: the scenario's seed.
-        size: number of clients N.
-        wired_bit_per_s: rate of every wired client, both ways [N]; NaN: wireless.
-        wifi: Wi-Fi of the clients; None: no client is ever on it.
-        radio: their cellular radio, whose modem limits rates where the settings say so.
-        multiple: factor on the rates of every client [N]; None: 1 for all clients.
-
-    Raises:
-        ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
-        ScenarioError: there is no such network trace, or the settings do not fit it.
-        DataError: its file is wrong.
+    Wired clients have a rate, both ways [N]; it is NaN for others. Without `wifi` no client is ever
+    on it. The modem of `radio` limits cellular rates where the settings say so. `multiple` is a
+    factor on all rates of a client [N].
     """
     is_wired = ~np.isnan(wired_bit_per_s)
-    is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
-    if wired_bit_per_s.shape != (size,) or not is_valid.all():
-        raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
     links = settings.build(seed=seed, is_wired=is_wired, radio=radio)
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, links.fixed_bit_per_s)
     fixed_bit_per_s.flags.writeable = False

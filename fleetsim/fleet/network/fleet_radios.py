@@ -1,8 +1,7 @@
 """Radios of a fleet, by device and network.
 
 A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cellular radio
-`fleet.channel`. The network of a client at the start of a transfer
-(`fleetsim.fleet.network.wifi_or_cellular`) determines which of its two radios it uses.
+`fleet.channel`.
 """
 
 from collections.abc import Sequence
@@ -26,24 +25,21 @@ _WIRED = "wired"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Radios:
-    """R radios of a fleet; built by `table_of`."""
+    """R radios of a fleet; built by `build_radios`. All arrays are [R] but the last two."""
 
     name: IntArray
-    """Number of each radio's name [R]: a tail continues from one radio to the next of that name."""
+    """Number of each radio's name: a tail continues from one radio to the next of that name."""
     tail_w: FloatArray
-    """Power of each tail [R]."""
     tail_s: FloatArray
-    """Length of each tail [R]."""
     promotion_w: FloatArray
-    """Power of each promotion [R]."""
+    """Power of the promotion of an idle radio, before the first bit."""
     promotion_s: FloatArray
-    """Length of each promotion of an idle radio, before the first bit [R]."""
     power: dict[Direction, RadioPower]
-    """Power while busy, by direction [R]."""
+    """Power while busy, by direction."""
     is_wifi: BoolArray
-    """True if the radio uses Wi-Fi, not the cell [R]; unused for cables."""
+    """True if the radio uses Wi-Fi, not the cell; unused for cables."""
     rtt_s: FloatArray
-    """Round-trip time to the server [R]."""
+    """Round-trip time to the server."""
     unmetered: IntArray
     """Radio of each device profile on an unmetered network [P]."""
     metered: IntArray
@@ -65,24 +61,29 @@ def build_radios(
 
     The channel determines the transmit power of cellular radios and their sleep between packets
     (`TransferSettings.radio_in_use`); no client on Wi-Fi is faster than `top_wifi_bit_per_s`.
-
-    Raises:
-        DataError: there is no such radio, its file is wrong, or it is no radio of its network.
     """
-    return table_of(
-        [
-            None
-            if profile.wired is not None
-            else _in_use(
-                unmetered_radio(
-                    profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
-                ),
-                channel,
-            )
-            for profile in profiles
-        ],
-        metered=cellular_radio(channel, files),
-        wired=load_radio(_WIRED, files=files),
+    own = np.array([profile.wired is None for profile in profiles])
+    of_own = [
+        unmetered_radio(
+            profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
+        )
+        for profile in profiles
+        if profile.wired is None
+    ]
+    radios = [load_radio(_WIRED, files=files), cellular_radio(channel, files)]
+    radios += [_in_use(radio, channel) for radio in of_own]
+    names = sorted({radio.name for radio in radios})
+    return Radios(
+        name=np.array([names.index(radio.name) for radio in radios]),
+        tail_w=np.array([radio.tail_w for radio in radios]),
+        tail_s=np.array([radio.tail_s for radio in radios]),
+        promotion_w=np.array([radio.promotion_w for radio in radios]),
+        promotion_s=np.array([radio.promotion_s for radio in radios]),
+        power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
+        is_wifi=np.array([radio.network == "wifi" for radio in radios]),
+        rtt_s=np.array([radio.rtt_s for radio in radios]),
+        unmetered=np.where(own, np.cumsum(own) + 1, 0),
+        metered=np.where(own, 1, 0),
     )
 
 
@@ -91,11 +92,8 @@ def radios_in_use(
 ) -> list[str]:
     """Return the names of radios over which bits can go, as the settings spell them.
 
-    Args:
-        channel: names the radios of wireless clients.
-        has_wired: true if any client has a cable.
-        has_unmetered: true if any wireless client is ever on an unmetered network.
-        has_metered: true if any wireless client is ever on a metered network.
+    The flags say whether any client has a cable, and whether any wireless client is ever on an
+    unmetered and on a metered network.
     """
     named = (
         (_WIRED, has_wired),
@@ -106,22 +104,14 @@ def radios_in_use(
 
 
 def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None) -> RadioProfile:
-    """Return the radio of metered networks, as the channel uses it.
-
-    Raises:
-        DataError: there is no such radio, its file is wrong, or it is no cellular radio.
-    """
+    """Return the radio of metered networks, as the channel uses it."""
     return _in_use(metered_radio(channel.metered_radio, files=files), channel)
 
 
 def metered_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
-    """Return the radio of a metered network; arguments and errors as in `load_radio`.
-
-    Raises:
-        DataError: it is no cellular radio.
-    """
+    """Return the radio of a metered network; arguments as in `load_radio`."""
     radio = load_radio(name, beside=beside, files=files)
     if radio.network != "cellular":
         raise DataError(
@@ -139,11 +129,7 @@ def unmetered_radio(
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
-    """Return a device's radio of unmetered networks; arguments and errors as in `wifi_radio`.
-
-    Raises:
-        DataError: it is a cable.
-    """
+    """Return a device's radio of unmetered networks; arguments as in `wifi_radio`."""
     radio = wifi_radio(profile, name, beside=beside, files=files, top_bit_per_s=top_bit_per_s)
     if radio.network == "wired":
         raise DataError(
@@ -156,30 +142,3 @@ def unmetered_radio(
 def _in_use(radio: RadioProfile, channel: TransferSettings) -> RadioProfile:
     """Return a radio as it works over a channel: its transmit power, sleep between packets."""
     return channel.radio_in_use(radio) if radio.network == "cellular" else radio
-
-
-def table_of(
-    wifi: Sequence[RadioProfile | None], *, metered: RadioProfile, wired: RadioProfile
-) -> Radios:
-    """Return the radios of a fleet.
-
-    Args:
-        wifi: radio of each device profile on an unmetered network [P]; None: it has a cable.
-        metered: radio of wireless devices on a metered network, a cellular one.
-        wired: power of a cable.
-    """
-    radios = [wired, metered, *(radio for radio in wifi if radio is not None)]
-    names = sorted({radio.name for radio in radios})
-    own = np.array([radio is not None for radio in wifi])
-    return Radios(
-        name=np.array([names.index(radio.name) for radio in radios]),
-        tail_w=np.array([radio.tail_w for radio in radios]),
-        tail_s=np.array([radio.tail_s for radio in radios]),
-        promotion_w=np.array([radio.promotion_w for radio in radios]),
-        promotion_s=np.array([radio.promotion_s for radio in radios]),
-        power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
-        is_wifi=np.array([radio.network == "wifi" for radio in radios]),
-        rtt_s=np.array([radio.rtt_s for radio in radios]),
-        unmetered=np.where(own, np.cumsum(own) + 1, 0),
-        metered=np.where(own, 1, 0),
-    )

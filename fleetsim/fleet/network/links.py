@@ -5,8 +5,7 @@ from typing import Protocol
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.rate_steps import RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.followed_records import FollowedRecords
@@ -29,14 +28,9 @@ class ChangingRates(Protocol):
         num_steps: int,
         fixed_bit_per_s: FloatArray,
     ) -> RateSteps:
-        """Return rates of clients [k] from moments [k] on.
+        """Return rates of clients [k] in so many steps, the first of which contains a moment [k].
 
-        Args:
-            clients: clients [k].
-            direction: down or up.
-            t_s: moment of each [k]; the first step contains it.
-            num_steps: steps of each.
-            fixed_bit_per_s: rate of each that never changes [k]; NaN: take it from here.
+        Where `fixed_bit_per_s` [k] is no NaN the rate is that one and never changes.
         """
 
 

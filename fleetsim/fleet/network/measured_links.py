@@ -18,8 +18,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.rate_steps import RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests, lay_out_changing
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
@@ -33,8 +32,6 @@ _MAX_STEPS: Final = 10_000_000
 """Most steps of one transfer: its timeline has a segment for each in memory."""
 _SPARE_STEPS: Final = 2
 """Steps in addition to those that the sums of bits give, which are rounded."""
-_STEPS_AT_ONCE: Final = 1 << 18
-"""Steps of several transfers that are laid out together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +80,9 @@ class _Steps:
     def from_step(
         self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return steps of records [n] from step `here` on, in a lap that began at `lap_ms`.
+        """Return edges in s [n, num+1] and rates in bit/s between them [n, num] of records [n].
 
-        Returns:
-            Edges in s [n, num+1], and rates in bit/s between them [n, num].
+        The first step is `here`, in a lap that began at `lap_ms`.
         """
         first, num_steps = self.offsets[record], np.diff(self.offsets)[record]
         span_ms = np.diff(self.begins_ms)[record]
@@ -157,43 +153,23 @@ class NetLinks:
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 
     def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
-        """Return the timelines of those transfers whose indices are `rows` [k].
-
-        Transfers of similar lengths are laid out together.
-        """
+        """Return the timelines of those transfers whose indices are `rows` [k]."""
         clients, row = requests.clients[rows], ROW[requests.direction]
-        start_s, deadline_s, bit = (
-            column[rows] for column in (requests.start_s, requests.deadline_s, requests.bit)
-        )
         steps, record = self.steps[row], self.record[clients]
-        span_ms, origin_ms = self.span_ms[record], steps.begins_ms[record]
-        num_steps = np.diff(steps.offsets)[record]
-        until_ms = milliseconds(np.nextafter(deadline_s, 0.0))
-        here, local_ms, lap_ms = self._places(clients, row, start_s)
-        laps, last_ms = np.divmod(until_ms - lap_ms, span_ms)
-        most = laps * num_steps + steps.at(origin_ms + last_ms) - here + 1
-        needed = steps.num_touched(record, here, origin_ms + local_ms, bit)
-        width = np.minimum(most, needed + _SPARE_STEPS).astype(np.int64)
-        # Results do not depend on the widths: the same steps are added up in the same order.
-        width = 1 << np.ceil(np.log2(width)).astype(np.int64)
-        left = np.ones(clients.size, dtype=np.bool_)
-        laid_out: TimelineGroups = []
-        while left.any():
-            common = int(width[left].min())
-            at = np.flatnonzero(left & (width == common))
-            at = at[: max(1, _STEPS_AT_ONCE // common)]
-            edges_s, rates = steps.from_step(record[at], here[at], lap_ms[at], common)
-            edges_s = edges_s.clip(start_s[at, np.newaxis], deadline_s[at, np.newaxis])
-            edges_s, rates = requests.limited(rows[at], edges_s, rates)
-            total_bit = np.cumsum(rates * np.diff(edges_s, axis=1), axis=1)[:, -1]
-            is_through = (total_bit >= bit[at]) | (most[at] <= common)
-            width[at[~is_through]] *= 2
-            left[at[is_through]] = False
-            if is_through.any():
-                done = rows[at[is_through]]
-                timelines = requests.lay_out(done, edges_s[is_through], rates[is_through])
-                laid_out.append((done, timelines))
-        return laid_out
+        origin_ms = steps.begins_ms[record]
+        here, local_ms, lap_ms = self._places(clients, row, requests.start_s[rows])
+        until_ms = milliseconds(np.nextafter(requests.deadline_s[rows], 0.0))
+        laps, last_ms = np.divmod(until_ms - lap_ms, self.span_ms[record])
+        num_in_lap = np.diff(steps.offsets)[record]
+        most = laps * num_in_lap + steps.at(origin_ms + last_ms) - here + 1
+        needed = steps.num_touched(record, here, origin_ms + local_ms, requests.bit[rows])
+        return lay_out_changing(
+            requests,
+            rows,
+            np.minimum(most, needed + _SPARE_STEPS),
+            most,
+            lambda at, num: steps.from_step(record[at], here[at], lap_ms[at], num),
+        )
 
     def _places(
         self, clients: IntArray, row: int, t_s: FloatArray
@@ -230,10 +206,6 @@ def build_net_links(
     """Assign the records of a trace to N clients (`fleetsim.fleet.traces.shuffled_assignment`).
 
     Settings are those of `TraceSettings`.
-
-    Raises:
-        ScenarioError: the trace has no rates up and there is no ratio, rates beyond 1e15 bit/s, or
-            more than ten million samples in one transfer.
     """
     down_bit_per_s, up_bit_per_s = trace.down_bit_per_s * rate_scale, trace.up_bit_per_s
     if up_over_down is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,23 +15,42 @@ from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.transport import RateCaps, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
+_LEAST_STEPS: Final = 4
+_STEPS_AT_ONCE: Final = 1 << 18
+"""Steps of several transfers that are laid out together."""
+
+
+class RateSteps(NamedTuple):
+    """Own rates of k flows from some moments on."""
+
+    edges_s: FloatArray
+    """Edges around each moment and after it [k, m+1]; the last is inf if the rate never changes
+    again. A row with fewer than m rates repeats its last edge."""
+    rates_bit_per_s: FloatArray
+    """Rates that modem and transport allow between the edges [k, m]."""
+    channel_bit_per_s: FloatArray
+    """Rates that the channel would carry without them [k, m], over the whole band of a cell;
+    Shannon's if it has steps of modulation and coding."""
+
+
+OwnRates = Callable[[IntArray, FloatArray], RateSteps]
+"""Function that returns own rates of flows (indices [k]) from moments [k] on; m is constant."""
+
 
 class TransferRequests(NamedTuple):
-    """n transfers that are to be laid out as timelines."""
+    """n transfers that are to be laid out as timelines; all arrays [n]."""
 
     clients: IntArray
-    """Clients that transfer [n]."""
     direction: Direction
     start_s: FloatArray
-    """Start of each [n]."""
     deadline_s: FloatArray
-    """Moment at which each is given up [n]."""
+    """Moment at which each is given up."""
     bit: FloatArray
-    """Bits of each, > 0 [n]."""
+    """Bits of each, > 0."""
     power: RadioPower
-    """Power of each client's radio in this direction [n]."""
+    """Power of each client's radio in this direction."""
     caps: RateCaps | None = None
-    """Caps of the transport protocol after each start [n]; None: no caps."""
+    """Caps of the transport protocol after each start; None: no caps."""
 
     def limited(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
@@ -101,10 +121,33 @@ def multiplied(laid_out: TimelineGroups, multiple: FloatArray, bit: FloatArray) 
     return groups
 
 
-def lay_out_steady(
-    requests: TransferRequests, rows: IntArray, rate_bit_per_s: FloatArray
+def lay_out_changing(
+    requests: TransferRequests,
+    rows: IntArray,
+    num_steps: FloatArray,
+    most_steps: IntArray,
+    steps_of: Callable[[IntArray, int], tuple[FloatArray, FloatArray]],
 ) -> TimelineGroups:
-    """Lay out transfers of some rows at rates [k] that never change."""
-    edges_s = np.array([requests.start_s[rows], requests.deadline_s[rows]]).T
-    limited = requests.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
-    return [(rows, requests.lay_out(rows, *limited))]
+    """Lay out transfers of some rows at rates [k] that change, those of similar lengths together.
+
+    `steps_of` returns edges [n, m+1] and rates [n, m] of the first m steps of some of the rows. A
+    transfer has at most `most_steps` [k] until its deadline, and needs about `num_steps` [k]; the
+    result does not depend on this guess, because the same steps are added up in the same order.
+    """
+    width = 1 << np.ceil(np.log2(np.maximum(num_steps, _LEAST_STEPS))).astype(np.int64)
+    is_waiting = np.ones(rows.size, dtype=np.bool_)
+    laid_out: TimelineGroups = []
+    while is_waiting.any():
+        common = int(width[is_waiting].min())
+        at = np.flatnonzero(is_waiting & (width == common))[: max(1, _STEPS_AT_ONCE // common)]
+        edges_s, rates_bit_per_s = steps_of(at, common)
+        start_s, deadline_s = requests.start_s[rows[at]], requests.deadline_s[rows[at]]
+        edges_s = edges_s.clip(start_s[:, np.newaxis], deadline_s[:, np.newaxis])
+        limited = requests.limited(rows[at], edges_s, rates_bit_per_s)
+        timelines = requests.lay_out(rows[at], *limited)
+        is_through = timelines.is_complete | (most_steps[at] <= common)
+        width[at[~is_through]] *= 2
+        is_waiting[at[is_through]] = False
+        if is_through.any():
+            laid_out.append((rows[at[is_through]], timelines.take(is_through)))
+    return laid_out

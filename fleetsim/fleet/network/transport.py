@@ -125,16 +125,11 @@ TransportSettings = Annotated[TcpSettings | NoTransportSettings, Field(discrimin
 def capped_steps(
     edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return rates of n transfers under their caps.
+    """Return rates of n transfers from `start_s` [n] on, before which nothing moves, under caps.
 
-    Edges of the links are kept, those of the caps where the rate changes. Empty steps are left out.
-    So the first m steps of every row are used if all steps of its link have a length.
-
-    Args:
-        edges_s: edges of the steps of each link [n, m+1], never falling; the last may be inf.
-        rates_bit_per_s: rate of each link between them [n, m].
-        start_s: first moment of each transfer [n]; before it nothing moves.
-        caps: caps from there on.
+    The edges of the links [n, m+1] never fall, and the last may be inf. They are kept, those of the
+    caps where the rate changes. Empty steps are left out. So the first m steps of every row are
+    used if all steps of its link have a length.
 
     Returns:
         (edges [n, k+1], rates between them [n, k], step of the link that contains each [n, k])
@@ -183,13 +178,7 @@ def transfer_s(
 
     W0 is the first window, T the round-trip time, J the number of rounds whose cap is below the
     rate of the link. J rounds move W0 (2^J - 1). A larger transfer continues at min(rate, receive
-    window / T); a smaller one ends in round j = floor(log2(S / W0 + 1)).
-
-    Args:
-        settings: the transport.
-        rtt_s: round-trip times [n].
-        bit: bits of each transfer, > 0 [n].
-        rate_bit_per_s: rate of each link, > 0 [n].
+    window / T); a smaller one ends in round j = floor(log2(S / W0 + 1)). All arrays are [n].
     """
     first_bit, rounds = settings.initial_window_bit, settings.num_rounds
     last_window_bit = float(settings.receive_window_byte * BIT_PER_BYTE)

@@ -1,9 +1,7 @@
 """Network of a wireless client: Wi-Fi, or the cellular network of `fleet.channel`.
 
-A link is a radio and a channel together. Wi-Fi radios use the channel of `fleet.wifi`, cellular
-radios that of `fleet.channel`, cables the rate of the device. The usage flag `unmetered` gives the
-network of a client at a moment: unmetered means Wi-Fi, metered means cellular. `fleet.network`
-takes the flag from the usage records, or fixes it.
+The usage flag `unmetered` gives the network of a client at a moment: unmetered means Wi-Fi, metered
+means cellular. `fleet.network` takes the flag from the usage records, or fixes it.
 """
 
 from typing import Annotated, Final, Literal
@@ -35,10 +33,6 @@ class ByUsageSettings(Settings):
         """
         return True, has_usage
 
-    def forced(self, *, seed: int, size: int) -> IntArray:
-        """Return `AS_RECORDED` for all clients [N]."""
-        return np.full(size, AS_RECORDED)
-
 
 class CellularSettings(Settings):
     """Every wireless client is on the cellular network, always."""
@@ -49,10 +43,6 @@ class CellularSettings(Settings):
         """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
         return False, True
 
-    def forced(self, *, seed: int, size: int) -> IntArray:
-        """Return `METERED` for all clients [N]."""
-        return np.full(size, METERED)
-
 
 class WifiOnlySettings(Settings):
     """Every wireless client is on Wi-Fi, always."""
@@ -62,10 +52,6 @@ class WifiOnlySettings(Settings):
     def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
         """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
         return True, False
-
-    def forced(self, *, seed: int, size: int) -> IntArray:
-        """Return `UNMETERED` for all clients [N]."""
-        return np.full(size, UNMETERED)
 
 
 class MixedSettings(Settings):
@@ -78,11 +64,6 @@ class MixedSettings(Settings):
     def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
         """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
         return self.cellular_fraction < 1.0, self.cellular_fraction > 0.0
-
-    def forced(self, *, seed: int, size: int) -> IntArray:
-        """Draw the network of every client [N]."""
-        draw = rng.stream(seed, "network/cellular").random(size)
-        return np.where(draw < self.cellular_fraction, METERED, UNMETERED)
 
 
 NetworkSettings = Annotated[
@@ -104,4 +85,11 @@ def forced_networks(network: NetworkSettings, *, seed: int, is_wired: BoolArray)
     Client i is on the same network whatever the size N of the fleet. Wired clients stay as
     recorded.
     """
-    return np.where(is_wired, AS_RECORDED, network.forced(seed=seed, size=is_wired.size))
+    if isinstance(network, ByUsageSettings):
+        return np.full(is_wired.size, AS_RECORDED)
+    if isinstance(network, MixedSettings):
+        draw = rng.stream(seed, "network/cellular").random(is_wired.size)
+        is_metered = draw < network.cellular_fraction
+    else:
+        is_metered = np.full(is_wired.size, isinstance(network, CellularSettings))
+    return np.where(is_wired, AS_RECORDED, np.where(is_metered, METERED, UNMETERED))

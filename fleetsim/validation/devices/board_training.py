@@ -11,13 +11,12 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray, ModelCost
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.units import FLOP_PER_GFLOP, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.phones import batch_s
+from fleetsim.validation.phones import batch_s, least
 from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, percent, table
 
 BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
@@ -75,9 +74,7 @@ def fit(without: str = "") -> tuple[float, ...]:
     def errors(logs: FloatArray) -> FloatArray:
         return np.asarray(np.log(model_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
 
-    found = least_squares(errors, np.log(_START), xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    assert found.success, found.message
-    return tuple(np.exp(found.x).tolist())
+    return tuple(np.exp(least(errors, np.log(_START))).tolist())
 
 
 def held_out_s() -> FloatArray:
@@ -110,19 +107,12 @@ def section() -> Section:
             for what, found, in_file, scale, unit in figures
         ],
     )
-    rows = [
-        (
-            f"`{board}`",
-            network,
-            f"{number(check.expected)} s",
-            f"{number(check.model)} s",
-            percent(check.error),
-            percent(other.error),
-        )
-        for board, network, check, other in zip(
-            points["board"], points["network"], by_files, held_out, strict=True
-        )
-    ]
+    rows = []
+    for check, other in zip(by_files, held_out, strict=True):
+        board, network = check.what.split(", ")
+        seconds = (f"{number(x)} s" for x in (check.expected, check.model))
+        errors = (percent(check.error), percent(other.error))
+        rows.append((f"`{board}`", network, *seconds, *errors))
     head = ("board", "network", "measured", "model", "error", "held out")
     text = f"""\
 Seconds of a training batch of 16 images of 224 x 224: {measurements.FEDERATED_VISION}. Four

@@ -7,10 +7,9 @@ one network out).
 """
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
+import pandas as pd
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.pace import speed_at
@@ -26,20 +25,9 @@ THETA = _HELD_GHZ / float(np.mean(_FULL_GHZ))
 """Share of the full clock, of four cores on average."""
 
 
-class Points(NamedTuple):
-    """Measured points, all [n]."""
-
-    network: list[str]
-    batch_size: list[int]
-    full_s: FloatArray
-    low_s: FloatArray
-    overhead: FloatArray
-    """Share of overheads in the model's time at full clock."""
-
-
 @cache
-def points() -> Points:
-    """Return the points, in the order of the table."""
+def points() -> pd.DataFrame:
+    """Return the points, with the share of overheads in the model's time at full clock."""
     data, compute, costs = measurements.table("mnn-low-clock"), phones.sd855(), phones.costs()
     overhead = []
     for row in measurements.rows(data):
@@ -47,13 +35,7 @@ def points() -> Points:
         one, whole = (phones.batch_s(compute, cost, size) for size in (1, row.batch_size))
         sample_s = phones.batch_s(compute, cost, 2) - one
         overhead.append((one - sample_s) / whole)
-    return Points(
-        data["network"].tolist(),
-        data["batch_size"].tolist(),
-        data["full_s"].to_numpy(),
-        data["low_s"].to_numpy(),
-        np.array(overhead),
-    )
+    return data.assign(overhead=overhead)
 
 
 def slowed(shares: FloatArray, overhead: FloatArray) -> FloatArray:
@@ -71,55 +53,50 @@ def slowed(shares: FloatArray, overhead: FloatArray) -> FloatArray:
 @cache
 def fit(num_shares: int = 1, without: str = "") -> tuple[float, ...]:
     """Return the share, or the two, with the least squares, without a network."""
-    at = points()
-    kept = np.array([network != without for network in at.network])
-    measured = np.log(at.low_s / at.full_s)[kept]
+    kept = points().query("network != @without")
+    overhead, measured = kept["overhead"].to_numpy(), np.log(_ratio(kept))
 
     def errors(shares: FloatArray) -> FloatArray:
-        return np.asarray(np.log(slowed(shares, at.overhead[kept])) - measured)
+        return np.asarray(np.log(slowed(shares, overhead)) - measured)
 
-    found = least_squares(errors, np.full(num_shares, 0.3), xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    assert found.success, found.message
-    return tuple(found.x.tolist())
+    return tuple(phones.least(errors, np.full(num_shares, 0.3)).tolist())
 
 
 def held_out(num_shares: int = 1) -> FloatArray:
     """Return the slow-down of all points, each by a fit without its network."""
-    at = points()
-    by_network = {name: np.array(fit(num_shares, name)) for name in dict.fromkeys(at.network)}
-    return np.array(
+    return np.concatenate(
         [
-            slowed(by_network[network], at.overhead[[index]])[0]
-            for index, network in enumerate(at.network)
+            slowed(np.array(fit(num_shares, row.network)), np.array([row.overhead]))
+            for row in measurements.rows(points())
         ]
     )
 
 
 def section() -> Section:
     """Return the section: 25 points, the law's share, and the joules."""
-    at, device = points(), load_device(_CARRIER)
-    measured = at.low_s / at.full_s
+    device, measured = load_device(_CARRIER), _ratio(points())
+    overhead, full_s, low_s = (points()[key].to_numpy() for key in ("overhead", "full_s", "low_s"))
     shipped = np.array([device.compute.clock_share])
-    law = slowed(shipped, at.overhead)
+    law = slowed(shipped, overhead)
     forms = {
         f"one share, shipped: {number(float(shipped[0]))}": (law, None),
         f"one share, fitted: {number(fit()[0])}": (
-            slowed(np.array(fit()), at.overhead), held_out(),
+            slowed(np.array(fit()), overhead), held_out(),
         ),
         f"overheads {number(fit(2)[0])}, arithmetic {number(fit(2)[1])}": (
-            slowed(np.array(fit(2)), at.overhead), held_out(2),
+            slowed(np.array(fit(2)), overhead), held_out(2),
         ),
-        "in proportion to the clock": (slowed(np.ones(1), at.overhead), None),
+        "in proportion to the clock": (slowed(np.ones(1), overhead), None),
     }  # fmt: skip
     form_rows = [
         (what, _mean_error(said / measured), "" if other is None else _mean_error(other / measured))
         for what, (said, other) in forms.items()
     ]
     without = fit(2, "LeNet")
-    seconds = _checks(law * at.full_s, at.low_s, "s", measurements.MNN)
+    seconds = _checks(law * full_s, low_s, "s", measurements.MNN)
     train_w = device.power.train_above_idle_w * THETA**2
     bound = measurements.figures()["sd855_training_w"]
-    joules = _checks(train_w * law * at.full_s, bound.value * at.low_s, "J", bound.source)
+    joules = _checks(train_w * law * full_s, bound.value * low_s, "J", bound.source)
     rows = [
         (
             check.what,
@@ -129,7 +106,7 @@ def section() -> Section:
             percent(check.error),
             percent(energy.error),
         )
-        for check, energy, full in zip(seconds, joules, at.full_s, strict=True)
+        for check, energy, full in zip(seconds, joules, full_s, strict=True)
     ]
     head = ("network, batch", "full clock", "at 1.7088 GHz", "model", "error", "joules")
     text = f"""\
@@ -161,13 +138,15 @@ times theta^2, against at least {bound.value} W (the USB supply was at its limit
 
 
 def _checks(said: FloatArray, measured: FloatArray, unit: str, source: str) -> list[Check]:
-    at = points()
     return [
-        Check(f"{network}, {size}", "fit", float(right), float(value), unit, source)
-        for network, size, right, value in zip(
-            at.network, at.batch_size, measured, said, strict=True
-        )
+        Check(f"{row.network}, {row.batch_size}", "fit", float(right), float(value), unit, source)
+        for row, right, value in zip(measurements.rows(points()), measured, said, strict=True)
     ]
+
+
+def _ratio(data: pd.DataFrame) -> FloatArray:
+    """Return measured seconds at the lower clock over those at full clock [n]."""
+    return (data["low_s"] / data["full_s"]).to_numpy()
 
 
 def _mean_error(ratio: FloatArray) -> str:

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.engine.tasks.task_batch import resources_of
 from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
-from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet
 from tests.fleet.made_fleets import fleet_of
@@ -28,10 +26,6 @@ def assigned(
 def always_on(devices: dict[str, float], **settings: Any) -> Fleet:
     usage, thermal = {"trace": None}, {"kind": "none"}
     return fleet_of(devices, size=50, usage=usage, thermal=thermal, **settings)
-
-
-def test_without_a_spread_every_unit_is_as_fast_as_its_model() -> None:
-    assert (assigned({"pixel-6": 0.5, "t2.small": 0.5}).unit_speed == 1.0).all()
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.2])
@@ -76,18 +70,6 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -
     assert done.energy_until(done.end_s) == pytest.approx(4.43 * done.end_s)
 
 
-def test_a_client_reports_the_rate_of_its_own_unit() -> None:
-    spread = always_on({"pixel-6": 1.0}, unit_spread_sigma=0.2)
-
-    resources = [
-        resources_of(spread, client, 0.0, level_j=1.0, cost=MODEL, batch_size=10)
-        for client in range(50)
-    ]
-    reported = [asked.flop_per_s for asked in resources]
-
-    assert reported == pytest.approx((42.9e9 * spread.unit_speed).tolist())
-
-
 def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() -> None:
     hardware = assigned({"market": 1.0})
     rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 1000))
@@ -95,20 +77,6 @@ def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() 
 
     assert of_profiles[hardware.device] * hardware.unit_speed == pytest.approx(rates)
     assert (np.abs(np.log(hardware.unit_speed)) < math.log(3.0)).all()
-
-
-def test_a_fast_phone_finishes_earlier_in_the_ratio_of_the_rates() -> None:
-    phones = always_on({"market": 1.0})
-    clients = np.arange(50)
-    done = phones.computations(clients, np.zeros(50), NOTHING, MODEL, TRAIN, 10)
-
-    for client in clients.tolist():
-        profile = phones.profile(client)
-        alone_s = unloaded_s(
-            profile.compute, MODEL, TRAIN, num_samples=np.array([100]), batch_size=10
-        )[0]
-        ratio = phones.conv_flop_per_s(client) / profile.compute.conv_flop_per_s
-        assert done.end_s[client] == pytest.approx(alone_s / ratio)
 
 
 def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts() -> None:

@@ -1,4 +1,3 @@
-import itertools
 import math
 from dataclasses import replace
 
@@ -186,13 +185,11 @@ def test_frozen_weights_leave_the_backward_pass_that_is_needed() -> None:
     assert steps_done(DEVICE, model, work, num_samples=ten, batch_size=4, share=half)[0] == 3
 
 
-def test_an_operation_class_without_a_rate_is_named_and_an_empty_batch_refused() -> None:
+def test_an_operation_class_without_a_rate_is_named() -> None:
     model, one = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4), np.array([1])
 
     with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
         unloaded_s(DEVICE, model, Work(EVALUATE), num_samples=one, batch_size=1)
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
-        seconds(Work(WorkKind.NONE), batch_size=0)
 
 
 def test_load_slows_the_work_and_thins_its_power() -> None:
@@ -224,33 +221,6 @@ def test_work_ends_where_its_steps_are_done(begin_s, work_s, steps, edges_s):
     assert timeline.energy_until(math.inf) == pytest.approx(work_s, rel=1e-9, abs=work_s and 2e-7)
 
 
-def test_steps_are_read_no_further_than_the_work_goes() -> None:
-    steps = ((float(k), 0.25 * (k % 2)) for k in itertools.count(1))
-
-    timeline = compute_timeline(0.0, 8.0, 1.0, steps)
-
-    # each pair of seconds does 1.75 s of work
-    assert timeline.end_s == pytest.approx(8 + (8 - 4 * 1.75) / 0.75, abs=0.25)
-    assert next(steps)[0] == math.ceil(timeline.end_s) + 1
-
-
-@pytest.mark.parametrize(
-    ("work_s", "steps", "says"),
-    [
-        (10.0, [(math.inf, 1.0)], r"load must be in \[0, 1\), got 1.0"),
-        (10.0, [(math.inf, -0.1)], r"load must be in \[0, 1\), got -0.1"),
-        (10.0, [(math.inf, math.nan)], r"load must be in \[0, 1\), got nan"),
-        (10.0, [(1.0, 0.0), (1.0, 0.5)], "must advance time, got 1.0 s after 1.0 s"),
-        (10.0, [(-1.0, 0.0)], "must advance time, got -1.0 s after 0.0 s"),
-        (-1.0, [(math.inf, 0.0)], "unloaded_s must be at least 0"),
-        (math.nan, [(math.inf, 0.0)], "unloaded_s must be at least 0"),
-    ],
-)
-def test_work_and_load_steps_that_make_no_sense_are_refused(work_s, steps, says):
-    with pytest.raises(ValueError, match=says):
-        compute_timeline(0.0, work_s, 1.0, steps)
-
-
 widths_s = st.integers(1, 10_000).map(lambda tenths: tenths / 10)
 loads = st.sampled_from([0.0, 0.1, 0.5, 0.9]) | st.floats(0.0, 0.95)
 load_steps = st.lists(st.tuples(widths_s, loads), min_size=1, max_size=20)
@@ -278,17 +248,6 @@ def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
     assert timeline.energy_until(math.inf) == pytest.approx(
         power_w * work_s, rel=1e-12, abs=tolerance_j
     )
-
-
-@pytest.mark.slow
-@given(st.floats(1e-3, 1e5), load_steps, st.floats(0.0, 1.0))
-def test_less_load_never_ends_later(work_s, steps, share):
-    lighter = [(width, load * share) for width, load in steps]
-
-    heavy = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, steps))
-    light = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, lighter))
-
-    assert light.end_s <= heavy.end_s * (1 + 1e-12)
 
 
 class Alternating:

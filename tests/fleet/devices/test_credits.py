@@ -45,12 +45,6 @@ def test_balances_by_hand(launch_s, earned_s, use, seconds, left):
     assert after(launch_s, earned_s, use, seconds) == pytest.approx(left)
 
 
-def test_what_an_idle_hour_earns_lasts_a_quarter_of_an_hour() -> None:
-    lasts_s = rules_of().full_use_s(np.zeros(1), np.array([720.0]))
-
-    assert lasts_s[0] == pytest.approx(12 * 60 / 0.8)
-
-
 def test_an_instance_that_earns_all_it_can_use_never_runs_out() -> None:
     rules = rules_of(CreditProfile(num_vcpus=1, per_hour=60, maximum=1440, launch=0))
 
@@ -84,14 +78,6 @@ def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(
         assert 0.0 <= earned_s <= 288 * 60.0
     # the slow bucket is at most a second off whenever launch credits end
     assert (launch_s, earned_s) == pytest.approx(slow, abs=2.0)
-
-
-@given(balances, st.floats(0.0, 1.0), st.floats(0.0, 9e4), st.floats(0.0, 1.0))
-def test_two_stretches_are_as_one(balance: tuple[float, float], use, seconds, cut):
-    at_once = after(*balance, use, seconds)
-    first = after(*balance, use, cut * seconds)
-
-    assert after(*first, use, seconds - cut * seconds) == pytest.approx(at_once, abs=1e-6)
 
 
 @given(balances, st.floats(0.0, 1.0))

@@ -66,13 +66,6 @@ def one_core_w(core: CoreFile) -> float:
 WITH_RUNS = [name for name in device_names() if any(core.run for core in cores_of(name))]
 
 
-def test_the_phones_with_measured_cores_are_these() -> None:
-    """The others have a vendor's currents (S9) or an assumption (Note10, Nexus 6)."""
-    phones = {name for name in device_names() if load_device(name).kind == "phone"}
-
-    assert phones - set(WITH_RUNS) == {"galaxy-note-10", "galaxy-s9", "nexus-6"}
-
-
 @pytest.mark.parametrize("name", WITH_RUNS)
 def test_training_watts_are_those_of_the_measured_cores_at_the_profiles_clock(name: str) -> None:
     cores_w = [core.count * (one_core_w(core) - core.less_w) for core in cores_of(name)]
@@ -141,21 +134,3 @@ def test_rates_and_joules_lie_near_measured_ones_or_the_file_explains_why_not(na
         assert {"compute.conv_gflop_per_s", "power.train_above_idle_w"} <= set(device.inferred)
     else:
         assert is_near, factors
-
-
-def test_boards_with_equal_peaks_of_the_same_kind_of_core_have_equal_rates() -> None:
-    """Four A57 at 1.479 GHz and four A72 at 1.5 GHz, both of 8 FLOP a cycle."""
-    nano, pi = load_device("jetson-nano-cpu").compute, load_device("raspberry-pi-4").compute
-
-    assert nano.peak_flop_per_s is not None
-    assert pi.peak_flop_per_s is not None
-    assert pi.conv_flop_per_s / pi.peak_flop_per_s == pytest.approx(
-        nano.conv_flop_per_s / nano.peak_flop_per_s, rel=0.01
-    )
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in device_names() if load_device(name).kind == "phone"]
-)
-def test_an_awake_phone_draws_at_least_what_the_least_believed_power_profile_has(name: str) -> None:
-    assert 0.04 <= load_device(name).power.idle_awake_w <= 0.2

@@ -4,11 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from fleetsim.catalogue import listing
-from fleetsim.cli import app
-from fleetsim.fleet.devices.profile import device_names, load_device
+from fleetsim.fleet.devices.profile import load_device
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
 
@@ -34,14 +32,6 @@ def test_the_extension_in_the_docs_loads(tmp_path: Path) -> None:
     assert ours.battery_j == pytest.approx(4100 * 3.6 * 3.85)
     assert ours.compute == pixel.compute
     assert ours.title == "Pixel 6 of our laboratory"
-
-
-@pytest.mark.slow
-def test_the_list_of_devices_fits_a_hundred_columns() -> None:
-    lines = CliRunner().invoke(app, ["list", "devices"]).stdout.split("\n\n")[0].splitlines()
-
-    assert len(lines) == 1 + len(device_names())
-    assert max(len(line.rstrip()) for line in lines) <= 100
 
 
 def test_the_list_says_speed_power_memory_battery_and_how_much_is_inferred() -> None:

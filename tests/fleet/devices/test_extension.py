@@ -84,36 +84,23 @@ def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, says):
 
 # Clocks in GHz over those of the extended file, from NVIDIA's tables of power modes.
 @pytest.mark.parametrize(
-    ("variant", "of", "rate", "power"),
+    ("variant", "of", "budget_w", "rate", "power"),
     [
         # a CPU slows by its clock share only: 1 / (0.27 x 1479 / 918 + 0.73)
-        ("jetson-nano-cpu-5w", "jetson-nano-cpu", 2 / 4 / 1.165, 2 / 4 * (918 / 1479) ** 2),
-        ("jetson-nano-gpu-5w", "jetson-nano-gpu", 614.4 / 921.6, (614.4 / 921.6) ** 2),
-        ("jetson-tx2-max-q", "jetson-tx2", 0.85 / 1.30, (0.85 / 1.30) ** 2),
-        ("jetson-tx2-max-p", "jetson-tx2", 1.12 / 1.30, (1.12 / 1.30) ** 2),
-        ("jetson-tx2-max-p-arm", "jetson-tx2", 1.12 / 1.30, (1.12 / 1.30) ** 2),
+        ("jetson-nano-cpu-5w", "jetson-nano-cpu", 5.0, 2 / 4 / 1.165, 2 / 4 * (918 / 1479) ** 2),
+        ("jetson-nano-gpu-5w", "jetson-nano-gpu", 5.0, 614.4 / 921.6, (614.4 / 921.6) ** 2),
+        ("jetson-tx2-max-q", "jetson-tx2", 7.5, 0.85 / 1.30, (0.85 / 1.30) ** 2),
+        ("jetson-tx2-max-p", "jetson-tx2", 15.0, 1.12 / 1.30, (1.12 / 1.30) ** 2),
+        ("jetson-tx2-max-p-arm", "jetson-tx2", 15.0, 1.12 / 1.30, (1.12 / 1.30) ** 2),
     ],
 )
 def test_a_power_mode_is_slower_by_cores_and_clock_and_thriftier_by_the_clocks_square(
-    variant: str, of: str, rate: float, power: float
-) -> None:
+    variant, of, budget_w, rate, power
+):
     mode, full = load_device(variant), load_device(of)
 
     assert mode.compute.conv_flop_per_s / full.compute.conv_flop_per_s == pytest.approx(rate, 1e-3)
     ratio = mode.power.train_above_idle_w / full.power.train_above_idle_w
     assert ratio == pytest.approx(power, rel=0.01)
+    assert mode.power.idle_awake_w + mode.power.train_above_idle_w < budget_w
     assert {"compute.conv_gflop_per_s", "power.train_above_idle_w"} <= set(mode.inferred)
-
-
-def test_the_power_modes_stay_inside_their_budgets() -> None:
-    budget_w = {
-        "jetson-nano-cpu-5w": 5.0,
-        "jetson-nano-gpu-5w": 5.0,
-        "jetson-tx2-max-q": 7.5,
-        "jetson-tx2-max-p": 15.0,
-        "jetson-tx2-max-p-arm": 15.0,
-    }
-
-    for name, most_w in budget_w.items():
-        power = load_device(name).power
-        assert power.idle_awake_w + power.train_above_idle_w < most_w

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from fleetsim import bundled
-from fleetsim.fleet.devices.assignment import load_devices
-from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.host import paths
 from fleetsim.scenario import load
@@ -49,14 +47,6 @@ def test_a_run_opens_each_device_and_radio_file_once(tmp_path: Path, opened: Cou
     assert set(opened.values()) == {1}
 
 
-def test_a_market_in_a_fleet_with_one_of_its_phones_shares_the_file(opened: Counter[Path]) -> None:
-    files = HardwareFiles()
-    load_devices("market", files=files)
-    load_devices("pixel-6", files=files)
-
-    assert opened[bundled.folder("devices") / "pixel-6.yaml"] == 1
-
-
 def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(tmp_path: Path) -> None:
     mine, scenario = tmp_path / "mine.yaml", tmp_path / "scenario.yaml"
     text = (bundled.folder("scenarios") / "quickstart.yaml").read_text()
@@ -69,10 +59,3 @@ def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(tmp_path: Path
         titles.append(load_device(name, files=loaded.files).title)
 
     assert titles == ["first", "second"]
-
-
-def test_what_was_read_is_no_part_of_the_value_of_a_scenario() -> None:
-    read, unread = load("quickstart"), load("quickstart")
-    read.files.radio(bundled.folder("radios") / "nr-low.yaml")
-
-    assert read == unread

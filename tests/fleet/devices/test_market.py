@@ -35,11 +35,6 @@ def test_a_clients_draw_does_not_depend_on_the_size_of_the_fleet() -> None:
     assert not np.array_equal(few, market.draw_latencies_ms(4, 100))
 
 
-def test_the_phones_of_the_market_are_bundled_phones() -> None:
-    assert len(set(market.PHONES)) == len(market.PHONES)
-    assert {load_device(name).kind for name in market.PHONES} == {"phone"}
-
-
 def test_the_nearest_rate_equals_a_search_over_all() -> None:
     among = [load_device(name).compute.conv_flop_per_s for name in market.PHONES]
     rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 2000))

@@ -4,19 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fleetsim.contracts import ModelCost, StepMemory
 from fleetsim.fleet.devices.memory import (
     ENGINES,
     FreeMemory,
-    MemorySettings,
     ShareSettings,
     build_memory,
     needed_byte,
 )
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.units import BYTE_PER_GIB, BYTE_PER_MIB
+from fleetsim.units import BYTE_PER_GIB
 
 SHARE = {"kind": "share", "free_fraction": [0.25, 0.75]}
 STEP = StepMemory(1000, 100, 10)
@@ -52,14 +51,6 @@ def test_each_kind_of_device_has_its_engine() -> None:
     assert built(3, names, engines={"board": "mnn"}).engine == ("mnn", "mnn", "autograd")
 
 
-def test_a_step_needs_the_engine_the_state_and_its_samples() -> None:
-    mnn = ENGINES["mnn"]
-    need = needed_byte(mnn, STEP, np.array([0, 10]))
-
-    assert need[0] == 61 * BYTE_PER_MIB + 1.5 * 1000
-    assert need[1] - need[0] == pytest.approx(10 * (2.1 * 100 + 4.8 * 10))
-
-
 def test_who_has_exactly_enough_is_not_short() -> None:
     need = float(needed_byte(ENGINES["mnn"], STEP, np.array([4]))[0])
     free = np.array([need - 1, need, need + 1])
@@ -69,13 +60,6 @@ def test_who_has_exactly_enough_is_not_short() -> None:
     spare_byte = memory.spare_byte(COST, num_samples=samples, batch_size=4)
 
     assert spare_byte.tolist() == [-1.0, 0.0, 1.0]
-
-
-def test_nobody_looks_unless_the_scenario_says_so() -> None:
-    adapter: TypeAdapter[MemorySettings] = TypeAdapter(MemorySettings)
-    settings = adapter.validate_python({"kind": "unchecked"})
-
-    assert build_memory(settings, profiles=[], device=np.zeros(1, dtype=np.int64), seed=1) is None
 
 
 @pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1], None])

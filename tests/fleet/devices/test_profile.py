@@ -88,32 +88,6 @@ def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kin
     assert (device.wired is not None) == (device.kind == "vm")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*bundled.folder("devices").glob("*.yaml"), *bundled.folder("radios").glob("*.yaml")],
-    ids=lambda path: path.stem,
-)
-def test_every_number_in_the_bundle_has_a_source(path: Path) -> None:
-    def walk(value: Any) -> int:
-        if not isinstance(value, dict):
-            assert isinstance(value, str), f"a bare {value!r} without a source"
-            return 0
-        if "value" in value:
-            assert len(value["source"]) > 5
-            return 1
-        # The cores are what the figures beside them were computed from: test_device_figures.py.
-        return sum(walk(part) for key, part in value.items() if key != "cores")
-
-    assert walk(strict_yaml.read(path).data) >= 2
-
-
-def test_the_wired_radio_draws_nothing() -> None:
-    wired = load_radio("wired")
-    joules = (wired.receive_w, wired.receive_j_per_bit, wired.transmit_w, wired.transmit_j_per_bit)
-
-    assert [*joules, wired.tail_w, wired.tail_s] == [0.0] * 6
-
-
 def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> None:
     radio = wifi_radio(load_device("redmi-note-10"))  # 0.703 W either way
 
@@ -123,15 +97,6 @@ def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> 
     assert full_w == pytest.approx(0.703)
     assert half_w == pytest.approx((0.703 + 0.13286) / 2)
     assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)  # joules of one packet
-
-
-def test_a_slow_transfer_over_wifi_hardly_draws_more_than_the_connection() -> None:
-    # 15 kbit/s for 400 s. At the transmit watts of a Pixel 6, 1.739 W, it would be 696 J.
-    radio = wifi_radio(load_device("pixel-6"))
-    joules = 400.0 * (radio.transmit_w + radio.transmit_j_per_bit * 15e3)
-
-    assert joules == pytest.approx(400 * 0.13286 + 400 * 15e3 / 63e6 * (1.739 - 0.13286))
-    assert joules < 54.0
 
 
 def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fastest() -> None:
@@ -164,20 +129,6 @@ def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None
 @pytest.mark.parametrize(("name", "bits", "code_rate"), [("lte", 6, 948), ("nr-low", 8, 948)])
 def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(name, bits, code_rate):
     assert load_radio(name).max_bit_per_s_per_hz == pytest.approx(bits * code_rate / 1024, abs=5e-5)
-
-
-def test_lte_at_ten_megabits_a_second_draws_base_and_slope() -> None:
-    lte = load_radio("lte")
-
-    assert lte.transmit_w + lte.transmit_j_per_bit * 10e6 == pytest.approx(0.543 + 0.7953)
-    assert lte.receive_w + lte.receive_j_per_bit * 10e6 == pytest.approx(0.369 + 0.1502)
-
-
-def test_inferred_figures_are_known_by_their_keys() -> None:
-    nano = load_device("jetson-nano-cpu")
-
-    assert "compute.phi.gemm" in nano.inferred
-    assert "power.idle_awake_w" not in nano.inferred
 
 
 def test_figures_become_si(write: Write) -> None:
@@ -239,23 +190,12 @@ def test_a_relative_path_counts_from_the_file_that_names_it(write: Write, tmp_pa
     assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
 
 
-def test_a_device_without_battery_is_mains_powered_and_a_peak_may_be_unknown(write):
-    assert load_device(write(changed(DEVICE, "battery"))).battery_j is None
-    unknown = load_device(write(changed(DEVICE, "compute.peak_gflop_per_s")))
-    assert unknown.compute.peak_flop_per_s is None
-
-
-def test_a_radio_with_figures_of_its_own_is_the_same_on_unmetered_networks(write: Write) -> None:
-    path = write(RADIO)
-
-    assert wifi_radio(load_device("pixel-6"), path) == load_radio(path)
-
-
 ONE_CORE = {"core": "big", "count": 1, "clock_ghz": 2.0, "flop_per_cycle": 8.0}
 WIFI = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
 FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     "device": (DEVICE, load_device),
     "radio": (RADIO, load_radio),
+    "sleeping radio": ({**RADIO, "drx": {"inactivity_s": figure(0.1)}}, load_radio),
     "wifi": (WIFI, lambda path: wifi_radio(load_device("pixel-6"), path)),
 }
 
@@ -264,41 +204,20 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     ("kind", "key", "value", "says"),
     [
         ("device", "power", None, "power"),
-        ("device", "compute", None, "compute"),
-        ("device", "power.idle_awake_w", None, r"power\.idle_awake_w"),
-        ("device", "ram_gib", None, "ram_gib"),
         ("device", "wifi", None, ".*neither wifi nor wired"),
         ("device", "wired", {"bit_per_s": figure(1e8)}, "wired.*wifi already"),
         ("device", "compute.conv_gflop_per_s.value", 0.0, ""),
-        ("device", "compute.conv_gflop_per_s.value", -1.0, ""),
-        ("device", "compute.conv_gflop_per_s.value", 1e300, ""),
-        ("device", "compute.phi.gemm.value", 1e-300, ""),
-        ("device", "compute.layer_s.value", -0.001, ""),
-        ("device", "compute.phi.tiny", figure(0.5), ""),
         ("device", "power.idle_awake_w.value", float("nan"), ""),
-        ("device", "power.train_above_idle_w.value", float("inf"), ""),
-        ("device", "power.train_above_idle_w.value", "3", ""),
         ("device", "power.train_above_idle_w", 3.0, ""),
         ("device", "power.train_above_idle_w.source", None, ""),
         ("device", "power.train_above_idle_w.source", " ", ""),
-        ("device", "power.train_above_idle_w.inferred", "yes", ""),
-        ("device", "battery.nominal_v", None, ""),
-        ("device", "compute.phi.rnn", None, ""),
-        ("device", "compute.backend", "tpu", ""),
         # 16 GFLOP/s of the core, where the file's peak is 40.
         ("device", "compute.cores", [ONE_CORE], r"compute\.peak_gflop_per_s\.value"),
-        ("device", "kind", "laptop", ""),
-        ("device", "power.train_w", figure(3), ""),
         ("radio", "receive", None, ""),
         ("radio", "power_from", "device", "receive"),
-        ("radio", "power_from", "both", ""),
-        ("radio", "transmit.base_w.value", -0.1, ""),
-        ("radio", "tail_s", None, ""),
-        ("radio", "network", "bluetooth", ""),
-        ("radio", "rtt_s", figure(-0.1), r"rtt_s\.value"),
         ("radio", "connected_w", figure(0.1), ""),
         ("radio", "full_mbit_per_s", figure(50), ""),
-        ("radio", "amplifier", {"max_dbm": figure(23), "efficiency": figure(0.2)}, ""),
+        ("sleeping radio", "tail_w", figure(0.6), r"receive\.base_w.*below tail_w = 0\.6.*drx out"),
         ("wifi", "connected_w", None, ""),
         ("wifi", "full_mbit_per_s", None, "connected_w"),
         ("wifi", "amplifier", AMPLIFIER, ""),

@@ -54,12 +54,8 @@ PHONE = {**DEVICE, "thermal": THERMAL}
     [
         (PHONE, "thermal.threshold_c.values", [40, 40], "must rise"),
         (PHONE, "thermal.threshold_c.values", [40], r"as many as threshold_c \(1\), got 2"),
-        (PHONE, "thermal.threshold_c.values", [], "threshold_c.values"),
         (PHONE, "thermal.clock_fraction.values", [1.0, 0.5], "begin below 1 and fall"),
         (PHONE, "thermal.clock_fraction.values", [0.5, 0.5], "begin below 1 and fall"),
-        (PHONE, "thermal.clock_fraction.values", [0.5, 0.0], "clock_fraction.values"),
-        (PHONE, "thermal.threshold_c.source", None, "source"),
-        (PHONE, "thermal.resistance_k_per_w", figure(0), "resistance_k_per_w"),
         (PHONE, "credits", CREDITS, "for devices of kind vm"),
         (PHONE, "kind", "vm", "a vm has no skin"),
         (INSTANCE, "credits.num_vcpus", figure(0.5), r"credits\.num_vcpus\.value"),

@@ -72,18 +72,6 @@ def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:
     assert step.hold_s.tolist() == [np.inf]
 
 
-def test_a_device_whose_file_says_so_has_its_own_caps_and_figures() -> None:
-    own = SkinProfile((30.0,), (0.5,), resistance_k_per_w=10.0, time_constant_s=100.0)
-    rules = skins(Heater(PIXEL_3, 0.0, 5.0), Heater(own, 0.0, 1.0), Heater(None, 0.0, 1.0)).take(
-        np.array([1])
-    )
-
-    # towards 35 C; 30 C after 100 s x ln 2; there at 0.5 W on average: s + (1 - s) / 4 = 1 / 2
-    step = rules.step(np.array([25.0]), ONE, 1.0)
-    assert step.hold_s[0] == pytest.approx(100 * math.log(2))
-    assert rules.step(np.array([30.0]), ONE, 1.0).speed[0] == pytest.approx(1 / 3 + 2 / 3 * 0.5)
-
-
 def test_a_clock_below_the_caps_feels_none_of_them() -> None:
     rules = phone(5.0)
 
@@ -180,16 +168,6 @@ def test_two_stretches_are_as_one(train_w, begin_c, use, seconds, cut):
     )
 
 
-@given(watts, temperatures, shares, st.floats(0.0, 1e5), st.floats(0.05, 1.0))
-def test_no_skin_leaves_the_band_between_rest_full_use_and_where_it_began(
-    train_w: float, begin_c: float, use: float, seconds: float, clock: float
-) -> None:
-    rules = phone(train_w)
-    reached_c = warmed(rules, begin_c, use, seconds, clock)
-
-    assert min(begin_c, 25.0) <= reached_c <= max(begin_c, 25.0 + 6.8 * train_w)
-
-
 @given(watts, temperatures, temperatures, shares)
 def test_after_forty_time_constants_nobody_knows_how_warm_it_was(train_w, one_c, other_c, use):
     rules = phone(train_w)
@@ -198,7 +176,3 @@ def test_after_forty_time_constants_nobody_knows_how_warm_it_was(train_w, one_c,
     assert warmed(rules, one_c, use, forgets_s) == pytest.approx(
         warmed(rules, other_c, use, forgets_s), abs=1e-9
     )
-
-
-def test_heat_slows_nobody_in_a_fleet_without_skins() -> None:
-    assert skins_of(SkinSettings(kind="skin"), [Heater(None, 1.0, 1.0)]) is None

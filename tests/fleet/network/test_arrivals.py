@@ -27,17 +27,12 @@ def arrive(arrivals: Arrivals, *address: int) -> np.ndarray:
     return arrivals.of(CLIENTS, [address] * SIZE)
 
 
-def test_each_share_of_the_clients_gets_its_probability() -> None:
-    probability = mixed().probability
-
-    for theta, share in zip(THETAS, SHARES, strict=True):
-        assert_share(probability == theta, share, within=0.05)
-
-
-def test_uploads_arrive_as_often_as_the_client_s_probability_says() -> None:
+def test_each_share_of_the_clients_has_its_probability_and_uploads_arrive_as_often() -> None:
     arrivals = mixed()
     arrived = arrive(arrivals, 0, 7)
 
+    for theta, share in zip(THETAS, SHARES, strict=True):
+        assert_share(arrivals.probability == theta, share, within=0.05)
     assert arrived[arrivals.probability == 1.0].all()
     for theta in THETAS[1:]:
         assert_share(arrived[arrivals.probability == theta], theta, within=0.05)
@@ -73,7 +68,3 @@ def test_nothing_is_drawn_where_every_upload_succeeds() -> None:
 
     assert build_arrivals(sure, seed=1, size=5) is None
     assert arrivals_of((1.0, 0.9), (0.5, 0.1)) is not None
-
-
-def test_nothing_arrives_with_probability_zero() -> None:
-    assert not arrivals_of((0.0, 1.0)).of(CLIENTS[:100], [(0, 1)] * 100).any()

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.measured_links import milliseconds
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
-from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.traces.network.trace import NetTrace
 from tests.fleet.alone import transfer
 from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
@@ -25,23 +23,6 @@ RADIO = RadioProfile("test", 2e-8, 0.3, 7e-8, 0.8, 1.0, 5.0)
 # 10 s: 4 s at 1 Mbit/s, 3 s of tunnel, 3 s at 2 Mbit/s; up a tenth of it.
 TUNNEL_ROWS = [(0, 1e6, 1e5), (4000, 0.0, 0.0), (7000, 2e6, 2e5)]
 TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
-
-
-@pytest.mark.slow
-@given(
-    NET_TRACES,
-    st.lists(
-        st.tuples(st.integers(0, 3), st.sampled_from([DOWN, UP]), st.integers(0, 800)), max_size=40
-    ),
-    st.sampled_from([0.0, 0.4, 0.999]),
-)
-def test_rates_over_ten_laps_in_any_order_are_those_of_the_millisecond(trace, queries, into):
-    net = links(trace)
-    channel, oracle = channel_of(net), ByMillisecond(trace, net)
-
-    for client, direction, ms in queries:
-        found = channel.rate_at(client, direction, (ms + into) / 1000.0)
-        assert found == oracle.rate(client, ROW[direction], ms)
 
 
 @pytest.mark.parametrize("lap", [0, 1, 999_983, 10**9])
@@ -81,12 +62,6 @@ def test_a_transfer_waits_out_the_tunnel() -> None:
     assert laid_out.progress.tolist() == [0.0, 1e6, 1e6, 7e6, 7.5e6]
     assert laid_out.power_w == pytest.approx([0.3 + 0.02, 0.3, 0.3 + 0.04, 0.3 + 0.02])
     assert laid_out.is_complete
-
-
-def test_a_transfer_that_ends_with_its_step_does_not_wait_for_the_tunnel() -> None:
-    channel = channel_of(links(TUNNEL, shift="none"))
-
-    assert transfer(channel, 0, DOWN, 1.0, 3e6, RADIO).end_s == 4.0
 
 
 def test_steps_without_a_change_of_rate_are_one_segment() -> None:
@@ -160,37 +135,6 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
         assert np.array_equal(found[client].power_w, alone.power_w)
 
 
-def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
-    channel = channel_of(links(TUNNEL, shift="none"), give_up_s=1e6)
-
-    # 10 Mbit a lap: 5,000 laps, and 4 Mbit more by 4 s.
-    laid_out = transfer(channel, 0, DOWN, 0.0, 5_000 * 1e7 + 4e6, RADIO)
-
-    assert laid_out.end_s == pytest.approx(50_004.0, abs=1e-6)
-    assert laid_out.power_w.size == 15_001
-
-
-@pytest.mark.parametrize("num_steps", [1, 2, 64])
-def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: int) -> None:
-    """Half a megabit each for 3 s, then one alone: 1 s, 3 s of tunnel, and 1 Mbit/s of its 2."""
-    channel = channel_of(links(TUNNEL, size=2, shift="none"))
-    flows = Flows(
-        np.zeros(2),
-        np.array([1.5e6, 4e6]),
-        np.full(2, 60.0),
-        np.full(2, np.inf),
-        RadioPower.line(*np.ones((2, 2))),
-    )
-
-    def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
-        return own_bit_per_s * min(1.0, 1e6 / max(float(own_bit_per_s.sum()), 1.0))
-
-    laid_out = lay_out_flows(flows, channel.own_rates(np.arange(2), DOWN, num_steps), fair)
-
-    ends_s = {int(row): t.end_s[at] for rows, t in laid_out for at, row in enumerate(rows)}
-    assert [ends_s[0], ends_s[1]] == pytest.approx([3.0, 8.5])
-
-
 # An example takes 60 ms: short steps are asked for again and again.
 @pytest.mark.slow
 @settings(max_examples=10)
@@ -220,21 +164,6 @@ def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_st
     assert spent_j[0] == pytest.approx(spent_j[1], rel=1e-9)
 
 
-def test_a_slow_start_takes_more_steps_of_the_trace_than_its_bits_alone() -> None:
-    trace = net_trace([(1000, [(ms, 3e7 + ms % 2, 3e7) for ms in range(1000)])])
-    channel, rtt_s = channel_of(links(trace, size=1, shift="none")), np.array([0.1])
-    power, bit = RadioPower.line(*np.ones((2, 1))), np.array([1e6])
-    caps = TcpSettings().rate_caps(rtt_s)
-    ((_, laid_out),) = channel.transfers(
-        np.zeros(1, dtype=np.int64), DOWN, np.zeros(1), bit, power, caps=caps
-    )
-
-    assert laid_out.is_complete.all()
-    assert laid_out.progress[0, -1] == 1e6
-    expected_s = transfer_s(TcpSettings(), rtt_s, bit, np.array([3e7]))
-    assert laid_out.end_s == pytest.approx(expected_s, rel=1e-6)
-
-
 def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet() -> None:
     trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
     few, many = links(trace, size=5), links(trace, size=5000)
@@ -255,13 +184,6 @@ def test_every_record_is_lived_through_about_equally_often_and_from_anywhere() -
     assert longest.mean() == pytest.approx(1499.5, abs=5 * 19.4)
 
 
-def test_links_cannot_be_written_to() -> None:
-    net = links(TUNNEL)
-
-    for array in (net.record, net.shift_ms, net.steps[0].bit_per_s, TUNNEL.down_bit_per_s):
-        assert not array.flags.writeable
-
-
 def test_a_trace_without_rates_up_needs_a_ratio() -> None:
     trace = net_trace([(1000, [(0, 1e6, 0.0)])], has_up=False)
 
@@ -270,13 +192,10 @@ def test_a_trace_without_rates_up_needs_a_ratio() -> None:
     assert channel_of(links(trace, up_over_down=0.5)).rate_at(0, UP, 0.0) == 5e5
 
 
-def test_a_transfer_of_too_many_samples_is_refused() -> None:
+def test_too_many_samples_and_a_scale_beyond_any_radio_are_refused() -> None:
     trace = net_trace([(2, [(0, 1e6, 1e6), (1, 2e6, 1e6)])])
 
     with pytest.raises(ScenarioError, match=r"fleet\.channel\.give_up_s = 3e\+07: spans over"):
         links(trace, give_up_s=3e7)
-
-
-def test_a_scale_beyond_any_radio_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"fleet\.channel\.rate_scale = 1e\+09: makes rates of"):
         links(TUNNEL, rate_scale=1e9)

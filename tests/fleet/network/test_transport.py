@@ -147,35 +147,13 @@ def test_caps_meet_a_link_that_changes(rtt_s, start_s, edges_s, link, new_edges_
     assert found[1].tolist() == pytest.approx(rates)
 
 
-def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
-    caps = SMALL.rate_caps(np.array([0.1, 0.0]))
-    assert caps is not None
-    edges_s, rates, _ = capped_steps(
-        np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 1), 100e3), np.zeros(2), caps
-    )
-    assert edges_s[1].tolist() == [0.0, 1.0, 1.0, 1.0]
-    assert rates[1].tolist() == [100e3, 0.0, 0.0]
-    assert edges_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 1.0])
-
-
 def test_a_receive_window_below_the_first_window_is_refused() -> None:
     with pytest.raises(ValidationError, match="less than the first window"):
         TcpSettings(initial_window_segments=100, segment_byte=1460, receive_window_byte=100_000)
 
 
 RTT_S = st.floats(1e-4, 2.0)
-BIT = st.floats(1.0, 1e10)
 RATE = st.floats(1e3, 1e10)
-
-
-@given(RTT_S, RTT_S, BIT, BIT, RATE, RATE)
-def test_monotone(rtt_s, other_rtt_s, bit, other_bit, rate, other_rate):
-    settings, slack = TcpSettings(), 1.0 + 1e-9
-    took_s = seconds(settings, min(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
-    longer = seconds(settings, max(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
-    larger = seconds(settings, min(rtt_s, other_rtt_s), max(bit, other_bit), max(rate, other_rate))
-    slower = seconds(settings, min(rtt_s, other_rtt_s), min(bit, other_bit), min(rate, other_rate))
-    assert took_s <= min(longer, larger, slower) * slack
 
 
 @pytest.mark.slow

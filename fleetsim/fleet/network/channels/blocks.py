@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Annotated, ClassVar, Final, Literal
 
 import numpy as np
@@ -23,12 +24,12 @@ from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.fading import (
     BlockFading,
     Law,
-    Nakagami,
-    NoFading,
-    Rayleigh,
-    Rician,
+    nakagami,
+    no_fading,
+    rayleigh,
+    rician,
 )
-from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
+from fleetsim.fleet.network.wireless.modulation import nr_64qam
 from fleetsim.fleet.network.wireless.rate import Modem
 from fleetsim.schema.key_conditions import CELLULAR, ActsIf, all_of, beside, by_key
 from fleetsim.units import db_to_ratio
@@ -130,10 +131,7 @@ class BlockSettings(TransferSettings):
     def mean_snr(self, modem: Modem, distance_m: FloatArray | None, size: int) -> FloatArray:
         """Return every client's mean signal-to-noise ratio without shadowing [2, N]: down, up.
 
-        Args:
-            modem: modem of the clients, and its bandwidths.
-            distance_m: distances from the antenna [N]; None without distances.
-            size: number of clients N.
+        Distances are those from the antenna [N]; None if the channel has none.
         """
 
     def build(
@@ -159,7 +157,6 @@ class BlockSettings(TransferSettings):
     def _modem(self, radio: RadioProfile | None) -> Modem:
         up_hz = self.bandwidth_hz if self.up_bandwidth_hz is None else self.up_bandwidth_hz
         cap = self.max_bit_per_s_per_hz
-        has_steps = self.has_steps(radio is not None)
         most_bit_per_s = (math.inf, math.inf)
         if cap == "modem":
             cap = None
@@ -173,7 +170,12 @@ class BlockSettings(TransferSettings):
             cap_bit_per_s_per_hz=most_per_hz,
             most_bit_per_s=most_bit_per_s,
             outage_bit_per_s_per_hz=self.outage_bit_per_s_per_hz,
-            modulations=self._steps(most_per_hz, gap) if has_steps else None,
+            modulations=(
+                nr_64qam(self.overhead_fraction, most_per_hz, gap),
+                nr_64qam(self.up_overhead_fraction, most_per_hz, gap),
+            )
+            if self.has_steps(radio is not None)
+            else None,
         )
 
     def outage_fault(self, radio: RadioProfile) -> str | None:
@@ -188,28 +190,18 @@ class BlockSettings(TransferSettings):
             " nothing gets through; lower it"
         )
 
-    def _steps(self, most_per_hz: float, gap: float) -> tuple[Modulations, Modulations]:
-        return (
-            nr_64qam(self.overhead_fraction, most_per_hz, gap),
-            nr_64qam(self.up_overhead_fraction, most_per_hz, gap),
-        )
-
     def has_steps(self, has_modem: bool) -> bool:
-        """Return whether rates follow steps of modulation and coding.
-
-        Args:
-            has_modem: the cellular radio has a modem that is known.
-        """
+        """Return whether rates follow steps; `has_modem`: the cellular radio's modem is known."""
         if self.rate is not None:
             return self.rate == "nr-64qam"
         return has_modem and self.max_bit_per_s_per_hz == "modem"
 
     def _law(self) -> Law:
         if self.rician_k is not None:
-            return Rician(self.rician_k)
+            return partial(rician, k=self.rician_k)
         if self.nakagami_m is not None:
-            return Nakagami(self.nakagami_m)
-        return Rayleigh() if self.fading == "rayleigh" else NoFading()
+            return partial(nakagami, m=self.nakagami_m)
+        return rayleigh if self.fading == "rayleigh" else no_fading
 
 
 class PlacedSettings(BlockSettings):

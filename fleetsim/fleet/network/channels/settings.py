@@ -10,11 +10,13 @@ from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.arrivals import SuccessSettings, check_shares
+from fleetsim.fleet.network.arrivals import SuccessSettings
 from fleetsim.fleet.network.links import CellularLinks
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.key_conditions import CELLULAR, UNMETERED, by_key
 from fleetsim.settings import Settings
+
+_SHARE_TOLERANCE = 1e-6
 
 
 class TransferSettings(Settings):
@@ -42,7 +44,9 @@ class TransferSettings(Settings):
 
     @model_validator(mode="after")
     def _shares_sum_to_one(self) -> TransferSettings:
-        check_shares(self.upload_success)
+        total = sum(success.share for success in self.upload_success)
+        if abs(total - 1.0) > _SHARE_TOLERANCE:
+            raise ValueError(f"the shares of upload_success must sum to 1, they sum to {total:g}")
         return self
 
     @abstractmethod

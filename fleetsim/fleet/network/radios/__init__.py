@@ -2,5 +2,4 @@
 
 - `power`: Power of a busy radio by the rate of its transfer.
 - `amplifier`: Power that a transmitter draws, by the power that it emits.
-- `promotion`: Promotion of an idle radio, before the first bit of a transfer.
 """

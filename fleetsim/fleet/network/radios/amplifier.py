@@ -34,19 +34,10 @@ def amplifier_w(amplifier: AmplifierProfile, tx_power_dbm: float) -> float:
 
 
 def with_tx_power(radio: RadioProfile, tx_power_dbm: float) -> RadioProfile:
-    """Return the radio while it emits this power; unchanged if it has no amplifier.
-
-    Raises:
-        ValueError: the power is above that of the radio's class.
-    """
+    """Return the radio while it emits this power, which it can; unchanged without an amplifier."""
     amplifier = radio.amplifier
     if amplifier is None:
         return radio
-    if tx_power_dbm > amplifier.max_dbm:
-        raise ValueError(
-            f"{tx_power_dbm:g} dBm is above {amplifier.max_dbm:g} dBm, the most that radio"
-            f" {radio.name!r} emits"
-        )
     in_slope_j_per_bit = amplifier_w(amplifier, amplifier.max_dbm) / amplifier.full_bit_per_s
     return replace(
         radio,

@@ -41,12 +41,9 @@ class Band:
     is that of Shannon in both methods, which stands for the signal."""
 
     def rates_bit_per_s(self, whole_bit_per_s: FloatArray, part: FloatArray) -> FloatArray:
-        """Return rates over parts of the band, of clients with these rates over all of it [n].
+        """Return rates over parts of the band, in [0, 1], of clients with these over all of it [n].
 
-        Args:
-            whole_bit_per_s: rate over the whole band [n], >= 0, at most that of the fastest
-                modulation and coding.
-            part: part of the band that each has [n], in [0, 1].
+        The latter are at most the rate of the fastest modulation and coding.
         """
         if self.modulations is not None:
             snr = self._snr(whole_bit_per_s)
@@ -62,12 +59,7 @@ class Band:
         return np.where(part == 1.0, whole_bit_per_s, rate)
 
     def parts(self, whole_bit_per_s: FloatArray, rate_bit_per_s: FloatArray) -> FloatArray:
-        """Return the least parts of the band that carry rates [n]: inverse of `rates_bit_per_s`.
-
-        Args:
-            whole_bit_per_s: as there.
-            rate_bit_per_s: in [0, `whole_bit_per_s`] [n].
-        """
+        """Return the least parts of the band that carry rates [n]: inverse of `rates_bit_per_s`."""
         if self.modulations is not None:
             snr, per_hz = self._snr(whole_bit_per_s), rate_bit_per_s / self.bandwidth_hz
             if self.is_up:
@@ -94,9 +86,6 @@ class Band:
 
         With u = 1 / x the rate is B log2(1 + s u) / u, a convex and falling function of u.
         Newton's steps from the left of the solution, u = whole / rate, never pass it.
-
-        Raises:
-            ArithmeticError: the steps did not converge.
         """
         snr = self._snr(whole_bit_per_s)
         least = self._least_part

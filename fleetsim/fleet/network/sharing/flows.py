@@ -1,13 +1,8 @@
 """Timelines of transfers that share links, computed together from event to event.
 
-Between two events every flow has one rate, so its progress is linear. Events are:
-
-- a flow begins;
-- its own channel changes (the edge of a fading block);
-- it ends: its last bit, its give-up time, or the loss of its client.
-
-At each event the links are divided anew, max-min fair; a flow whose rate does not change continues
-in the same segment. Time is not discretised: segments are exact to rounding.
+Between two events every flow has one rate. At each event (a flow begins or ends, its own channel
+changes, its client is lost) the links are divided anew, max-min fair; a flow whose rate does not
+change continues in the same segment. Time is not discretised: segments are exact to rounding.
 
 For n flows of b blocks each there are about 2 n + b events of O(n) each, and one segment for each
 change of a rate: up to n (n + b) if a link is always full, and n b if none is.
@@ -20,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.rate_steps import OwnRates
+from fleetsim.fleet.network.transfer import OwnRates
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4

@@ -29,11 +29,10 @@ def rates_in_bands(
     """Return rates of n flows [n] whose cells' bands are divided max-min fair.
 
     Args:
-        own_bit_per_s: highest rate of each [n], >= 0.
-        channel_bit_per_s: rate of each over the whole band, without the limits of its modem and
-            transport [n].
-        multiple: factor of the band's rates that both contain [n].
-        cell: cell of each [n]; `num_cells`: none.
+        own_bit_per_s: highest rate of each, >= 0.
+        channel_bit_per_s: rate over the whole band, without the limits of modem and transport.
+        multiple: factor of the band's rates that both contain.
+        cell: cell of each; `num_cells`: none.
         band: the band of every cell.
         num_cells: number of cells.
         most_bit_per_s: highest rate of any flow; inf: no limit.
@@ -62,11 +61,7 @@ def fair_rates(
 ) -> FloatArray:
     """Return max-min fair rates of n flows [n] through their cells and then one common link.
 
-    Args:
-        own_bit_per_s: highest rate of each [n], >= 0.
-        cell: cell of each [n].
-        cell_bit_per_s: capacity of each cell [C], inf: no limit.
-        server_bit_per_s: capacity of the common link, inf: no limit.
+    No flow exceeds its own rate [n]; capacities of cells [C] and of the link may be inf: no limit.
 
     >>> own, cell = np.array([1.0, 9.0, 9.0, 9.0]), np.array([0, 0, 0, 1])
     >>> fair_rates(own, cell, np.array([9.0, 6.0]), np.inf)  # 8 for two, 6 for one
@@ -92,12 +87,8 @@ def levels(
 
     The rest of a link is divided evenly among the flows that are not yet served. Flows that need
     less get what they need, which leaves more to the others. Every iteration serves a flow or is
-    the last, so there are at most n + 1; mostly three or four, of O(n + L) each.
-
-    Args:
-        most_bit_per_s: highest rate of each flow [n].
-        link: link of each flow [n].
-        capacity_bit_per_s: capacity of each link [L].
+    the last, so there are at most n + 1; mostly three or four, of O(n + L) each. A flow [n] has a
+    highest rate and a link.
     """
     num = capacity_bit_per_s.size
     is_served = np.zeros(link.size, dtype=np.bool_)

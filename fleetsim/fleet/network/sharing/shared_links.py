@@ -1,9 +1,8 @@
 """Cells and the server's link: their clients, their capacities, and the division among transfers.
 
-Wireless clients are spread over cells. All cellular traffic of a cell's clients in one direction
-shares the cell; all traffic of all clients, on Wi-Fi and cables too, shares the server's own link.
-No client exceeds the rate of its own channel. The two directions are independent. `max_min` has
-the division, `flows` computes transfers over time under these rates.
+All cellular traffic of a cell's clients in one direction shares the cell; all traffic of all
+clients, on Wi-Fi and cables too, shares the server's own link. No client exceeds the rate of its
+own channel. The two directions are independent.
 """
 
 from __future__ import annotations
@@ -44,12 +43,7 @@ class SharedLinks:
     """Band of each cell, in the directions in which its clients share it."""
 
     def cells_of(self, clients: IntArray, on_wifi: BoolArray) -> IntArray:
-        """Return the cells that transfers of clients use [n], one past the last for none.
-
-        Args:
-            clients: clients that transfer [n].
-            on_wifi: transfers over Wi-Fi [n].
-        """
+        """Return the cells that transfers of clients use [n], one past the last for none."""
         no_cell = self.cell_bit_per_s[Direction.UP].size - 1
         return np.where(on_wifi, no_cell, self.cell[clients])
 
@@ -63,14 +57,8 @@ class SharedLinks:
     ) -> FloatArray:
         """Return max-min fair rates of transfers [n] at the same time.
 
-        Args:
-            cells: cell of each [n], from `cells_of`.
-            direction: down or up.
-            own_bit_per_s: rate that channel, modem and transport of each allow [n], >= 0; 0 for
-                transfers that wait.
-            channel_bit_per_s: rate that the channel of each would carry over the whole band of its
-                cell [n], at least the former where that is not 0.
-            multiple: factor of every client that these rates contain [n]; None: 1.
+        Cells are those of `cells_of`; rates and multiples (None: 1) are those of `rates_in_bands`.
+        The own rate of a transfer that waits is 0; a channel carries at least the own rate.
         """
         server_bit_per_s = self.server_bit_per_s[direction]
         band = self.band.get(direction)
@@ -140,53 +128,38 @@ class SharedLinksSettings(Settings):
     def build(
         self, *, seed: int, wired_bit_per_s: FloatArray, modem: Modem | None = None
     ) -> SharedLinks:
-        """Assign the clients to cells.
+        """Assign the clients to cells; client i to the same whatever the size N of the fleet.
 
-        Client i is in the same cell whatever the size N of the fleet.
-
-        Args:
-            seed: the scenario's seed.
-            wired_bit_per_s: rate of every wired client [N]; NaN: wireless.
-            modem: modem of the clients, over the band of their cell; None: the channel has no band.
+        `wired_bit_per_s` is NaN for wireless clients [N]; `modem` is that of the clients over the
+        band of their cell, None if the channel has no band.
         """
         draw = rng.stream(seed, "cell").random(wired_bit_per_s.size)
         cell = (draw * self.num_cells).astype(np.int64)
         cell[~np.isnan(wired_bit_per_s)] = self.num_cells
         cell.flags.writeable = False
 
-        def cells(capacity: float | None) -> FloatArray:
-            bit_per_s = np.full(self.num_cells + 1, np.inf if capacity is None else capacity)
-            bit_per_s[-1] = np.inf
-            bit_per_s.flags.writeable = False
-            return bit_per_s
+        def limit(capacity: Capacity) -> float:
+            return np.inf if capacity is None else capacity
 
-        incoming, outgoing = self.server_in_bit_per_s, self.server_out_bit_per_s
-        return SharedLinks(
-            cell=cell,
-            cell_bit_per_s={
-                Direction.DOWN: cells(self.cell_down_bit_per_s),
-                Direction.UP: cells(self.cell_up_bit_per_s),
-            },
-            server_bit_per_s={
-                Direction.DOWN: np.inf if outgoing is None else outgoing,
-                Direction.UP: np.inf if incoming is None else incoming,
-            },
-            band={}
-            if modem is None or self.num_cells == 0
-            else {
-                way: Band(
+        cell_bit_per_s, band = {}, {}
+        for way, capacity in (
+            (Direction.DOWN, self.cell_down_bit_per_s),
+            (Direction.UP, self.cell_up_bit_per_s),
+        ):
+            cell_bit_per_s[way] = np.append(np.full(self.num_cells, limit(capacity)), np.inf)
+            cell_bit_per_s[way].flags.writeable = False
+            if modem is not None and self.num_cells and capacity is None:
+                band[way] = Band(
                     modem.bandwidth_hz[ROW[way]],
                     is_up=way == Direction.UP,
                     most_bit_per_s_per_hz=modem.cap_bit_per_s_per_hz,
                     modulations=modem.modulations and modem.modulations[ROW[way]],
                 )
-                for way, capacity in (
-                    (Direction.DOWN, self.cell_down_bit_per_s),
-                    (Direction.UP, self.cell_up_bit_per_s),
-                )
-                if capacity is None
-            },
-        )
+        server_bit_per_s = {
+            Direction.DOWN: limit(self.server_out_bit_per_s),
+            Direction.UP: limit(self.server_in_bit_per_s),
+        }
+        return SharedLinks(cell, cell_bit_per_s, server_bit_per_s, band)
 
 
 def _server_level(
@@ -194,10 +167,7 @@ def _server_level(
 ) -> float:
     """Return the limit on each rate at which all rates add up to the capacity of the server's link.
 
-    Args:
-        rates: function that returns all rates under a limit, falling with it.
-        server_bit_per_s: capacity of the link.
-        top_bit_per_s: highest rate without a limit; the rates then exceed the capacity.
+    `rates` returns all rates under a limit, at most `top_bit_per_s`, at which they exceed it.
     """
     # Few runs need scipy, and its import is slow.
     from scipy.optimize import brentq  # noqa: PLC0415

@@ -11,16 +11,13 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.rate_steps import RateSteps
-from fleetsim.fleet.network.transfer import TransferRequests
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests, lay_out_changing
 from fleetsim.fleet.network.wireless.fading import BlockFading
 from fleetsim.fleet.network.wireless.rate import Modem
 from fleetsim.fleet.timeline import TimelineGroups
 
-_FIRST_BLOCKS: Final = 4
-"""Blocks that are laid out beyond those that a transfer needs at 1.5 times its mean rate."""
-_BLOCKS_AT_ONCE: Final = 1 << 18
-"""Blocks of several transfers that are laid out together."""
+_SPARE_BLOCKS: Final = 4
+"""Blocks that are laid out beyond 1.5 times those that a transfer needs at its mean rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +61,21 @@ class Cell:
 
     def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
         """Return the timelines of those transfers whose indices are `rows` [k]."""
-        block_s = self.fading.block_s
-        first_block = self.fading.blocks_at(requests.start_s)
-        max_blocks = self.fading.blocks_at(np.nextafter(requests.deadline_s, 0.0)) - first_block + 1
-        # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
-        mean_snr = self.snr[ROW[requests.direction], requests.clients]
-        best_bit_per_s = self.modem.best_bit_per_s(requests.direction, mean_snr)
-        mean_bit = self.modem.limited(requests.direction, best_bit_per_s) * block_s
+        clients, direction = requests.clients[rows], requests.direction
+        first_block = self.fading.blocks_at(requests.start_s[rows])
+        last_block = self.fading.blocks_at(np.nextafter(requests.deadline_s[rows], 0.0))
+        most_blocks = last_block - first_block + 1
+        best_bit_per_s = self.modem.best_bit_per_s(direction, self.snr[ROW[direction], clients])
+        mean_bit = self.modem.limited(direction, best_bit_per_s) * self.fading.block_s
         with np.errstate(divide="ignore", over="ignore"):
-            num_blocks = np.minimum(max_blocks, _FIRST_BLOCKS + 1.5 * requests.bit / mean_bit)
-        laid_out: TimelineGroups = []
-        is_waiting = np.zeros(requests.start_s.size, dtype=np.bool_)
-        is_waiting[rows] = True
-        width = _FIRST_BLOCKS
-        while is_waiting.any():
-            rows = (is_waiting & (num_blocks <= width)).nonzero()[0]
-            rows = rows[: max(1, _BLOCKS_AT_ONCE // width)]
-            if rows.size == 0:
-                width *= 2
-                continue
-            edges_s = block_s * (first_block[rows, np.newaxis] + np.arange(width + 1.0))
-            edges_s = np.maximum(edges_s, requests.start_s[rows, np.newaxis])
-            edges_s = np.minimum(edges_s, requests.deadline_s[rows, np.newaxis])
-            rates_bit_per_s = self.rates_bit_per_s(
-                requests.clients[rows], requests.direction, first_block[rows], width
-            )
-            timelines = requests.lay_out(rows, *requests.limited(rows, edges_s, rates_bit_per_s))
-            is_through = timelines.is_complete | (max_blocks[rows] <= width)
-            if not is_through.all():
-                num_blocks[rows[~is_through]] = 2 * width
-                timelines, rows = timelines.take(is_through.nonzero()[0]), rows[is_through]
-            is_waiting[rows] = False
-            if rows.size:
-                laid_out.append((rows, timelines))
-        return laid_out
+            num_blocks = _SPARE_BLOCKS + 1.5 * requests.bit[rows] / mean_bit
+
+        def blocks(at: IntArray, num: int) -> tuple[FloatArray, FloatArray]:
+            edges_s = self.fading.block_s * (first_block[at, np.newaxis] + np.arange(num + 1.0))
+            return edges_s, self.rates_bit_per_s(clients[at], direction, first_block[at], num)
+
+        num_blocks = np.minimum(most_blocks, num_blocks)
+        return lay_out_changing(requests, rows, num_blocks, most_blocks, blocks)
 
     def steps_from(
         self,

@@ -8,8 +8,8 @@ any order. docs/models/channel.md (Block fading) has the laws.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,99 +18,51 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import ROW, Direction
 
-_SPARE_BLOCKS = 4
-"""Blocks that are drawn in addition to those that are needed."""
 _SECOND_WORD = 2
 """Distance from a direction's first word to its second."""
 
 Words = NDArray[np.uint64]
 
 
-class Law(Protocol):
-    """Distribution of the power gain, with mean 1."""
-
-    def gains(self, words: Words, direction: Direction) -> FloatArray:
-        """Return gains [...] of a direction from the words of blocks [..., 4]."""
+Law = Callable[[Words, Direction], FloatArray]
+"""Distribution of the power gain, with mean 1: gains [...] of a direction from the words of blocks
+[..., 4]."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoFading:
+def no_fading(words: Words, direction: Direction) -> FloatArray:
     """Gain 1, always."""
-
-    def gains(self, words: Words, direction: Direction) -> FloatArray:
-        """Return ones [...]."""
-        return np.ones(words.shape[:-1])
+    return np.ones(words.shape[:-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Rayleigh:
+def rayleigh(words: Words, direction: Direction) -> FloatArray:
     """Scattered waves only: Exp(1), by its inverse distribution function."""
-
-    def gains(self, words: Words, direction: Direction) -> FloatArray:
-        """Return gains [...] from the words of blocks [..., 4]."""
-        uniform = rng.words_to_uniform(words[..., ROW[direction]])
-        return np.asarray(-np.log1p(-uniform))
+    uniform = rng.words_to_uniform(words[..., ROW[direction]])
+    return np.asarray(-np.log1p(-uniform))
 
 
-@dataclass(frozen=True, slots=True)
-class Rician:
-    """Line of sight and scattered waves.
+def rician(words: Words, direction: Direction, k: float) -> FloatArray:
+    """Line of sight of `k` >= 0 times the power of scattered waves.
 
     The scattered part is complex normal: one word gives its power, Exp(1), the other its angle to
-    the line of sight, uniform. With K = 0 the gains are those of `Rayleigh`, bit for bit.
+    the line of sight, uniform. With k = 0 the gains are those of `rayleigh`, bit for bit.
     """
-
-    k: float
-    """Power of the line of sight over that of the scattered waves, >= 0."""
-
-    def gains(self, words: Words, direction: Direction) -> FloatArray:
-        """Return gains [...] from the words of blocks [..., 4]."""
-        scattered = Rayleigh().gains(words, direction)
-        turn = rng.words_to_uniform(words[..., ROW[direction] + _SECOND_WORD])
-        in_phase = np.sqrt(self.k * scattered) * np.cos(2.0 * math.pi * turn)
-        # Where both parts cancel, rounding may give less than 0.
-        return np.asarray(np.maximum(self.k + scattered + 2.0 * in_phase, 0.0) / (self.k + 1.0))
+    scattered = rayleigh(words, direction)
+    turn = rng.words_to_uniform(words[..., ROW[direction] + _SECOND_WORD])
+    in_phase = np.sqrt(k * scattered) * np.cos(2.0 * math.pi * turn)
+    # Where both parts cancel, rounding may give less than 0.
+    return np.asarray(np.maximum(k + scattered + 2.0 * in_phase, 0.0) / (k + 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Nakagami:
-    """Nakagami-m amplitude: the power is gamma distributed, by its inverse distribution function.
+def nakagami(words: Words, direction: Direction, m: float) -> FloatArray:
+    """Nakagami amplitude of shape `m` >= 0.5: the power is gamma distributed.
 
     m = 0.5 fades the most (one-sided normal amplitude); a large m hardly fades.
     """
+    # The import takes 0.2 s, and the other laws do not need it.
+    from scipy.special import gammaincinv  # noqa: PLC0415
 
-    m: float
-    """Shape, >= 0.5."""
-
-    def gains(self, words: Words, direction: Direction) -> FloatArray:
-        """Return gains [...] from the words of blocks [..., 4]."""
-        # The import takes 0.2 s, and the other laws do not need it.
-        from scipy.special import gammaincinv  # noqa: PLC0415
-
-        uniform = rng.words_to_uniform(words[..., ROW[direction]])
-        return np.asarray(gammaincinv(self.m, uniform) / self.m)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """Random words of blocks of some clients, of both directions."""
-
-    clients: IntArray
-    first_block: IntArray
-    """First block of each client [n]."""
-    words: Words
-    """Words [n, blocks, 4]."""
-
-    def of(self, clients: IntArray, first_block: IntArray, num: int) -> Words | None:
-        """Return words [n, num, 4] of these blocks; None if one of them is missing."""
-        if not np.array_equal(clients, self.clients):
-            return None
-        skipped = first_block - self.first_block
-        if (skipped < 0).any() or (skipped + num > self.words.shape[1]).any():
-            return None
-        blocks = skipped[:, np.newaxis] + np.arange(num)
-        words: Words = self.words[np.arange(clients.size)[:, np.newaxis], blocks]
-        return words
+    uniform = rng.words_to_uniform(words[..., ROW[direction]])
+    return np.asarray(gammaincinv(m, uniform) / m)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +72,6 @@ class BlockFading:
     seed: int
     block_s: float
     law: Law
-    _latest: list[_Drawn] = field(default_factory=list, compare=False, repr=False)
-    """Words last drawn: an upload soon after its download uses the same blocks."""
 
     def blocks_at(self, t_s: FloatArray) -> IntArray:
         """Return the blocks that contain moments, shape kept."""
@@ -137,12 +87,5 @@ class BlockFading:
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
         """Return power gains of consecutive blocks of each client [n, num]."""
-        words = self._latest[0].of(clients, first_block, num) if self._latest else None
-        if words is None:
-            ahead = num + _SPARE_BLOCKS
-            words = rng.words_of_many(
-                self.seed, "fading", clients.tolist(), first_block.tolist(), ahead
-            )
-            self._latest[:] = [_Drawn(clients.copy(), first_block.copy(), words)]
-            words = words[:, :num]
-        return self.law.gains(words, direction)
+        words = rng.words_of_many(self.seed, "fading", clients.tolist(), first_block.tolist(), num)
+        return self.law(words, direction)

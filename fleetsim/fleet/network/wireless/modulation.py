@@ -55,12 +55,10 @@ class Modulations:
         return self._rate_of(self._num_steps(snr))
 
     def up(self, snr: FloatArray, part: FloatArray | float, least_part: float) -> FloatArray:
-        """Return rates per hertz of the whole band over parts of it, shape kept.
+        """Return rates per hertz of the whole band over parts of it, in [0, 1], shape kept.
 
-        Args:
-            snr: ratios over the whole band.
-            part: parts of the band, in [0, 1].
-            least_part: part that is a resource block, or 1; clients with less take turns on one.
+        The ratios are those over the whole band. A resource block is `least_part` of it, or 1;
+        clients with less take turns on one.
         """
         used = np.maximum(part, least_part)
         num = self._num_steps(snr / used)
@@ -94,12 +92,10 @@ class Modulations:
 
 
 def nr_64qam(overhead_fraction: float, most_bit_per_s_per_hz: float, gap: float) -> Modulations:
-    """Return the steps of NR.
+    """Return the steps of NR, with this factor on all ratios that they need.
 
-    Args:
-        overhead_fraction: part of the band and time that pilots and control take.
-        most_bit_per_s_per_hz: highest rate, after that.
-        gap: factor on all ratios that the steps need.
+    Pilots and control take `overhead_fraction` of band and time; no rate after that exceeds the
+    highest one.
 
     >>> nr_64qam(0.0, float("inf"), 1.0).down(np.array([0.3, 1e9])).round(4).tolist()
     [0.0, 5.5547]

@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.errors import DataError
-from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channels import (
     ConstantSettings,
     FadingSettings,
@@ -86,19 +84,3 @@ def test_divided_rates_draw_the_same(multiple: float, rate_bit_per_s: float) -> 
     divided = LTE_UP.at_multiples(np.array([multiple]))
 
     assert watts(divided, rate_bit_per_s / multiple) == pytest.approx(watts(LTE_UP, rate_bit_per_s))
-
-
-def test_sleep_must_not_draw_more_than_being_awake(tmp_path) -> None:
-    text = (
-        "title: x\npower_from: radio\ntail_s: {value: 1, source: test}\n"
-        "tail_w: {value: 0.5, source: test}\n"
-        "drx: {inactivity_s: {value: 0.1, source: test}}\n"
-    )
-    for way, base_w in (("receive", 0.6), ("transmit", 0.4)):
-        text += f"{way}:\n  base_w: {{value: {base_w}, source: test}}\n"
-        text += "  slope_mw_per_mbit_per_s: {value: 1, source: test}\n"
-    path = tmp_path / "odd.yaml"
-    path.write_text(text, encoding="utf-8")
-
-    with pytest.raises(DataError, match=r"transmit\.base_w.*below tail_w = 0\.5.*leave drx out"):
-        load_radio(str(path))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleetsim.fleet.network.radios.promotion import with_promotions
+from fleetsim.fleet.network.access import _with_promotions as with_promotions
 from fleetsim.fleet.timeline import Timelines
 
 # Two transfers of 4 bits: in one second each, and in two steps.

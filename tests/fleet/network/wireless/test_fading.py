@@ -1,23 +1,28 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.fading import (
     BlockFading,
     Law,
-    Nakagami,
-    NoFading,
-    Rayleigh,
-    Rician,
+    nakagami,
+    no_fading,
+    rayleigh,
+    rician,
 )
 
 DOWN, UP = Direction.DOWN, Direction.UP
-LAWS: list[Law] = [NoFading(), Rayleigh(), Rician(3.0), Nakagami(0.5), Nakagami(3.0)]
+LAWS: list[Law] = [
+    no_fading,
+    rayleigh,
+    partial(rician, k=3.0),
+    partial(nakagami, m=0.5),
+    partial(nakagami, m=3.0),
+]
 
 
 def uniform(client: int, block: int, word: int) -> float:
@@ -36,12 +41,12 @@ def test_a_rician_gain_is_a_line_of_sight_plus_a_scattered_wave(direction, first
     wave = complex(length * math.cos(angle), length * math.sin(angle))
     by_hand = abs(math.sqrt(3.0) + wave) ** 2 / 4.0
 
-    assert one_gain(Rician(3.0), 2, direction, 9) == pytest.approx(by_hand, rel=1e-12)
+    assert one_gain(partial(rician, k=3.0), 2, direction, 9) == pytest.approx(by_hand, rel=1e-12)
 
 
 @pytest.mark.parametrize(("direction", "word"), [(DOWN, 0), (UP, 1)])
 def test_a_nakagami_gain_inverts_the_gamma_distribution(direction: Direction, word: int) -> None:
-    gain = one_gain(Nakagami(2.0), 2, direction, 9)
+    gain = one_gain(partial(nakagami, m=2.0), 2, direction, 9)
     below = 1.0 - math.exp(-2.0 * gain) * (1.0 + 2.0 * gain)  # Erlang, two stages
 
     assert below == pytest.approx(uniform(2, 9, word), rel=1e-9)
@@ -49,23 +54,17 @@ def test_a_nakagami_gain_inverts_the_gamma_distribution(direction: Direction, wo
 
 def test_without_fading_every_gain_is_one() -> None:
     assert (
-        BlockFading(4, 1.0, NoFading()).gains(np.array([0, 5]), UP, np.array([3, 8]), 4).tolist()
+        BlockFading(4, 1.0, no_fading).gains(np.array([0, 5]), UP, np.array([3, 8]), 4).tolist()
         == [[1.0] * 4] * 2
     )
-
-
-def test_a_strong_line_of_sight_hardly_fades() -> None:
-    gains = BlockFading(4, 1.0, Rician(1e6)).gains(np.array([1]), UP, np.array([0]), 1000)
-
-    assert np.abs(gains - 1.0).max() < 0.02  # standard deviation sqrt(2 / K) = 0.0014
 
 
 def test_the_extreme_words_give_gains_that_are_finite_and_not_negative() -> None:
     edge = np.array([[0, 0, 0, 0], [2**64 - 1] * 4, [0, 0, 2**63, 2**63]], dtype=np.uint64)
 
-    for law in [*LAWS, Rician(0.0), Rician(1e6), Nakagami(1e3)]:
+    for law in [*LAWS, partial(rician, k=0.0), partial(rician, k=1e6), partial(nakagami, m=1e3)]:
         for direction in (DOWN, UP):
-            gains = law.gains(edge, direction)
+            gains = law(edge, direction)
             assert np.isfinite(gains).all()
             assert (gains >= 0.0).all()
 
@@ -77,21 +76,4 @@ def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
         word = np.uint64(int(share * 2**53) << 11)
         words = np.array([[word, word, 2**63, 2**63]], dtype=np.uint64)
 
-        assert 0.0 <= Rician(k).gains(words, UP)[0] < 1e-14
-
-
-@pytest.mark.slow
-@given(
-    law=st.sampled_from(LAWS),
-    windows=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=5),
-)
-def test_gains_of_any_law_do_not_depend_on_what_was_asked_for_before(law, windows):
-    fading = BlockFading(4, 1.0, law)
-    for index, (first, num) in enumerate(windows):
-        clients = np.array([2, 0] if index % 3 else [1, 3])
-        direction = DOWN if index % 2 else UP
-        found = fading.gains(clients, direction, np.array([first, first + 1]), num)
-
-        for row, client in enumerate(clients.tolist()):
-            alone = [one_gain(law, client, direction, first + row + i) for i in range(num)]
-            assert found[row].tolist() == alone
+        assert 0.0 <= rician(words, UP, k)[0] < 1e-14

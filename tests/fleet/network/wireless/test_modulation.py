@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim.contracts import FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import Channel, build_channel
@@ -153,12 +152,3 @@ def test_a_threshold_above_the_fastest_step_is_refused():
     with pytest.raises(ScenarioError, match=r"is above 4\.777, the fastest rate of radio 'lte'"):
         fleetsim.load("quickstart", above)
     fleetsim.load("quickstart", [above, "fleet.channel.rate=shannon"])
-
-
-def test_ratios_that_are_not_known_stay_so():
-    cell = channel(NormalisedSettings(rate="nr-64qam")).cell
-    assert cell is not None
-    unknown: FloatArray = np.array([math.nan, 100.0])
-
-    for way in (DOWN, UP):
-        assert np.isnan(cell.modem.rates_bit_per_s(way, unknown)).tolist() == [True, False]

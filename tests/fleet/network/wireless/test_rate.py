@@ -37,10 +37,3 @@ def test_a_cap_on_the_threshold_gets_through() -> None:
     modem = Modem((0.7e6, 0.7e6), cap_bit_per_s_per_hz=2.3, outage_bit_per_s_per_hz=2.3)
 
     assert modem.rates_bit_per_s(UP, SNR).tolist() == [0.0, 0.0, 0.0, 2.3 * 0.7e6, 2.3 * 0.7e6]
-
-
-def test_the_ratios_that_are_asked_for_are_left_alone() -> None:
-    snr = SNR.copy()
-    Modem((1e6, 1e6), 2.0, 3.0, outage_bit_per_s_per_hz=1.0).rates_bit_per_s(UP, snr)
-
-    assert snr.tolist() == SNR.tolist()

@@ -9,7 +9,7 @@ from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.wifi import ConstantWifiSettings, IndoorWifiSettings
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 
 SEED = 3
 EXACT = {"shadowing_sd_db": 0.0, "airtime_share": (0.5, 0.5)}
@@ -61,26 +61,6 @@ def test_a_client_has_the_same_rates_in_a_larger_fleet() -> None:
     assert len(set(few[0].tolist())) == 5
 
 
-def test_constant_wifi_is_the_same_for_all_clients() -> None:
-    settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
-
-    assert settings.rates_bit_per_s(seed=1, size=2).tolist() == [[5e6, 5e6], [7e6, 7e6]]
-    assert settings.top_bit_per_s == 7e6
-
-
-def test_a_cable_has_its_rate_even_while_its_client_is_unmetered() -> None:
-    wired = np.array([np.nan, 1e9])
-    settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
-    channel = build_channel(
-        FadingSettings(), seed=SEED, size=2, wired_bit_per_s=wired, wifi=settings
-    )
-
-    assert channel.rate_at(0, Direction.UP, 9.0, on_wifi=True) == 7e6
-    assert channel.rate_at(1, Direction.UP, 9.0, on_wifi=True) == 1e9
-    assert channel.rate_at(1, Direction.UP, 9.0) == 1e9
-    assert channel.rate_at(0, Direction.UP, 9.0) not in (7e6, 1e9)
-
-
 def test_no_client_is_on_wifi_that_was_not_built() -> None:
     channel = build_channel(FadingSettings(), seed=SEED, size=1, wired_bit_per_s=np.full(1, np.nan))
 
@@ -88,23 +68,13 @@ def test_no_client_is_on_wifi_that_was_not_built() -> None:
         channel.rate_at(0, Direction.UP, 9.0, on_wifi=True)
 
 
-def test_the_modem_of_the_radio_limits_a_cell_and_no_convention_of_papers() -> None:
-    lte, wired = load_radio("lte"), np.full(50, np.nan)
-    near = {"cell_radius_m": 10.0, "bandwidth_hz": 1e6}
-    limited, shannon = (
-        build_channel(
-            FadingSettings.model_validate({**near, **more}),
-            seed=SEED,
-            size=50,
-            wired_bit_per_s=wired,
-            radio=lte,
-        )
-        for more in ({}, {"max_bit_per_s_per_hz": None})
+def test_the_fastest_uplink_of_the_radio_limits_a_cell() -> None:
+    channel = build_channel(
+        FadingSettings(cell_radius_m=10.0, bandwidth_hz=100e6),
+        seed=SEED,
+        size=50,
+        wired_bit_per_s=np.full(50, np.nan),
+        radio=load_radio("lte"),
     )
 
-    rates = [limited.rate_at(client, Direction.DOWN, 0.0) for client in range(50)]
-    assert max(rates) == pytest.approx(0.86 * 6 * 948 / 1024 * 1e6)  # without pilots and control
-    assert shannon.rate_at(0, Direction.DOWN, 0.0) > 10e6
-    broad = FadingSettings(cell_radius_m=10.0, bandwidth_hz=100e6)
-    channel = build_channel(broad, seed=SEED, size=50, wired_bit_per_s=wired, radio=lte)
     assert max(channel.rate_at(c, Direction.UP, 0.0) for c in range(50)) == pytest.approx(59.5e6)
