@@ -43,15 +43,6 @@ def model_byte(tasks) -> int:
     return int(tasks.download_byte.max())
 
 
-def test_afl_evaluates_once(tasks_of):
-    tasks = tasks_of("{kind: afl}")
-    probes = tasks[tasks.purpose == "probe"]
-
-    assert probes_by_round(tasks) == {1: 9, 2: 0, 3: 0, 4: 0}
-    assert (probes.upload_byte == 8).all()
-    assert (probes.download_byte == model_byte(tasks)).all()
-
-
 class Watched(Delegate):
     """A selector, and what it was told of rounds."""
 
@@ -116,31 +107,6 @@ def test_pyramidfl_uploads_parts_of_updates(tasks_of):
     # 1 - .1 - rank * .5 / 3
     for _, of_round in shares.groupby(tasks["round"]):
         assert sorted(of_round) == pytest.approx([0.9 - 1 / 3, 0.9 - 0.5 / 3, 0.9], rel=1e-3)
-
-
-@pytest.mark.parametrize("kind", ["ucb", "quick-init-ucb"])
-def test_bandits_over_sets_hear_all_clients_after_a_slot(kind, tasks_of):
-    tasks = tasks_of(f"{{kind: {kind}, slot_rounds: 2}}")
-    cohorts = tasks[tasks.purpose == "train"].groupby("round").client.agg(frozenset)
-    probes = tasks[tasks.purpose == "probe"]
-
-    assert probes_by_round(tasks) == {1: 0, 2: 0, 3: 9, 4: 0}
-    assert (probes.upload_byte == 8).all()
-    assert cohorts[1] == cohorts[2] != cohorts[3] == cohorts[4]
-
-
-def test_clients_of_bp_ucb_talk_to_each_other_and_not_to_the_server(tasks_of):
-    tasks = tasks_of("{kind: bp-ucb, slot_rounds: 2}")
-    probes = tasks[tasks.purpose == "probe"]
-    evaluated = probes[probes.num_samples > 0]
-    talked = probes[probes.num_samples == 0]
-
-    assert probes_by_round(tasks) == {1: 0, 2: 0, 3: 18, 4: 0}
-    assert len(evaluated) == len(talked) == 9
-    assert (evaluated.upload_byte == 0).all()
-    assert (talked.upload_byte == talked.download_byte).all()
-    # At least one exchange with one neighbour and nine indices: 8 * (2 + 9) byte.
-    assert (talked.upload_byte >= 88).all()
 
 
 def test_messages_take_seconds_and_joules_of_those_who_send_them(tmp_path):

@@ -59,12 +59,8 @@ def probes(finished):
     ("kind", "changes", "upload_byte", "num_probed"),
     [
         ("fedgra", ["server.selector.every_rounds=2"], MODEL_BYTE + 24, [True, False, True]),
-        (
-            "fedgra",
-            ["server.selector.every_rounds=2", "server.selector.divergence_at=client"],
-            32,
-            [True, False, True],
-        ),
+        ("fedgra", ["server.selector.every_rounds=2", "server.selector.divergence_at=client"], 32,
+            [True, False, True]),
         ("gpfl", ["evaluate.validation_fraction=0.1"], MODEL_BYTE + 8, [True, False, False]),
         ("survey", ["server.selector.policy=2"], None, [False, False, False]),
         ("tifl", [], MODEL_BYTE, [True, False, False]),
@@ -73,7 +69,7 @@ def probes(finished):
         ("autofl", ["evaluate.validation_fraction=0.1"], 8, [True, True, True]),
         ("oort", ["server.selector.profile=oort_repo"], None, [False, False, False]),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked_is_charged_and_the_model_learns(
     kind, changes, upload_byte, num_probed, play
 ):
@@ -86,25 +82,6 @@ def test_what_is_asked_is_charged_and_the_model_learns(
     assert asked.empty == (finished.rounds["energy_probe_j"].sum() == 0.0)
     assert all(0 < len(chosen) <= 5 for chosen in watched.chosen)
     assert finished.rounds["accuracy"].iloc[-1] > 0.3
-
-
-@pytest.mark.slow
-def test_both_ways_to_know_the_divergence_choose_the_same_clients(tmp_path, play):
-    chosen = []
-    for place in ("server", "client"):
-        watched, _ = play(
-            "fedgra",
-            f"server.selector.divergence_at={place}",
-            "server.selector.every_rounds=1",
-            "fleet.usage={}",
-            "server.deadline_s=null",
-            f"name={place}",
-            rounds=1,
-        )
-        chosen.append(watched.chosen)
-        (tmp_path / "run").rename(tmp_path / place)
-
-    assert chosen[0] == chosen[1]
 
 
 def test_a_deadline_and_owners_that_come_and_go_are_survived(play):

@@ -14,12 +14,6 @@ def test_of_whom_anything_was_heard_is_not_asked_again_even_if_it_failed():
     assert probing.unasked(view).tolist() == [0, 4]
 
 
-def test_without_a_word_all_clients_are_unasked():
-    view = view_of(fleet_of([10] * 6), candidates=[2, 5])
-
-    assert probing.unasked(view).tolist() == [2, 5]
-
-
 def test_a_request_for_resources_is_work_for_the_link_alone():
     (request,) = probing.resource_requests(np.array([4]), 24)
 

@@ -62,16 +62,6 @@ def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
 
 
 @pytest.mark.slow
-def test_trackers_change_no_byte_of_the_folder(tmp_path):
-    plain, tracked = made(tmp_path / "a"), made(tmp_path / "b", Notes(), Notes())
-
-    assert plain.manifest.digest == tracked.manifest.digest
-    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == sorted(
-        p.name for p in (tmp_path / "b").iterdir()
-    )
-
-
-@pytest.mark.slow
 def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
     """Interrupted after round 3, with all three saved: the next that is told is the fourth."""
     first, second = Notes(), Notes()

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim.contracts import ServerPart
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.scenario import load
-from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
 
 OWN = '''
 from typing import Annotated, Literal
@@ -177,36 +175,6 @@ def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):
     with pytest.raises(PluginError, match=says) as found:
         run(own, local=getattr(own, name), out="run")
     assert "\n" not in str(found.value)
-
-
-def without(*names):
-    methods = {"train_client": lambda self, model, data, generator, settings: None}
-    methods |= {name: getattr(ServerPart, name) for name in vars(ServerPart) if name[0] != "_"}
-    answers = {name: (lambda self, *arguments: None) for name in methods if name not in names}
-    return type("Part", (), answers)()
-
-
-@pytest.mark.parametrize(
-    ("made", "says"),
-    [
-        (without("train_client"), "is no local, it lacks train_client"),
-        (without("wire", "broadcast"), "is no local, it lacks wire, broadcast"),
-        (
-            type("Two", (), {"train_client": lambda self, model: None})(),
-            "cannot be called as train",
-        ),
-        (
-            type(
-                "Fast",
-                (),
-                {"train_client": lambda self, *a: None, "train_factor": "2"},
-            )(),
-            "train_factor must be a number from 0 to 1e6, not '2'",
-        ),
-    ],
-)
-def test_an_object_that_cannot_train_clients_is_refused_before_a_run(made, says):
-    assert says in (ClientTrainingPlugins.fault(made) or "")
 
 
 def test_it_needs_no_part_on_the_server(own_module):

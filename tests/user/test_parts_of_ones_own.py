@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim import simulate
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
@@ -105,17 +104,6 @@ def test_an_aggregator_named_on_the_command_line_replaces_the_scenarios(own, com
     assert made.manifest.plugins == (
         PluginRecord(kind="aggregator", name="own:Median", source_sha256=digest, version="1.5"),
     )
-
-
-@pytest.mark.slow
-def test_several_parts_of_several_kinds_are_named_together(own, command):
-    options = ["--plugin", "own:Median", "--plugin", "own:Shuffled", "--no-report", "--out", "out"]
-    ended = command("run", "small.yaml", *options)
-
-    made = open_run("out")
-    assert ended.code == 0
-    assert made.scenario["task"]["partition"] == {"kind": "own:Shuffled"}
-    assert [record.kind for record in made.manifest.plugins] == ["aggregator", "partition"]
 
 
 @pytest.mark.slow
@@ -225,15 +213,6 @@ def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
     assert shares(1) != shares(2)
     assert sorted(itertools.chain(*shares(1))) == list(range(60))
     assert all(own == sorted(own) for own in shares(1))
-
-
-@pytest.mark.slow
-def test_any_number_of_processes_gives_the_same_tables(own):
-    names = ("own:Slow", "own:Shuffled")
-    slow = "server.aggregator={kind: slow}"
-    one, two = (run(*names, out=f"w{n}", changes=slow, workers=n) for n in (1, 2))
-
-    assert one.manifest.digest == two.manifest.digest
 
 
 # --- resume and comparison ------------------------------------------------------------------------
@@ -559,37 +538,3 @@ def test_a_model_that_an_aggregator_keeps_is_no_longer_the_runs():
 
     kept[:] = 5.0
     assert model.tolist() == [0.0] * 4
-
-
-def test_half_of_a_state_is_refused():
-    class Half:
-        def aggregate(self, base, reports):
-            return base
-
-        def state(self):
-            return {}
-
-    with pytest.raises(
-        ScenarioError, match=r"is no aggregator, it lacks restore; docs/plugins\.md"
-    ):
-        settings_of(Half, "aggregator").build()
-
-
-@pytest.mark.slow
-def test_what_cannot_be_made_leaves_no_folder(own_module, command):
-    own_module("class Mine:\n    def __init__(self): 1 / 0\n    aggregate = 0\n", "mine")
-
-    for verb in ("run", "validate"):
-        ended = command(verb, "small.yaml", "--plugin", "mine:Mine")
-
-        assert ended.code == 2
-        assert "--plugin mine:Mine: Mine() fails: ZeroDivisionError" in ended.err
-    assert sorted(path.name for path in Path().iterdir()) == ["mine.py", "small.yaml"]
-
-
-def test_simulate_runs_a_scenario_that_was_loaded_with_parts(own):
-    scenario = load("small.yaml", plugin=["own:Median"])
-
-    assert simulate.run(scenario, out="out").scenario["server"]["aggregator"] == {
-        "kind": "own:Median"
-    }

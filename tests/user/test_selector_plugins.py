@@ -13,11 +13,9 @@ from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
-from fleetsim.report.pages import scenario_differences
-from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
+from fleetsim.scenario import BufferedServerSettings, load
 from fleetsim.schema import strict_yaml
 from fleetsim.user import load_plugin
-from tests.user.small import SMALL
 
 PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
@@ -116,30 +114,6 @@ def test_its_settings_are_those_of_a_buffered_server_too(least):
     assert run.manifest.status == "done"
 
 
-def test_a_fault_in_its_settings_is_told_with_its_line_and_the_nearest_key(least):
-    text = SMALL.replace("{kind: fixed, clients: [0, 1, 2]}", "{kind: least-asked, tise: random}")
-    Path("mine.yaml").write_text(text)
-
-    with pytest.raises(ScenarioError) as fault:
-        load("mine.yaml", plugin="least:LeastAskedFairly")
-    assert str(fault.value) == (
-        "mine.yaml:10: server.selector.tise = 'random': unknown key; did you mean 'ties'?"
-    )
-
-
-@pytest.mark.slow
-def test_the_schema_knows_its_kind_and_the_others(least):
-    kinds = set(schema()["$defs"])
-    with_own = schema("least:LeastAskedFairly")["$defs"]
-
-    own = set(with_own) - kinds
-    assert len(own) == 1
-    settings = with_own[own.pop()]
-    assert settings["properties"]["kind"]["const"] == "least-asked"
-    assert settings["properties"]["ties"]["description"]
-    assert "LeastAskedFairly" not in str(schema())
-
-
 def test_processes_that_train_import_nothing_of_it(least):
     note = Path("imported").resolve()
     mark = f"import os\nwith open({str(note)!r}, 'a') as file: print(os.getpid(), file=file)\n"
@@ -194,22 +168,6 @@ def test_a_run_without_plugin_is_not_resumed_with_one(least):
 # --- what runs are called -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_runs_are_told_apart_by_the_plugin_and_by_the_version_of_its_file(own_module):
-    first = own_module(page_classes()).read_bytes()
-    runs = [
-        simulate.run(load("small.yaml"), out="fixed", train=False),
-        simulate.run(plain(), out="first", train=False),
-    ]
-    second = own_module(page_classes() + "# another version\n").read_bytes()
-    runs.append(simulate.run(plain(), out="second", train=False))
-    one, two = (hashlib.sha256(text).hexdigest()[:12] for text in (first, second))
-
-    assert scenario_differences.labels(runs[:2]) == ["fixed", "least:LeastAsked"]
-    assert scenario_differences.labels(runs[1:]) == [f"source_sha256={one}", f"source_sha256={two}"]
-    assert scenario_differences.world_differences(runs) == []
-
-
 # --- what is refused ------------------------------------------------------------------------------
 
 HEALTHY = "class Mine:\n    needs_losses = needs_probes = False\n" + "".join(
@@ -232,67 +190,43 @@ REFUSED = {
     "no such submodule": ("mine.deep:Mine", HEALTHY, "there is no module 'mine.deep'"),
     "no such class": ("mine:Mien", HEALTHY, "mine.py has no class 'Mien'; did you mean 'Mine'?"),
     "no class": ("mine:Mine", "Mine = 5", "mine.py means no class by 'Mine'"),
-    "module that lacks another": (
-        "mine:Mine", "import nowhere_to_be_found", "importing mine fails: ModuleNotFoundError"
-    ),
+    "module that lacks another": ("mine:Mine", "import nowhere_to_be_found",
+        "importing mine fails: ModuleNotFoundError"),
     "syntax error": ("mine:Mine", "class Mine\n", "SyntaxError: expected ':' (mine.py, line 1)"),
     "module that fails": ("mine:Mine", "\n1 / 0", "ZeroDivisionError: division by zero", "line 2"),
     "module that ends": ("mine:Mine", "import sys\nsys.exit(0)", "fails: SystemExit: 0"),
-    "__init__ with arguments": (
-        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self, x): pass",
-        "Mine() fails: TypeError: ",
-    ),
-    "__init__ that fails": (
-        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
-        "Mine() fails: KeyError: 'a'",
-    ),
-    **{
-        f"no {name}": (
-            "mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
-            f"is no selector, it lacks {name}; docs/selectors.md",
-        )
-        for name in SIX
-    },
-    "stubs of the Protocol": (
-        "mine:Mine",
+    "__init__ with arguments": ("mine:Mine",
+        "class Mine:\n    select = 0\n    def __init__(self, x): pass",
+        "Mine() fails: TypeError: "),
+    "__init__ that fails": ("mine:Mine",
+        "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
+        "Mine() fails: KeyError: 'a'"),
+    **{f"no {name}": ("mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
+        f"is no selector, it lacks {name}; docs/selectors.md") for name in SIX},
+    "stubs of the Protocol": ("mine:Mine",
         "from fleetsim.contracts import Selector\nclass Mine(Selector):\n"
-        "    needs_losses = needs_probes = False\n"
-        "    def select(self, view): return []\n",
-        "it lacks setup, probe, observe, state, restore;",
-    ),
-    "select of nothing": (
-        "mine:Mine", HEALTHY.replace("select(self, given)", "select(self)"),
-        "cannot be called as select(view)",
-    ),
-    "state of something": (
-        "mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
-        "cannot be called as state()",
-    ),
-    "no needs_losses": (
-        "mine:Mine", HEALTHY.replace("needs_losses", "needs"), "needs_losses must be True or False"
-    ),
-    "settings of no kind": (
-        "mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"), "kind: Literal['mine']"
-    ),
-    "settings of two kinds": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['a', 'b'] = 'a'"),
-        "need one kind of their own",
-    ),
-    "settings of a kind with a colon": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
-        "need one kind of their own without a colon",
-    ),
-    "settings of a kind of fleetsim's": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['oort'] = 'oort'"),
-        "kind 'oort' is a selector of fleetsim's",
-    ),
-    "settings of another sort": (
-        "mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"), "fleetsim.settings.Settings"
-    ),
-    "settings that are not asked for": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine'] = 'mine'"),
-        "server.selector.kind = 'fixed'", "--set server.selector.kind=mine",
-    ),
+        "    needs_losses = needs_probes = False\n" "    def select(self, view): return []\n",
+        "it lacks setup, probe, observe, state, restore;"),
+    "select of nothing": ("mine:Mine", HEALTHY.replace("select(self, given)", "select(self)"),
+        "cannot be called as select(view)"),
+    "state of something": ("mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
+        "cannot be called as state()"),
+    "no needs_losses": ("mine:Mine", HEALTHY.replace("needs_losses", "needs"),
+        "needs_losses must be True or False"),
+    "settings of no kind": ("mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"),
+        "kind: Literal['mine']"),
+    "settings of two kinds": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['a', 'b'] = 'a'"), "need one kind of their own"),
+    "settings of a kind with a colon": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
+        "need one kind of their own without a colon"),
+    "settings of a kind of fleetsim's": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['oort'] = 'oort'"), "kind 'oort' is a selector of fleetsim's"),
+    "settings of another sort": ("mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"),
+        "fleetsim.settings.Settings"),
+    "settings that are not asked for": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['mine'] = 'mine'"), "server.selector.kind = 'fixed'",
+        "--set server.selector.kind=mine"),
 }  # fmt: skip
 
 
@@ -361,8 +295,3 @@ def test_a_selector_that_needs_losses_is_refused_without_training_by_its_name(ow
 
     with pytest.raises(ScenarioError, match="'least:LeastAsked' chooses by losses"):
         simulate.run(plain(), out="out", train=False)
-
-
-def test_a_scenario_of_fleetsims_own_is_no_other_class(least):
-    assert type(load("small.yaml")) is Scenario
-    assert strict_yaml.dump(load("small.yaml").data()) == load("small.yaml").to_yaml()

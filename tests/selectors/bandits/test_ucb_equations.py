@@ -100,24 +100,6 @@ def test_several_arms_are_rewarded_at_once_and_nothing_is_changed_in_place():
         rewarded(means, plays, np.array([0]), np.array([math.nan]))
 
 
-def test_with_mu_one_every_slot_plays_another_arm():
-    # An arm played twice lacks sqrt(ln t) (1 - 1/sqrt 2) = .244 of bonus at t = 2 and .5 at
-    # t = 18, more than all these rewards differ (.2). Six clients in threes: 20 arms, and slots
-    # 3 ... 22 play each of them once, in the order of the first estimates where these differ.
-    of_clients = np.array([0.6, 0.6, 0.6, 0.8, 0.8, 0.8])
-    sets = arms(6, 3)
-    means, plays = initial_means(sets, of_clients), np.ones(20, dtype=np.int64)
-    first = means.copy()
-    played = []
-    for slot in range(3, 23):
-        arm = best(index(means, plays, slot, 1.0), 1, np.arange(20.0))
-        played.append(int(arm[0]))
-        means, plays = rewarded(means, plays, arm, np.array([0.8]))
-
-    assert sorted(played) == list(range(20))
-    assert np.all(np.diff(first[played]) <= 1e-12)
-
-
 @pytest.mark.slow
 def test_the_regret_stays_below_the_bound_of_theorem_1():
     # Coins of chance .8, .3, .3 and mu^2 = 3/2, for which the theorem holds: after T = 5000 slots

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fleetsim import rng
 from fleetsim.contracts import FleetView, FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.uniform import RandomSettings, draw
@@ -57,19 +56,6 @@ def test_size_proportional_inclusion_is_that_of_sequential_renormalisation():
     assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
 
 
-def test_the_first_of_a_draw_is_proportional_to_its_weight():
-    # P(first = i) = w_i / sum: 0.1, 0.2, 0.7; 4 standard errors of 4000 draws.
-    weights = np.array([1.0, 2.0, 7.0])
-    exact = weights / 10
-    firsts = [
-        int(draw(weights, 1, rng.stream(5, "race", index).standard_exponential(3))[0])
-        for index in range(4000)
-    ]
-    share = np.bincount(firsts, minlength=3) / 4000
-
-    assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
-
-
 def test_uniform_inclusion_is_k_over_n_whatever_the_sizes():
     # 2 of 5: 0.4 each; 4 standard errors of 4000 rounds are 0.031.
     share = inclusion(RandomSettings(), fleet_of([1, 10, 100, 1000, 9]), 4000)
@@ -86,16 +72,6 @@ def test_a_missing_client_changes_no_other_clients_luck(weights):
     without_5 = selector.select(view_of(fleet, candidates=[0, 1, 2, 3, 4, 6, 7])).tolist()
 
     assert without_5 == [client for client in all_clients if client != 5]
-
-
-def test_different_rounds_and_seeds_draw_differently():
-    def chosen(seed: int, round_: int) -> tuple[int, ...]:
-        fleet = fleet_of([1] * 50, cohort=10, seed=seed)
-        selector = RandomSettings().build()
-        selector.setup(fleet)
-        return tuple(selector.select(view_of(fleet, round_=round_)).tolist())
-
-    assert len({chosen(1, 1), chosen(1, 2), chosen(2, 1)}) == 3
 
 
 SETS = ((0, 1), (2, 3, 4), (5,))
@@ -126,18 +102,6 @@ def test_a_client_that_comes_back_within_a_slot_has_its_place_again():
 
     assert without[:2] == first[1:]
     assert selector.select(view_of(fleet, round_=15)).tolist() == first
-
-
-def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others():
-    # 1/3 each; 4 standard errors of 900 rounds. The first of the set is the first of the cohort.
-    fleet = fleet_of((1, 10, 100, 5, 5, 5))
-    selector = RandomSettings(from_sets=SETS).build()
-    assert list(selector.setup(fleet)) == []
-    first = [int(selector.select(view_of(fleet, round_=r, wanted=1))[0]) for r in range(900)]
-    share = np.bincount(first, minlength=6)[[0, 2, 5]] / 900
-
-    assert set(first) == {0, 2, 5}
-    assert np.all(np.abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 900))
 
 
 def test_missing_members_of_a_set_come_from_the_next_ones():

@@ -47,11 +47,6 @@ def test_who_has_not_answered_comes_first():
     assert index(np.array([0.9, 0.0]), np.array([1, 0]), np.full(2, 0.5), 2)[1] == math.inf
 
 
-def test_one_client_and_none():
-    assert index(*started(0.4), np.array([1.0]), 1).tolist() == [1.4]
-    assert index(*started(), np.empty(0), 1).size == 0
-
-
 def test_bad_arguments_are_refused():
     means, plays = started(0.5)
     with pytest.raises(ValueError, match=r"belief must be in \[0, 1\], got 2\.0"):

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,35 +77,6 @@ def test_conditioning_one_by_one_is_the_conditional_gaussian(seed, num, data):
         posterior = conditioned(posterior, client)
 
     assert posterior == pytest.approx(conditional(sigma, known), abs=1e-8)
-
-
-@settings(max_examples=50)
-@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(0, 9))
-def test_the_choice_is_the_slow_plain_one(seed, num, wanted):
-    sigma = covariance(made(seed, 4, num), 0.3)
-    stream = rng.stream(seed, "slow")
-    alpha, weights = stream.uniform(0.2, 1.0, num), stream.dirichlet(np.ones(num))
-    slow: list[int] = []
-    while len(slow) < min(wanted, num):
-        posterior = conditional(sigma, slow)
-        left = [k for k in range(num) if k not in slow]
-        slow.append(
-            max(
-                left,
-                key=lambda k: (
-                    alpha[k]
-                    * sum(weights[i] * posterior[i, k] for i in left)
-                    / math.sqrt(posterior[k, k])
-                ),
-            )
-        )
-
-    chosen = choose(sigma, alpha, weights, np.arange(num), wanted, np.zeros(num))
-    over_all = choose(sigma, alpha, weights, np.arange(num), wanted, np.zeros(num), "all")
-
-    assert chosen.tolist() == slow
-    # Chosen clients have covariance 0: summing over them changes nothing.
-    assert over_all.tolist() == slow
 
 
 def test_who_is_not_there_counts_only_if_all_are_summed_over():

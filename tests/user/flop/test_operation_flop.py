@@ -126,24 +126,6 @@ def test_attention_counts_over_the_whole_square() -> None:
     assert flop_of(Attends(), 2, 7, 4)[0] == {"gemm": 2.0 * 2 * 2 * 7 * 7 * 4}
 
 
-def test_multi_head_attention_has_its_projections_and_two_products() -> None:
-    class Attends(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
-
-        def forward(self, inputs: Tensor) -> Tensor:
-            mixed: Tensor = self.attention(inputs, inputs, inputs, need_weights=False)[0]
-            return mixed
-
-    flop, layers = flop_of(Attends(), 5, 8)
-
-    projections = 2 * 5 * 8 * (3 * 8 + 8)
-    attention = 2 * 2 * 2 * 5 * 5 * 4
-    assert flop == {"gemm": float(projections + attention)}
-    assert layers == {"gemm": 4}
-
-
 def test_recurrent_layers_and_cells_have_their_own_class() -> None:
     class Cell(nn.Module):
         def __init__(self) -> None:
