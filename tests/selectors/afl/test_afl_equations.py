@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.selectors.afl.equations import choose, num_active, num_left_out, valuations
+from fleetsim.selectors.afl.equations import choose, num_active, valuations
 
 
 def chosen(values: Any, wanted: int, **changes: Any) -> Any:
@@ -67,27 +67,8 @@ def test_one_part_of_the_cohort_is_rounded_down(wanted, alpha_3, active, random)
     assert num_active(wanted, alpha_3, "random") == random
 
 
-def test_the_number_left_out_is_rounded_down():
-    assert [num_left_out(n, 0.75) for n in (0, 1, 3, 4, 100)] == [0, 0, 2, 3, 75]
-
-
 def test_who_was_never_evaluated_is_only_drawn_uniformly():
     uniforms = np.array([0.9, 0.5, 0.1])
 
     assert chosen([-np.inf, 2.0, -np.inf], 2, uniforms=uniforms).tolist() == [1, 2]
     assert chosen([-np.inf] * 3, 2, uniforms=uniforms).tolist() == [2, 1]
-
-
-@pytest.mark.parametrize(
-    ("refused", "message"),
-    [
-        (lambda: num_left_out(3, 1.5), r"alpha_1 .* \[0, 1\], got 1.5"),
-        (lambda: num_active(3, -0.1), "alpha_3 must be"),
-        (lambda: chosen([0.0, math.nan], 1), "-infinity, got nan"),
-        (lambda: chosen([0.0, math.inf], 1), "-infinity, got inf"),
-        (lambda: chosen([1.0, 1.0], 1, exponentials=np.ones(3)), "exponentials"),
-    ],
-)
-def test_bad_arguments_are_refused(refused, message):
-    with pytest.raises(ValueError, match=message):
-        refused()

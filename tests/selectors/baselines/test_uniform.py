@@ -36,12 +36,6 @@ def test_weight_zero_comes_last():
     assert draw(np.array([0.0, 1.0, 0.0]), 3, np.array([0.1, 9.0, 0.2])).tolist() == [1, 0, 2]
 
 
-@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
-def test_a_weight_that_is_no_weight_is_refused(weight):
-    with pytest.raises(ValueError, match=f"got {weight}"):
-        draw(np.array([1.0, weight]), 1, np.ones(2))
-
-
 def test_size_proportional_inclusion_is_that_of_sequential_renormalisation():
     # n = 1, 2, 3, so p = 1/6, 1/3, 1/2, and two are drawn. P(i in S) = p_i + sum over first draws
     # j of p_j p_i / (1 - p_j):

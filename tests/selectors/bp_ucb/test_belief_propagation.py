@@ -172,18 +172,3 @@ def test_below_the_bound_the_messages_settle(seed):
     assert bound(edges, factors, 8) <= 0.8 + 1e-9
     # 0.8^110 is below 1e-9 times the greatest first change of a message.
     assert result.is_converged
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
-        distance_factors(np.array([-1.0]))
-    with pytest.raises(ValueError, match=r"an opinion must be in \[0, 1\], got 1\.5"):
-        local_potentials(np.array([1.5]))
-    with pytest.raises(ValueError, match=r"distance factor must be in \[0, 1\], got nan"):
-        compatibilities(np.array([np.nan]))
-    with pytest.raises(ValueError, match=r"above 0, got 0\.0 in local"):
-        propagated(np.zeros((1, 2)), NO_EDGES, np.empty((0, 2, 2)))
-    with pytest.raises(ValueError, match=r"damping must be in \[0, 1\), got 1\.0"):
-        propagated(np.ones((1, 2)), NO_EDGES, np.empty((0, 2, 2)), damping=1.0)
-    with pytest.raises(ValueError, match="do not fit"):
-        propagated(np.ones((2, 2)), ring(2), np.ones((1, 2, 2)))

@@ -45,11 +45,3 @@ def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
 
 def test_who_has_not_answered_comes_first():
     assert index(np.array([0.9, 0.0]), np.array([1, 0]), np.full(2, 0.5), 2)[1] == math.inf
-
-
-def test_bad_arguments_are_refused():
-    means, plays = started(0.5)
-    with pytest.raises(ValueError, match=r"belief must be in \[0, 1\], got 2\.0"):
-        index(means, plays, np.array([2.0]), 1)
-    with pytest.raises(ValueError, match="slot must be at least 1, got 0"):
-        index(means, plays, np.array([0.5]), 0)

@@ -6,7 +6,6 @@ from scipy.stats import multivariate_normal
 
 from fleetsim import rng
 from fleetsim.selectors.fedcor.correlation_fit import (
-    fitted,
     initial_points,
     log_likelihood,
     mean_changes,
@@ -74,20 +73,3 @@ def test_no_client_observed_says_nothing_about_the_points():
 
     assert value == 0.0
     assert gradient.tolist() == np.zeros((2, 3)).tolist()
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="finite or NaN"):
-        patterns(np.ones((1, 1)), np.array([[np.inf]]), np.ones(1), np.zeros(1))
-    with pytest.raises(ValueError, match="do not fit together"):
-        patterns(np.ones((1, 2)), np.ones((1, 3)), np.ones(1), np.zeros(2))
-    for noise in (0.0, -1.0):
-        with pytest.raises(ValueError, match=f"noise must be above 0, got {noise}"):
-            fitted(
-                np.ones((1, 1)),
-                np.ones((1, 1)),
-                np.zeros(1, dtype=np.int64),
-                num_steps=1,
-                discount=1.0,
-                noise=noise,
-            )

@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,21 +84,3 @@ def test_the_number_asked_is_rounded_up():
     # .07 * 100 is 7.000000000000001 in binary.
     assert num_asked(100, 0.07) == 7
     assert num_asked(5, 1.0) == 5
-
-
-def test_bad_arguments_are_refused():
-    keys = np.zeros(3)
-    with pytest.raises(ValueError, match=r"update_s must be finite and not negative, got -1\.0"):
-        pack(DOWNLOAD_S, np.array([1.0, -1.0, 1.0]), UPLOAD_S, 9.0, keys)
-    with pytest.raises(ValueError, match="upload_s must be finite and not negative, got inf"):
-        pack(DOWNLOAD_S, UPDATE_S, np.array([1.0, np.inf, 1.0]), 9.0, keys)
-    with pytest.raises(ValueError, match="not be negative, got nan"):
-        packed(TABLE, math.nan, keys)
-    with pytest.raises(ValueError, match="max_clients must not be negative, got -1"):
-        packed(TABLE, 9.0, keys, max_clients=-1)
-    with pytest.raises(ValueError, match="keys must have one entry for each of 3"):
-        packed(TABLE, 9.0, np.zeros(2))
-    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\], got 0\.0"):
-        num_asked(10, 0.0)
-    with pytest.raises(ValueError, match="num_candidates must not be negative, got -1"):
-        num_asked(-1)

@@ -149,24 +149,9 @@ def test_a_metric_without_weight_is_left_out_of_printed_grades():
     assert grades(np.ones((2, 2)), np.array([1.0, 0.0]), "inverse").tolist() == [1.0, 1.0]
 
 
-def test_bad_metrics_are_refused_with_their_value():
-    with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
-        mapped(np.array([[1.0], [-1.0]]), np.array([True]))
-    with pytest.raises(ValueError, match="got nan"):
-        mapped(np.array([[1.0], [np.nan]]), np.array([True]))
-    with pytest.raises(ValueError, match=r"\(3, 2\) metrics but \(4,\) directions"):
-        mapped(METRICS, HIGHER_IS_BETTER)
-    with pytest.raises(ValueError, match=r"rho must be in \(0, 1\], got 0\.0"):
-        relational_coefficients(METRICS, 0.0)
-    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        entropy_weights(np.array([0.5, 1.5]))
-
-
 def test_load_takes_its_share_of_a_capacity():
     # 4 cores at 2.3 GHz, a quarter busy: 9.2e9 * .75 = 6.9e9; 8 GB, all in use: 0.
     assert free_capacity(np.array([9.2e9, 8e9]), np.array([0.25, 1.0])).tolist() == [6.9e9, 0.0]
-    with pytest.raises(ValueError, match=r"got 1\.1"):
-        free_capacity(np.ones(2), np.array([0.5, 1.1]))
 
 
 def test_smoothing_begins_with_the_first_value():
@@ -174,8 +159,6 @@ def test_smoothing_begins_with_the_first_value():
     average = smoothed(np.array([10.0, 10.0]), np.array([20.0, np.nan]))
 
     assert average == pytest.approx([11.0, 10.0])
-    with pytest.raises(ValueError, match="theta must be between 0 and 1, got 2"):
-        smoothed(np.ones(1), np.ones(1), 2.0)
 
 
 def test_the_loss_metric_is_the_length_of_the_losses():
@@ -192,8 +175,6 @@ def test_divergence_is_the_distance_between_models():
 
 def test_a_cohort_is_chosen_in_round_one_and_every_fifth():
     assert [r for r in range(1, 17) if is_selection_round(r, 5)] == [1, 6, 11, 16]
-    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
-        is_selection_round(1, 0)
 
 
 def test_fairness_grows_until_selection():
@@ -282,12 +263,3 @@ def test_a_choice_is_distinct_complete_and_the_same_in_any_order(clients, num, s
     assert len(set(positions.tolist())) == len(positions) == min(num, len(clients))
     assert order[permuted].tolist() == positions.tolist()
     assert is_forced[positions].sum() == min(num, is_forced.sum())
-
-
-def test_a_negative_number_is_refused():
-    with pytest.raises(ValueError, match="num must not be negative, got -1"):
-        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), -1, np.ones(2))
-    with pytest.raises(ValueError, match="increment must be positive, got 0"):
-        fairness_after(np.ones(1), np.zeros(1, dtype=bool), increment=0.0)
-    with pytest.raises(ValueError, match="keys must have one entry"):
-        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), 1, np.ones(3))

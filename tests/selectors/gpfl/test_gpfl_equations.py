@@ -31,15 +31,11 @@ def test_the_vector_is_the_sum_of_the_local_gradients():
 
     assert client_vector(base, local, 0.5).tolist() == [4.0, -2.0]
     assert client_vector(base, local, 0.5, "delta").tolist() == [2.0, -1.0]
-    with pytest.raises(ValueError, match=r"learning_rate must be positive, got 0\.0"):
-        client_vector(base, local, 0.0)
 
 
 def test_the_direction_is_the_mean_vector():
     # The sum is (0, 9), of three.
     assert direction(VECTORS).tolist() == [0.0, 3.0]
-    with pytest.raises(ValueError, match="at least one vector, got 0"):
-        direction([])
 
 
 def test_the_projection_keeps_the_length_of_the_vector():
@@ -106,8 +102,6 @@ def test_the_corrected_factor_rewards_better_models_only():
     assert reward_factor(0.6, 0.5, 9.0, 1.0, "corrected") == pytest.approx(1.1051709)
     assert reward_factor(0.4, 0.5, 0.1, 1.0, "corrected") == pytest.approx(0.9048374)
     assert reward_factor(0.5, 0.5, 1.2, 1.0, "corrected") == pytest.approx(0.8187308)
-    with pytest.raises(ValueError, match="must be finite, got nan"):
-        reward_factor(math.nan, 0.5, 1.0, 1.0)
 
 
 def test_only_who_delivered_is_rewarded_by_the_factor():
@@ -134,10 +128,6 @@ def test_exploration_grows_with_the_rounds():
     # rho t / T: 2 * 10 / 40.
     assert exploration_weight(10, 40, 2.0) == 0.5
     assert exploration_weight(40, 40) == 1.0
-    with pytest.raises(ValueError, match="planned_rounds must be at least 1, got 0"):
-        exploration_weight(1, 0)
-    with pytest.raises(ValueError, match="rho must not be negative, got -1"):
-        exploration_weight(1, 10, -1.0)
 
 
 def test_the_confidence_bound_of_two_clients():
@@ -180,15 +170,3 @@ def test_one_round_from_vectors_to_the_next_cohort():
     bound = confidence_bound(sums, nums, pulls, exploration_weight(1, 10), num_plays(pulls, 1))
 
     assert bound == pytest.approx([1.1027505, 0.2207708, 0.1836587], abs=1e-6)
-
-
-def test_bad_numbers_are_refused():
-    ones = np.ones(2, dtype=np.int64)
-    with pytest.raises(ValueError, match="num_pulls must not be negative, got -1"):
-        confidence_bound(np.ones(2), ones, -ones, 1.0, 2)
-    with pytest.raises(ValueError, match="num_rewards must not be negative, got -1"):
-        confidence_bound(np.ones(2), -ones, ones, 1.0, 2)
-    with pytest.raises(ValueError, match=r"alpha must not be negative, got -0\.5"):
-        confidence_bound(np.ones(2), ones, ones, -0.5, 2)
-    with pytest.raises(ValueError, match="num_pulls must have one entry for each of 2"):
-        confidence_bound(np.ones(2), ones, np.ones(3, dtype=np.int64), 1.0, 2)

@@ -172,29 +172,3 @@ def test_a_guarantee_that_cannot_be_kept_is_refused():
     require_guarantee(0.2, 40, 8)
     with pytest.raises(ValueError, match=r"at most 8/40 = 0\.2, got 0\.21"):
         require_guarantee(0.21, 40, 8)
-    with pytest.raises(ValueError, match=r"must not be negative, got -0\.1"):
-        require_guarantee(-0.1, 40, 8)
-
-
-def test_bad_arguments_are_refused():
-    two, keys = np.ones(2), np.zeros(2)
-    with pytest.raises(ValueError, match=r"queues must be finite and not negative, got -1\.0"):
-        choose(-two, two, 1, keys)
-    with pytest.raises(ValueError, match="exchange_s must be finite and not negative, got nan"):
-        choose(two, np.array([1.0, np.nan]), 1, keys)
-    with pytest.raises(ValueError, match="penalty must not be negative, got -1"):
-        choose(two, two, 1, keys, -1.0)
-    with pytest.raises(ValueError, match="num must not be negative, got -1"):
-        choose(two, two, -1, keys)
-    with pytest.raises(ValueError, match=r"free_fraction must be positive, got 0\.0"):
-        contexts(np.array([1.0, 0.0]), np.array([True, True]), 1.0, two)
-    with pytest.raises(ValueError, match=r"rate_bit_per_s must be positive, got 0\.0"):
-        contexts(two, np.array([True, True]), 1.0, keys)
-    with pytest.raises(ValueError, match=r"ridge must be positive, got 0\.0"):
-        initial_estimate(2, 0.0)
-    with pytest.raises(ValueError, match="exchange_s must be finite and not negative, got inf"):
-        with_exchanges(*initial_estimate(1), np.array([0]), np.ones((1, 3)), np.array([np.inf]))
-    with pytest.raises(ValueError, match=r"alpha must not be negative, got -0\.1"):
-        estimated_exchange_s(*initial_estimate(1), np.ones((1, 3)), -0.1)
-    with pytest.raises(ValueError, match=r"queues must not be negative, got -1\.0"):
-        queues_after(-two, np.array([True, True]))
