@@ -25,11 +25,7 @@ class MLflow:
     """Tracker that makes a run of MLflow, in a database or on a tracking server."""
 
     def __init__(self, place: str = DEFAULT) -> None:
-        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI.
-
-        Raises:
-            ModuleNotFoundError: MLflow is not installed.
-        """
+        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI."""
         # Before it is imported: MLflow reports its use over the network unless this is set.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         from mlflow import entities, tracking  # noqa: PLC0415

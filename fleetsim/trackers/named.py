@@ -29,11 +29,7 @@ NAMED: Mapping[str, _Named] = MappingProxyType(
 
 
 def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str], list[object]]:
-    """Return the names and the objects or classes among trackers of both forms.
-
-    Raises:
-        ScenarioError: it is one name.
-    """
+    """Return the names and the objects or classes among trackers of both forms."""
     if isinstance(given, str):
         raise ScenarioError(f"trackers = {quoted(given)}: a list of trackers is wanted")
     both: list[str | object] = list(given)
@@ -42,11 +38,7 @@ def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str
 
 
 def trackers_named(names: Iterable[str]) -> list[Tracker]:
-    """Return the trackers of `NAME` or `NAME=PLACE`.
-
-    Raises:
-        ScenarioError: a name is unknown, or its library is not installed.
-    """
+    """Return the trackers of `NAME` or `NAME=PLACE`."""
     return [_made(name) for name in names]
 
 

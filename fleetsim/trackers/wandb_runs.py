@@ -24,11 +24,7 @@ class WeightsAndBiases:
         project: str = "fleetsim",
         mode: Literal["online", "offline", "disabled"] | None = None,
     ) -> None:
-        """Make it; files are written below `folder`.
-
-        Raises:
-            ModuleNotFoundError: W&B is not installed.
-        """
+        """Make it; files are written below `folder`."""
         import wandb  # noqa: PLC0415
 
         self._wandb: Any = wandb

@@ -3,6 +3,9 @@
 A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Python
 (`fleetsim.run(..., aggregator=Median)`). docs/plugins.md says how one is written.
 
+Everything that is wrong with it is an error of one line: a `ScenarioError`, a `PluginError` where
+its code fails, a `DataError` of its data. A `ModelFaultError` does not say yet whose fault it is.
+
 - `kinds`: All kinds of plug-in, by name, and the kind of a class.
 - `parts`: Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
 - `plugin_kind`: Interface of a kind of plug-in.

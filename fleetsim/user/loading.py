@@ -71,11 +71,7 @@ def load_plugin(name: str) -> Plugin:
 
 
 def given_plugin(word: str, given: Any) -> Plugin:
-    """Return the plug-in of an object, class or function that Python gives for a kind.
-
-    Raises:
-        ScenarioError: it is not of this kind.
-    """
+    """Return the plug-in of an object, class or function that Python gives for a kind."""
     kind = KINDS[word]
     is_function = inspect.isfunction(given)
     if isinstance(given, type) and not kind.takes_classes:
@@ -95,11 +91,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
 
 
 def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
-    """Refuse a scenario that asks for a plug-in that was not given; import nothing.
-
-    Raises:
-        ScenarioError: the scenario asks for such a plug-in.
-    """
+    """Refuse a scenario that asks for a plug-in that was not given; import nothing."""
     known = {(plugin.kind.name, plugin.word) for plugin in plugins}
     for kind in KINDS.values():
         if kind.key_path is None:
@@ -112,11 +104,7 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
 
 
 def refuse_two(plugins: Sequence[Plugin]) -> None:
-    """Refuse two plug-ins that replace the same part.
-
-    Raises:
-        ScenarioError: there are two, or one is there twice.
-    """
+    """Refuse two plug-ins that replace the same part."""
     by_place: dict[tuple[str, str], Plugin] = {}
     for plugin in plugins:
         if plugin.kind.key_path is None:

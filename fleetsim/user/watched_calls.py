@@ -37,9 +37,6 @@ class WatchedCalls:
             arguments: arguments by position; a generator among them may be drawn from.
             names: names of the arguments in messages.
             compares: False to leave out whether an argument is changed, which takes time.
-
-        Raises:
-            ScenarioError: it failed, used a global generator, or changed an argument.
         """
         kept = copy.deepcopy(arguments) if compares else None
         answer = self.watched(method, lambda: getattr(part, method)(*arguments))
@@ -52,11 +49,7 @@ class WatchedCalls:
         return answer
 
     def watched(self, name: str, function: Callable[[], Any]) -> Any:
-        """Return the answer of a function that calls code of the plug-in.
-
-        Raises:
-            ScenarioError: it failed, or drew from or seeded a global generator.
-        """
+        """Return the answer of a function that calls code of the plug-in."""
         watch, num_modules = Watch(), len(sys.modules)
         with own_code(f"{self.said}: {name}"):
             answer = function()
@@ -90,12 +83,7 @@ class TwinCalls:
         self._calls = WatchedCalls(said)
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Return the answer of a method.
-
-        Raises:
-            ScenarioError: it failed, used a global generator, or the second object answers
-                otherwise.
-        """
+        """Return the answer of a method."""
         answer = self._calls.watched(method, lambda: getattr(self._own, method)(*arguments))
         if self._second is not None:
             second = self._second

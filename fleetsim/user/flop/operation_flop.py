@@ -43,14 +43,6 @@ class CountedPasses(NamedTuple):
     """Cost of the backward pass; None: no weight is frozen."""
 
 
-def counted_flop(
-    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
-) -> tuple[Mapping[str, float], Mapping[str, int]]:
-    """Return FLOP and layers of the forward pass alone; see `counted_passes`."""
-    flop, layers, _ = counted_passes(module, samples, is_lenient=is_lenient)
-    return flop, layers
-
-
 def counted_passes(
     module: nn.Module, samples: Tensor, *, is_lenient: bool = False
 ) -> CountedPasses:
@@ -62,9 +54,6 @@ def counted_passes(
         module: network; it does not change.
         samples: batch of one sample on its device.
         is_lenient: if true, operations without a formula count as free.
-
-    Raises:
-        ModelFaultError: the FLOP of a layer are not known.
     """
     count = _Count(module, is_lenient=is_lenient)
     was_training = {layer: layer.training for layer in module.modules()}

@@ -35,9 +35,6 @@ def initial_network(
         said: name of the network in messages, as the user gave it.
         samples: form of the samples.
         seed: root seed of the run.
-
-    Raises:
-        ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
     """
     try:
         module = _initial(make, samples, seed)
@@ -54,11 +51,7 @@ def initial_network(
 
 
 def _require_same(one: nn.Module, two: nn.Module) -> None:
-    """Check that two networks have the same weights.
-
-    Raises:
-        ModelFaultError: they have not.
-    """
+    """Check that two networks have the same weights."""
     if flatten(one).tobytes() != flatten(two).tobytes():
         raise ModelFaultError(
             "it is built with other weights the second time; draw them from torch's, numpy's or"
@@ -67,12 +60,7 @@ def _require_same(one: nn.Module, two: nn.Module) -> None:
 
 
 def _initial(make: Callable[[], object], samples: SampleForm, seed: int) -> nn.Module:
-    """Return the network with its initial weights on the CPU, not checked.
-
-    Raises:
-        ScenarioError: it cannot be made.
-        ModelFaultError: it is no network, or its first pass fails.
-    """
+    """Return the network with its initial weights on the CPU, not checked."""
     with addressed(seed, "model"):
         module = make()
         if not isinstance(module, nn.Module):

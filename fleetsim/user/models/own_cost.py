@@ -23,16 +23,7 @@ DECLARATION = "flop_per_sample"
 
 
 def own_cost(module: nn.Module, samples: SampleForm, said: str) -> ModelCost:
-    """Return the cost of a network for samples of a form; the module does not change.
-
-    Args:
-        module: network, which may declare its FLOP, see `counted_cost`.
-        samples: form of the samples.
-        said: name of the network in messages, as the user gave it.
-
-    Raises:
-        ScenarioError: the FLOP of a layer are not known, or the network's declaration is none.
-    """
+    """Return the cost of a network for samples of a form; the module does not change."""
     try:
         return counted_cost(module, samples)
     except ModelFaultError as fault:
@@ -45,9 +36,6 @@ def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
     A network that has `flop_per_sample`, a mapping from operation classes to FLOP of a forward
     pass, is taken at its word. Its layers are counted all the same, and so is the share of its
     backward pass if some weights are frozen.
-
-    Raises:
-        ModelFaultError: the FLOP of a layer are not known, or the network's declaration is none.
     """
     declared = getattr(module, DECLARATION, None)
     device = next(module.parameters()).device

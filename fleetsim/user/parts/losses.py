@@ -1,6 +1,5 @@
 """Losses of the user's own."""
 
-import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ from fleetsim.quoting import quoted
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))
@@ -26,21 +25,13 @@ class LossPluginSettings(PluginSettings, LossKind):
     """Settings of a loss of the user's own."""
 
     def build(self) -> Loss:
-        """Return a new loss, each of whose answers is checked.
-
-        Raises:
-            ScenarioError: it cannot be made, or has weights that would have to be trained.
-        """
+        """Return a new loss, each of whose answers is checked."""
         from fleetsim.user.parts.checked_loss import CheckedLoss  # noqa: PLC0415
 
         return CheckedLoss(self.part(), self.plugin.said)
 
     def check_on(self, samples: SampleForm) -> None:
-        """Check the loss on drawn logits for samples of a form.
-
-        Raises:
-            ScenarioError: it is none.
-        """
+        """Check the loss on drawn logits for samples of a form."""
         from fleetsim.user.parts.checked_loss import check_loss, function_of  # noqa: PLC0415
 
         key = f"task.local.loss.kind = {quoted(self.kind)}"
@@ -80,7 +71,7 @@ class LossPlugins(PluginKind):
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
         """Return whether a function takes outputs and labels, and nothing else that it needs."""
-        return _takes(function, 2) and not _takes(function, 1)
+        return accepts(function, None, None) and not accepts(function, None)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
@@ -94,60 +85,33 @@ class LossPlugins(PluginKind):
             return super().fault(made)
         if not callable(made):
             return f"is no loss, it lacks losses; {cls.page} has an example"
-        if not _takes(made, 2):
+        if not accepts(made, None, None):
             return f"cannot be called with outputs and labels; {cls.page} has an example"
         return None
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_own_loss(make, calls)
+        """Rehearse it; see `PluginKind.check`."""
+        from fleetsim.user.parts import checked_loss  # noqa: PLC0415
 
+        part = make()
+        message = checked_loss.weights_fault(part)
+        if message is not None:
+            raise calls.refused(message)
 
-def _takes(call: Callable[..., Any], num: int) -> bool:
-    """Return whether something can be called with a number of arguments by position.
+        def rehearse(samples: SampleForm) -> ModelFaultError | None:
+            try:
+                checked_loss.check_loss(checked_loss.function_of(part), samples)
+            except ModelFaultError as fault:
+                return fault
+            return None
 
-    True of a built-in one that does not say what it takes: its answers are checked later.
-    """
-    try:
-        inspect.signature(call).bind(*[None] * num)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
-
-
-def check_own_loss(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that losses of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    from fleetsim.user.parts import checked_loss  # noqa: PLC0415
-
-    part = make()
-    message = checked_loss.weights_fault(part)
-    if message is not None:
-        raise calls.refused(message)
-
-    def rehearse(samples: SampleForm) -> ModelFaultError | None:
-        try:
-            checked_loss.check_loss(checked_loss.function_of(part), samples)
-        except ModelFaultError as fault:
-            return fault
-        return None
-
-    first: ModelFaultError | None = None
-    for samples in FORMS:
-        found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
-        if found is None:
-            return
-        first = first or found
-        if " fails: " not in str(found):
-            raise calls.refused(str(found)) from found
-    raise calls.refused(str(first)) from first
+        first: ModelFaultError | None = None
+        for samples in FORMS:
+            found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
+            if found is None:
+                return
+            first = first or found
+            if " fails: " not in str(found):
+                raise calls.refused(str(found)) from found
+        raise calls.refused(str(first)) from first

@@ -32,43 +32,24 @@ class TrackerPlugins(PluginKind):
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_tracker(make, calls)
+        """Rehearse it; files that it writes elsewhere than in the run folder stay there."""
+        own = make()
+        with tempfile.TemporaryDirectory() as home:
+            folder = Path(home) / "check"
+            folder.mkdir()
+            _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
+            cut = EndedRun(folder, "interrupted", "interrupted", None)
+            _follow(own, calls, folder, saved=2, ended=cut)
+            _follow(make(), calls, folder, saved=2, ended=cut)
 
 
 def trackers_among(plugins: Sequence[Plugin]) -> list[Tracker]:
-    """Return new trackers of the plug-ins that are some, with the defaults of their settings.
-
-    Raises:
-        ScenarioError: one cannot be made, or is no tracker.
-    """
+    """Return new trackers of the plug-ins that are some, with the defaults of their settings."""
     return [
         own.build(own.checked(document_of({"kind": own.word}, own.said)))
         for own in plugins
         if own.kind is TrackerPlugins
     ]
-
-
-def check_tracker(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that trackers of one class keep the contract.
-
-    Files that the tracker writes elsewhere than in the run folder stay where they are.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    own = make()
-    with tempfile.TemporaryDirectory() as home:
-        folder = Path(home) / "check"
-        folder.mkdir()
-        _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
-        cut = EndedRun(folder, "interrupted", "interrupted", None)
-        _follow(own, calls, folder, saved=2, ended=cut)
-        _follow(make(), calls, folder, saved=2, ended=cut)
 
 
 def _follow(own: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: EndedRun) -> None:

@@ -23,7 +23,7 @@ from fleetsim.learning.models.settings import (
     ShuffleNetV2Settings,
     TwoNNSettings,
 )
-from fleetsim.user.flop.operation_flop import counted_flop
+from fleetsim.user.flop.operation_flop import counted_passes
 from fleetsim.user.models.own_cost import counted_cost
 from tests.learning.given_networks import VECTORS
 
@@ -42,7 +42,7 @@ class Calls(nn.Module):
 
 
 def flop_of(module: nn.Module, *shape: int) -> tuple[dict[str, float], dict[str, int]]:
-    flop, layers = counted_flop(module, torch.zeros(1, *shape))
+    flop, layers, _ = counted_passes(module, torch.zeros(1, *shape))
     return dict(flop), dict(layers)
 
 
@@ -251,7 +251,7 @@ def test_counting_changes_no_mode_and_no_statistics() -> None:
     module[2].eval()
     before = {name: value.clone() for name, value in module.state_dict().items()}
 
-    counted_flop(module, torch.ones(1, 6))
+    counted_passes(module, torch.ones(1, 6))
 
     assert [layer.training for layer in module] == [True, True, False]
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
