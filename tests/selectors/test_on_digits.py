@@ -33,11 +33,6 @@ def tasks_of(tmp_path):
     return play
 
 
-def probes_by_round(tasks) -> dict[int, int]:
-    counts = tasks[tasks.purpose == "probe"].groupby("round").size()
-    return {round_: int(counts.get(round_, 0)) for round_ in range(1, ROUNDS + 1)}
-
-
 def model_byte(tasks) -> int:
     """Size of the model: what a client without it downloads to train."""
     return int(tasks.download_byte.max())
@@ -72,31 +67,6 @@ def test_afl_is_told_what_the_first_of_several_epochs_lost(tmp_path):
         assert report.epoch_losses is not None
         expected = report.num_samples**0.5 * report.epoch_losses[0]
         assert valuation[report.client] == pytest.approx(expected)
-
-
-def test_divfl_uploads_gradients_of_all_and_then_of_those_chosen(tasks_of):
-    tasks = tasks_of("{kind: divfl}")
-    probes = tasks[tasks.purpose == "probe"]
-    trained = tasks[tasks.purpose == "train"]
-
-    assert probes_by_round(tasks) == {1: 9, 2: 3, 3: 3, 4: 3}
-    assert (probes.upload_byte == model_byte(tasks) + 8).all()
-    for round_ in range(2, ROUNDS + 1):
-        asked = set(probes[probes["round"] == round_].client)
-        assert asked == set(trained[trained["round"] == round_].client)
-    # A client that trains holds the model since its gradient.
-    assert (trained.download_byte == 0).all()
-
-
-@pytest.mark.slow
-def test_fedcor_warms_up_and_then_plays_a_shadow_round(tasks_of):
-    tasks = tasks_of("{kind: fedcor, warm_up_rounds: 2, interval_rounds: 3}")
-    shadow = tasks[(tasks.purpose == "probe") & (tasks["round"] == 4)]
-
-    # Before round 4: nine losses, three trainings, nine losses of the shadow model.
-    assert probes_by_round(tasks) == {1: 9, 2: 9, 3: 9, 4: 21}
-    assert (shadow.upload_byte > 8).sum() == 3
-    assert (shadow.download_byte == model_byte(tasks)).sum() == 18
 
 
 def test_pyramidfl_uploads_parts_of_updates(tasks_of):

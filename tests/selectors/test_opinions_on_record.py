@@ -55,23 +55,3 @@ def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_p
     else:
         assert told["belief"].isna().all()
         assert watched.beliefs == {}
-
-
-def test_rehearsed_models_are_no_opinions_of_the_global_one(tmp_path):
-    scenario = load(
-        "quickstart",
-        [
-            "server.selector={kind: quick-init-ucb, slot_rounds: 1, cold_start: reset}",
-            *("task.partition={kind: iid}", "task.model.hidden=[8, 8]", "task.local.epochs=1"),
-            "fleet={size: 4, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
-            "server.cohort=2",
-            "server.deadline_s=null",
-            "stop.rounds=2",
-        ],
-    )
-    finished = run(scenario, out=tmp_path / "run", workers=1)
-    told = finished.opinions()
-
-    # Two groups are rehearsed and evaluated before the first round; the model is after it.
-    assert (finished.tasks["purpose"] == "probe").sum() > len(told)
-    assert list(zip(told["round"], told["client"], strict=True)) == [(1, n) for n in range(4)]

@@ -37,12 +37,6 @@ def test_an_unknown_score_ranks_below_all_known_ones():
     assert best(scores, 3, np.zeros(3)).tolist() == [2, 1, 0]
 
 
-def test_lowest_id_breaks_ties_by_id():
-    keys = tie_keys("lowest_id", 5, rng.stream(0, "ties"))
-
-    assert best(np.ones(5), 3, keys).tolist() == [0, 1, 2]
-
-
 def test_the_order_among_two_does_not_depend_on_who_else_is_there():
     keys = tie_keys("random", 6, rng.stream(1, "ties"))
     all_six = np.arange(6)[best(np.ones(6), 6, keys)].tolist()

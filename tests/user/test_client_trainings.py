@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.scenario import load
+from fleetsim.errors import PluginError
 
 OWN = '''
 from typing import Annotated, Literal
@@ -144,19 +143,6 @@ def test_a_resumed_run_continues_what_was_kept(own):
     resumed = run(own, overrides=changes, local=own.Counting, out="part", resume=True)
 
     assert resumed.manifest.digest == whole.manifest.digest
-
-
-@pytest.mark.slow
-def test_a_class_with_settings_is_a_kind(own):
-    how = {"plugin": "mine:Slowed", "overrides": ["task.local.algorithm={kind: slowed}"]}
-    half = run(own, out="half", **how)
-    still = run(own, out="still", task__local__algorithm__factor=0.0, **how)
-
-    assert half.scenario["task"]["local"]["algorithm"] == {"kind": "slowed", "factor": 0.5}
-    assert half.rounds.accuracy.iloc[-1] > still.rounds.accuracy.iloc[-1]
-    assert still.rounds.accuracy.nunique() == 1
-    with pytest.raises(ScenarioError, match=r"algorithm\.factor = 2: must be a number"):
-        load("small.yaml", ["task.local.algorithm={kind: slowed, factor: 2}"], plugin="mine:Slowed")
 
 
 @pytest.mark.parametrize(

@@ -113,24 +113,6 @@ def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_dige
 
 
 @pytest.mark.slow
-def test_a_network_with_settings_is_a_kind_of_the_yaml(own_module, tmp_path) -> None:
-    own_module(NETS, "nets")
-    wide = FEW | {"task.model": {"kind": "wide", "width": 5}}
-
-    found = run(tmp_path, "wide", plugin="nets:Wide", overrides=wide)
-
-    assert found.scenario["task"]["model"] == {"kind": "wide", "width": 5}
-    assert found.manifest.trainer == "vectorised"
-    with pytest.raises(ScenarioError, match="did you mean 'width'"):
-        run(
-            tmp_path,
-            "no",
-            plugin="nets:Wide",
-            overrides={"task.model": {"kind": "wide", "widt": 5}},
-        )
-
-
-@pytest.mark.slow
 def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     def small(samples: Any) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(64, samples.num_classes))

@@ -123,21 +123,6 @@ def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
     np.testing.assert_allclose(mine.rounds["loss"], theirs.rounds["loss"], rtol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["class", "object", "name"])
-def test_class_object_and_name_are_the_same_run(own, how):
-    named = run("own:Median", out="named")
-    cls = sys.modules["own"].Median
-    given = {"class": {"aggregator": cls}, "object": {"aggregator": cls()}, "name": {}}[how]
-    plugins = ["aggregator=own:Median"] if how == "name" else []
-
-    again = run(*plugins, out="again", **given)
-
-    assert again.manifest.digest == named.manifest.digest
-    assert again.manifest.plugins == named.manifest.plugins
-    assert again.scenario == named.scenario
-
-
 def test_an_object_given_twice_begins_twice_with_the_same_state(own):
     class Counting:
         asked = 0
@@ -236,27 +221,6 @@ def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     resumed = run("own:Shuffled", "own:Slow", out="parts", changes=changes, resume=True)
 
     assert resumed.manifest.digest == whole.manifest.digest
-
-
-@pytest.mark.slow
-def test_a_run_is_not_resumed_with_other_parts(own, own_module):
-    interrupted("own:Median", "own:Shuffled", out="out")
-
-    def refused(*plugins):
-        with pytest.raises(ScenarioError) as fault:
-            run(*plugins, out="out", resume=True)
-        return str(fault.value)
-
-    message = (
-        "out: was run with the plug-in own:Shuffled; give it again with --plugin own:Shuffled, or"
-    )
-    assert refused("own:Median").startswith(message)
-    own_module(OWN + "# edited\n", "own")
-    assert refused("own:Median", "own:Shuffled").startswith(
-        "out: the file of own:Median is not as it"
-    )
-    own_module(OWN, "own")
-    assert run("own:Median", "own:Shuffled", out="out", resume=True).manifest.status == "done"
 
 
 @pytest.mark.slow

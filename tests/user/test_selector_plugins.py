@@ -79,29 +79,6 @@ def test_an_object_given_from_python_is_the_same_run(least):
     assert by_object.scenario == by_name.scenario
 
 
-@pytest.mark.slow
-def test_the_resolved_scenario_is_understood_beside_the_same_plugin_alone(least):
-    Path("resolved.yaml").write_text(plain().to_yaml())
-
-    again = load("resolved.yaml", plugin="least:LeastAsked")
-
-    assert again.data() == plain().data()
-    assert again.content_hash != load("small.yaml").content_hash
-    assert again.world_hash == load("small.yaml").world_hash
-    del sys.modules["least"]
-    with pytest.raises(ScenarioError, match=r"resolved.yaml:\d+: .*--plugin least:LeastAsked$"):
-        load("resolved.yaml")
-    assert "least" not in sys.modules
-
-
-def test_its_settings_are_the_scenarios_with_every_default(least):
-    scenario = plain("least:LeastAskedFairly", "server.selector={kind: least-asked}")
-
-    assert scenario.data()["server"]["selector"] == {"kind": "least-asked", "ties": "random"}
-    assert type(scenario.build_selector()).__name__ == "LeastAskedFairly"
-    assert scenario.build_selector().ties == "random"
-
-
 def test_its_settings_are_those_of_a_buffered_server_too(least):
     server = (
         "server={mode: buffered, concurrency: 4, buffer_size: 2, selector: {kind: least-asked}}"

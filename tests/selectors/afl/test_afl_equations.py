@@ -25,13 +25,6 @@ def test_a_valuation_is_the_summed_loss_over_the_root_of_the_size():
     assert valuations(np.array([4, 1]), np.array([2.0, 0.5])).tolist() == [4.0, 0.5]
 
 
-def test_a_tie_at_the_border_is_broken_by_the_keys():
-    # All equal, one left out: the one of the largest key.
-    found = chosen(np.ones(3), 2, alpha_1=0.4, keys=np.array([0.2, 0.9, 0.5]))
-
-    assert sorted(found.tolist()) == [0, 2]
-
-
 def test_large_valuations_do_not_overflow():
     # The second arrives at E / e against 1: first if E < e.
     values = [5e4, 5e4 + 1.0]

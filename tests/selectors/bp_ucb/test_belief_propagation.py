@@ -116,16 +116,6 @@ def test_a_client_alone_believes_what_it_sees():
     assert of_opinions([], NO_EDGES, 0.5, "agreement").beliefs.shape == (0, 2)
 
 
-def test_who_stops_early_says_so():
-    local = local_potentials(np.array([0.9, 0.5, 0.5, 0.5]))
-    line = np.array([[0, 1], [1, 2], [2, 3]])
-    pairs = compatibilities(np.full(3, 0.9))
-    result = propagated(local, line, pairs, max_exchanges=2)
-
-    assert result.num_exchanges == 2
-    assert not result.is_converged
-
-
 def test_damping_keeps_a_share_of_the_old_message():
     # The two neighbours above after one exchange: (.43, .57) is told to the second, and with
     # half of the old (.5, .5) it is (.465, .535): .75*.465 against .25*.535.

@@ -140,15 +140,6 @@ def test_a_newcomer_begins_with_its_first_opinion():
     assert selector.state()["plays"][3] == 1
 
 
-def test_a_client_alone_has_no_client_to_talk_to():
-    fleet, selector = ready(slot_rounds=1)
-    play(fleet, selector, 1, candidates=[2])
-    (_, talking), chosen = play(fleet, selector, 2, {2: 0.5}, candidates=[2])
-
-    assert [(r.client, r.upload_byte, r.download_byte) for r in talking] == [(2, 0, 0)]
-    assert chosen == [2]
-
-
 def test_without_places_in_the_world_the_seed_draws_them():
     graphs = set()
     three = {"kind": "mutual-nearest", "num_nearest": 3}

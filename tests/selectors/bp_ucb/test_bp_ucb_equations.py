@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -41,7 +39,3 @@ def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
 
     # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
     assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)
-
-
-def test_who_has_not_answered_comes_first():
-    assert index(np.array([0.9, 0.0]), np.array([1, 0]), np.full(2, 0.5), 2)[1] == math.inf

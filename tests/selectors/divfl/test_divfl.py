@@ -72,12 +72,6 @@ def test_chosen_ones_who_leave_are_out_unless_all_did():
     assert play(fleet, selector, 3, ALL, left=[3, 5])[1] == [2, 4]
 
 
-def test_a_sample_as_large_as_the_fleet_finds_the_same():
-    fleet, selector = ready(search="stochastic", sample_fraction=1.0)
-
-    assert play(fleet, selector, 1, ALL)[1] == [3, 5]
-
-
 def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_ties():
     fleet, selector = ready(cohort=2)
     silent = dict.fromkeys(range(len(PLACES)))

@@ -3,8 +3,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from fleetsim import rng
@@ -135,22 +133,3 @@ def test_a_refresh_is_what_all_anew_would_be():
     assert new == pytest.approx(dissimilarities(after), rel=1e-12)
     assert np.array_equal(new, new.T)
     assert np.array_equal(matrix, kept)
-
-
-@given(st.integers(0, 1000), st.integers(1, 12), st.data())
-def test_clusters_divide_all_clients_and_more_never_cost_more(seed, num_clients, data):
-    num = data.draw(st.integers(1, num_clients))
-    matrix = dissimilarities(points(seed, num_clients, 2))
-    chosen = greedy(matrix, num, np.arange(float(num_clients)))
-
-    assert cluster_sizes(matrix, chosen).sum() == num_clients
-    assert cost(matrix, chosen) <= cost(matrix, chosen[:-1])
-    assert num < num_clients or cost(matrix, chosen) == 0.0
-
-
-def test_one_client_no_client_and_all_alike():
-    assert greedy(np.zeros((1, 1)), 3, np.zeros(1)).tolist() == [0]
-    assert greedy(np.zeros((0, 0)), 3, np.zeros(0)).tolist() == []
-    assert greedy(np.zeros((4, 4)), 2, np.array([0.4, 0.1, 0.3, 0.2])).tolist() == [1, 3]
-    assert cluster_sizes(np.zeros((4, 4)), np.array([1, 3])).tolist() == [4, 0]
-    assert cluster_sizes(np.zeros((4, 4)), np.zeros(0, dtype=np.int64)).size == 0

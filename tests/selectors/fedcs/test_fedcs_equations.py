@@ -71,14 +71,6 @@ def test_without_a_deadline_all_clients_take_part():
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=0) == []
 
 
-def test_one_client_or_none():
-    one = np.ones((1, 3))
-
-    assert packed(one, 3.5, np.zeros(1)) == [0]
-    assert packed(one, 3.0, np.zeros(1)) == []
-    assert packed(np.empty((0, 3)), 3.0, np.empty(0)) == []
-
-
 def test_the_number_asked_is_rounded_up():
     assert [num_asked(n, 0.1) for n in (0, 1, 10, 11, 1000)] == [0, 1, 1, 2, 100]
     # .07 * 100 is 7.000000000000001 in binary.

@@ -52,13 +52,6 @@ def observe(selector, round_, reports):
     selector.observe(dataclasses.replace(outcome, validation=Evaluation(0.6, 0.9)))
 
 
-def test_the_first_gradient_may_be_that_of_a_batch_or_of_what_there_is():
-    fleet, selector = ready(initial_batch=20)
-    samples = [request.work.num_samples for request in selector.probe(view_of(fleet))]
-
-    assert samples == [10, 20, 20]
-
-
 def test_a_round_by_hand():
     # Client 2 delivers g = (1, 1, 0): c = 4 / (2 sqrt 2) = 1.4142, the others keep 2.1213. With
     # e = exp(1.4142 - 2.1213) = .4931 the shares are 1, 1 and e over 2.4931. Accuracy .5 -> .6
@@ -95,14 +88,6 @@ def test_a_vector_that_is_not_finite_is_none():
     state = selector.state()
     assert math.isnan(state["projection"][1])
     assert state["num_pulls"].tolist() == [1, 0, 0]
-
-
-def test_without_an_answer_the_first_updates_are_the_direction():
-    fleet, selector = ready()
-    choose(fleet, selector, 1, answers=[])
-    observe(selector, 1, [trained(0, [0.0, 4.0, 0.0])])
-
-    assert selector.state()["projection"][0] == pytest.approx(4.0, rel=1e-6)
 
 
 def test_the_number_of_rounds_is_asked_for_by_name():

@@ -39,14 +39,6 @@ def test_a_round_by_hand():
     assert num_local_steps(ratio, 10).tolist() == [17, 10, 10]
 
 
-def test_beta_fills_a_part_of_the_idle_steps():
-    # 7 idle steps of 10, half of them: 1.35, which is 13 whole steps.
-    ratio = step_ratios(array(32.0, 39.0), array(10.0, 5.0), num_steps=10, beta=0.5)
-
-    assert ratio == pytest.approx([1.35, 1.0])
-    assert num_local_steps(ratio, 10).tolist() == [13, 10]
-
-
 def test_no_client_trains_more_than_eleven_times_as_long():
     # 990 s idle at 0.1 s a step are 9900 steps on top of 10.
     assert step_ratios(array(10.0, 1000.0), array(1.0, 1.0), num_steps=10).tolist() == [11.0, 1.0]

@@ -59,18 +59,6 @@ def test_who_did_not_answer_has_left_or_cannot_work_is_out():
     assert choose(fleet, selector, 1, answers, candidates=[0, 1, 2, 4]) == [4]
 
 
-def test_without_any_answer_the_longest_queues_are_taken_and_nothing_is_learned():
-    fleet, selector = ready(guaranteed_fraction=0.4)
-    choose(fleet, selector, 1)
-    selector.observe(outcome_of(1, [report_of(0), report_of(2)]))
-
-    assert set(choose(fleet, selector, 2, [])) == {1, 3}
-
-    gram = selector.state()["gram"]
-    selector.observe(outcome_of(2, [report_of(1), report_of(3)]))
-    np.testing.assert_array_equal(selector.state()["gram"], gram)
-
-
 def test_a_guarantee_that_the_cohort_cannot_keep_is_refused():
     match = r"server\.selector: guaranteed_fraction must be at most 2/20 = 0\.1, got 0\.15"
     with pytest.raises(ScenarioError, match=match):

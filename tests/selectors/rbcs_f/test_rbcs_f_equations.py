@@ -115,13 +115,6 @@ def test_seconds_are_traded_for_queues():
     assert cost(queues[[0, 1]], exchange_s[[0, 1]], 0.1) == pytest.approx(-4.0)
 
 
-def test_of_sets_of_equal_cost_the_faster_is_chosen():
-    # V = 1, one of two: 0 - 0 and 1 - 1; then one of three: 1 - 1, 2 - 2, 99 - 9.
-    assert choose(np.array([1.0, 0.0]), np.array([1.0, 0.0]), 1, np.zeros(2), 1.0).tolist() == [1]
-    queues, exchange_s = np.array([2.0, 1.0, 9.0]), np.array([2.0, 1.0, 99.0])
-    assert choose(queues, exchange_s, 1, np.zeros(3), 1.0).tolist() == [1]
-
-
 @settings(max_examples=40)
 @given(
     clients=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8),
@@ -137,18 +130,6 @@ def test_the_choice_is_the_best_of_all_subsets(clients, num, penalty, data):
     chosen = choose(queues, exchange_s, num, keys, penalty).tolist()
 
     assert chosen == slow_choice(queues.tolist(), exchange_s.tolist(), num, keys, penalty)
-
-
-def test_the_first_round_is_a_draw_by_keys():
-    keys = np.array([0.4, 0.1, 0.9, 0.2])
-
-    assert choose(np.zeros(4), np.zeros(4), 2, keys).tolist() == [1, 3]
-
-
-def test_few_clients_are_all_chosen():
-    assert choose(np.array([1.0, 2.0]), np.array([9.0, 1.0]), 5, np.zeros(2)).tolist() == [1, 0]
-    assert choose(np.empty(0), np.empty(0), 5, np.empty(0)).tolist() == []
-    assert choose(np.ones(2), np.ones(2), 0, np.zeros(2)).tolist() == []
 
 
 def test_all_clients_get_the_guaranteed_share_of_rounds():

@@ -113,12 +113,6 @@ def test_a_slot_that_no_client_speaks_of_uses_up_its_number():
     assert selector.state()["means"].tolist() == [0.86, 0.5]
 
 
-def test_over_commitment_does_not_make_a_set_larger():
-    fleet, selector = ready(5, UcbSettings())
-
-    assert selector.select(view_of(fleet, wanted=4)).size == 2
-
-
 @pytest.mark.parametrize("settings", [UcbSettings, QuickInitUcbSettings, BpUcbSettings])
 def test_every_slot_may_begin_with_the_initial_model(settings):
     """Two slots of two rounds: a model to start from with the first round of each."""
@@ -192,14 +186,6 @@ def test_the_groups_are_random_and_cover_all_clients():
         seen.add(tuple(groups[0]))
 
     assert len(seen) > 4
-
-
-def test_a_group_that_no_client_speaks_of_is_played_again():
-    fleet, selector = ready(4, QuickInitUcbSettings(**IN_ORDER))
-
-    assert play(fleet, selector, 1) == [0, 1]
-    assert play(fleet, selector, 2, {}) == [0, 1]
-    assert play(fleet, selector, 3, 0.5) == [2, 3]
 
 
 def test_absent_clients_are_passed_over_and_have_their_group_when_they_come():

@@ -146,21 +146,6 @@ def test_memory_of_a_network_with_dropout_is_measured_without_drawing() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_position_embedding_makes_a_network_of_numbers_not_one_of_tokens() -> None:
-    class Positions(nn.Module):
-        def __init__(self, samples: SampleForm) -> None:
-            super().__init__()
-            self.places = nn.Embedding(64, 4)
-            self.head = nn.Linear(4, samples.num_classes)
-
-        def forward(self, images: Tensor) -> Tensor:
-            pixels = images.flatten(1)[:, :, None] * self.places(torch.arange(64))
-            logits: Tensor = self.head(pixels.mean(1))
-            return logits
-
-    assert prepared(Positions).trainer_kind == "vectorised"
-
-
 @pytest.mark.parametrize(
     ("make", "options", "says"),
     [
