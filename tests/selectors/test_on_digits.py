@@ -2,11 +2,10 @@
 
 import pytest
 
-from fleetsim.contracts import Report
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
-from tests.selectors.delegate import Delegate
+from tests.selectors.delegate import Watched
 
 ROUNDS = 4
 SMALL = (
@@ -36,18 +35,6 @@ def tasks_of(tmp_path):
 def model_byte(tasks) -> int:
     """Size of the model: what a client without it downloads to train."""
     return int(tasks.download_byte.max())
-
-
-class Watched(Delegate):
-    """A selector, and what it was told of rounds."""
-
-    def __init__(self, selector):
-        super().__init__(selector)
-        self.reports: list[Report] = []
-
-    def observe(self, outcome):
-        self.reports += outcome.reports
-        self.selector.observe(outcome)
 
 
 @pytest.mark.slow

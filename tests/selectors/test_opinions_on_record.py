@@ -5,29 +5,7 @@ import pytest
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
-from tests.selectors.delegate import Delegate
-
-
-class Watched(Delegate):
-    """A selector, what it was told, and the beliefs that went with its requests."""
-
-    def __init__(self, selector):
-        super().__init__(selector)
-        self.opinions: dict[tuple[int, int], float] = {}
-        self.beliefs: dict[tuple[int, int], float] = {}
-
-    def probe(self, view):
-        requests = self.selector.probe(view)
-        for request in requests:
-            if request.belief is not None:
-                self.beliefs[view.round - 1, request.client] = request.belief
-        return requests
-
-    def select(self, view):
-        for report in view.reports:
-            if report.accuracy is not None:
-                self.opinions[view.round - 1, report.client] = report.accuracy
-        return self.selector.select(view)
+from tests.selectors.delegate import Watched
 
 
 @pytest.mark.parametrize(("kind", "has_beliefs"), [("quick-init-ucb", False), ("bp-ucb", True)])
@@ -49,9 +27,19 @@ def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_p
 
     # Everybody is asked after rounds 2 and 4.
     assert rows == [(round_, client) for round_ in (2, 4) for client in range(6)]
-    assert dict(zip(rows, told["opinion"], strict=True)) == watched.opinions
+    assert dict(zip(rows, told["opinion"], strict=True)) == {
+        (view.round - 1, report.client): report.accuracy
+        for view in watched.views
+        for report in view.reports
+        if report.accuracy is not None
+    }
+    beliefs = {
+        (round_ - 1, request.client): request.belief
+        for round_, request in watched.requests
+        if request.belief is not None
+    }
     if has_beliefs:
-        assert dict(zip(rows, told["belief"], strict=True)) == watched.beliefs
+        assert dict(zip(rows, told["belief"], strict=True)) == beliefs
     else:
         assert told["belief"].isna().all()
-        assert watched.beliefs == {}
+        assert beliefs == {}

@@ -2,32 +2,14 @@
 
 import pytest
 
-from fleetsim.contracts import Cohort, Outcome, Purpose, Report, RoundView
+from fleetsim.contracts import Outcome, Purpose
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
-from tests.selectors.delegate import Delegate
+from tests.selectors.delegate import Watched
 
 MODEL_BYTE = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
 """Of the 64-200-200-10 network, whose state dict has no more than its weights."""
-
-
-class Watched(Delegate):
-    """A selector, and what it was shown."""
-
-    def __init__(self, selector):
-        super().__init__(selector)
-        self.answers: list[Report] = []
-        self.views: list[RoundView] = []
-        self.chosen: list[list[int]] = []
-
-    def select(self, view):
-        self.views.append(view)
-        self.answers += view.reports
-        answer = self.selector.select(view)
-        chosen = answer.clients if isinstance(answer, Cohort) else answer
-        self.chosen.append(chosen.tolist())
-        return answer
 
 
 @pytest.fixture
@@ -86,7 +68,12 @@ def test_what_is_asked_is_charged_and_the_model_learns(
 
 def test_a_deadline_and_owners_that_come_and_go_are_survived(play):
     watched, finished = play("tifl", "server.selector.num_tiers=2", "server.deadline_s=1.0")
-    late = [report for report in watched.answers if report.outcome is Outcome.LATE]
+    late = [
+        report
+        for view in watched.views
+        for report in view.reports
+        if report.outcome is Outcome.LATE
+    ]
 
     assert late
     assert len(finished.rounds) == 3

@@ -8,6 +8,7 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import PluginError
+from tests.interrupts import interrupted
 
 OWN = '''
 from typing import Annotated, Literal
@@ -133,14 +134,9 @@ def test_what_clients_and_server_keep_goes_from_task_to_task(own):
 def test_a_resumed_run_continues_what_was_kept(own):
     whole = run(own, local=own.Counting, out="whole")
 
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    changes = {"checkpoint.every_rounds": 2}
-    with pytest.raises(KeyboardInterrupt):
-        run(own, overrides=changes, local=own.Counting, out="part", on_progress=stop)
-    resumed = run(own, overrides=changes, local=own.Counting, out="part", resume=True)
+    part = {"overrides": {"checkpoint.every_rounds": 2}, "local": own.Counting, "out": "part"}
+    interrupted(run, own, after=3, **part)
+    resumed = run(own, resume=True, **part)
 
     assert resumed.manifest.digest == whole.manifest.digest
 

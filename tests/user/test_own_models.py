@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 import fleetsim
 from fleetsim.errors import ScenarioError
+from tests.interrupts import interrupted
 
 NETS = """
 from typing import Literal
@@ -101,11 +102,7 @@ def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_dige
     own_module(NETS, "nets")
     whole = of_one_process("nets:Dropping")
 
-    def interrupt(state: Any) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, "parts", plugin="nets:Dropping", on_progress=interrupt)
+    interrupted(run, tmp_path, "parts", plugin="nets:Dropping")
     torch.rand(3)
     parts = run(tmp_path, "parts", plugin="nets:Dropping", resume=True)
 

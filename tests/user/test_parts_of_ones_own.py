@@ -19,6 +19,7 @@ from fleetsim.scenario import load, schema
 from fleetsim.studies.planned_run import run_key
 from fleetsim.studies.study import load_study
 from fleetsim.user import given_plugin, load_plugin
+from tests.interrupts import interrupted
 from tests.user.small import SMALL
 
 OWN = '''
@@ -203,20 +204,11 @@ def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
 # --- resume and comparison ------------------------------------------------------------------------
 
 
-def interrupted(*plugins, **options):
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(*plugins, on_progress=stop, **options)
-
-
 @pytest.mark.slow
 def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     changes = ["server.aggregator={kind: slow}", "checkpoint.every_rounds=1"]
     whole = run("own:Slow", "own:Shuffled", out="whole", changes=changes)
-    interrupted("own:Slow", "own:Shuffled", out="parts", changes=changes)
+    interrupted(run, "own:Slow", "own:Shuffled", out="parts", changes=changes, after=2)
 
     resumed = run("own:Shuffled", "own:Slow", out="parts", changes=changes, resume=True)
 
@@ -226,7 +218,7 @@ def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
 @pytest.mark.slow
 def test_a_run_is_not_resumed_with_another_version_of_a_part(own, own_module):
     """Its own file may be the same where other files of the distribution are not."""
-    interrupted("own:Median", out="out")
+    interrupted(run, "own:Median", out="out", after=2)
     vars(sys.modules["own"])["__version__"] = "1.6"
 
     with pytest.raises(ScenarioError, match=r"own:Median is version 1\.6, and was 1\.5 when"):

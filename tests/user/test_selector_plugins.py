@@ -16,6 +16,7 @@ from fleetsim.record.saved_run import open_run
 from fleetsim.scenario import BufferedServerSettings, load
 from fleetsim.schema import strict_yaml
 from fleetsim.user import load_plugin
+from tests.interrupts import interrupted
 
 PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
@@ -107,15 +108,10 @@ def test_processes_that_train_import_nothing_of_it(least):
 
 @pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
     def resumed(scenario):
         return simulate.run(scenario, out=folder, train=False, resume=True)
 
-    with pytest.raises(KeyboardInterrupt):
-        simulate.run(plain(), train=False, on_progress=stop)
+    interrupted(simulate.run, plain(), train=False, after=2)
     (folder,) = Path("runs").iterdir()
     least.with_name("other.py").write_text(least.read_text())
 
