@@ -3,7 +3,8 @@
 import copy
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
 from fleetsim.learning.global_generators import Watch
+from fleetsim.learning.models.model_fault import ModelFaultError
 
 
 class WatchedCalls:
@@ -133,3 +135,12 @@ def _same_arrays(one: Any, two: Any) -> bool:
 def refused(said: str, says: str) -> ScenarioError:
     """Return the error about a plug-in that was named or given as `said`."""
     return ScenarioError(f"{said}: {says}")
+
+
+@contextmanager
+def model_faults(said: str) -> Iterator[None]:
+    """Tell faults of a network in the block as those of what was named or given as `said`."""
+    try:
+        yield
+    except ModelFaultError as fault:
+        raise refused(said, str(fault)) from fault

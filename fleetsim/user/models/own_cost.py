@@ -8,13 +8,13 @@ from typing import Any
 from torch import nn
 
 from fleetsim.contracts import BackwardCost, ModelCost, SampleForm
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.cost import cost_of
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.synthetic_samples import zero_batch
 from fleetsim.quoting import quoted
 from fleetsim.user.flop.operation_flop import CountedPasses, counted_passes
+from fleetsim.user.watched_calls import model_faults
 
 CLASSES = ("conv", "depthwise", "gemm", "rnn")
 """Operation classes of FLOP."""
@@ -23,11 +23,9 @@ DECLARATION = "flop_per_sample"
 
 
 def own_cost(module: nn.Module, samples: SampleForm, said: str) -> ModelCost:
-    """Return the cost of a network for samples of a form; the module does not change."""
-    try:
+    """Return the cost of a network, called `said`; see `counted_cost`."""
+    with model_faults(said):
         return counted_cost(module, samples)
-    except ModelFaultError as fault:
-        raise ScenarioError(f"{said}: {fault}") from fault
 
 
 def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:

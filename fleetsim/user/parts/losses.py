@@ -15,7 +15,7 @@ from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls
+from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))
 """Forms of samples that are tried in turn; the first is taken on which the loss does not fail."""
@@ -35,11 +35,8 @@ class LossPluginSettings(PluginSettings, LossKind):
         from fleetsim.user.parts.checked_loss import check_loss, function_of  # noqa: PLC0415
 
         key = f"task.local.loss.kind = {quoted(self.kind)}"
-        try:
-            with addressed(0, "trial") as draws:
-                check_loss(function_of(self.build()), samples)
-        except ModelFaultError as fault:
-            raise ScenarioError(f"{key}: {fault}") from fault
+        with model_faults(key), addressed(0, "trial") as draws:
+            check_loss(function_of(self.build()), samples)
         if draws.library is not None:
             raise ScenarioError(
                 f"{key}: losses draws from or seeds the global generator of {draws.library}; a loss"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fleetsim.contracts import Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.schema.strict_yaml import KeyPath
@@ -20,7 +19,7 @@ from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls
+from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 if TYPE_CHECKING:
     from torch import nn
@@ -76,7 +75,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         message = fault(asked.wanted, self, local)
         if message is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-        try:
+        with model_faults(self.said):
             check_training(module, samples, local.loss)
             check_single_samples(
                 module,
@@ -86,8 +85,6 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
                 batch_size=local.batch_size,
             )
             return choose_user_trainer(asked)
-        except ModelFaultError as found:
-            raise ScenarioError(f"{self.said}: {found}") from found
 
 
 class NetworkMaker:
@@ -189,10 +186,8 @@ class ModelPlugins(PluginKind):
                     continue  # it may be meant for samples of another form
                 raise
             own_cost(module, samples, calls.said)
-            try:
+            with model_faults(calls.said):
                 check_training(module, samples)
-            except ModelFaultError as fault:
-                raise calls.refused(str(fault)) from fault
             if calls.on_note is not None:
                 calls.on_note(weights_text(module))
             return
