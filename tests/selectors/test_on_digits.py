@@ -8,33 +8,12 @@ from fleetsim.simulate import run
 from tests.selectors.delegate import Watched
 
 ROUNDS = 4
-SMALL = (
+QUICK = (
     *("fleet.size=9", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
     *(f"stop.rounds={ROUNDS}", "task.local.epochs=1", "task.holdout_fraction=0.25"),
-)
-QUICK = (
-    *SMALL,
     *("task.model.hidden=[40, 40]", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"),
 )
 """Of one kind of phone, which owners leave alone."""
-
-
-@pytest.fixture
-def tasks_of(tmp_path):
-    def play(selector: str):
-        scenario = load("quickstart", [*QUICK, f"server.selector={selector}"])
-        done = run(scenario, out=tmp_path, workers=1)
-        assert len(done.rounds) == ROUNDS
-        assert done.rounds.num_selected.tolist() == [3] * ROUNDS
-        assert (done.tasks.outcome == "delivered").all()
-        return done.tasks
-
-    return play
-
-
-def model_byte(tasks) -> int:
-    """Size of the model: what a client without it downloads to train."""
-    return int(tasks.download_byte.max())
 
 
 @pytest.mark.slow
@@ -56,9 +35,12 @@ def test_afl_is_told_what_the_first_of_several_epochs_lost(tmp_path):
         assert valuation[report.client] == pytest.approx(expected)
 
 
-def test_pyramidfl_uploads_parts_of_updates(tasks_of):
-    tasks = tasks_of("{kind: pyramidfl, exploration_fraction: 0, exploration_min_fraction: 0}")
-    shares = tasks.upload_byte / model_byte(tasks)
+def test_pyramidfl_uploads_parts_of_updates(tmp_path):
+    selector = "{kind: pyramidfl, exploration_fraction: 0, exploration_min_fraction: 0}"
+    scenario = load("quickstart", [*QUICK, f"server.selector={selector}"])
+    tasks = run(scenario, out=tmp_path, workers=1).tasks
+    # A client without the model downloads it to train.
+    shares = tasks.upload_byte / tasks.download_byte.max()
 
     assert (tasks.purpose == "train").all()
     # 1 - .1 - rank * .5 / 3
