@@ -37,7 +37,7 @@ MAX_VECTORISED_WIDTH = 32
 
 
 class TrainerQuestion(NamedTuple):
-    """What the choice of a trainer for a network of the user's own depends on."""
+    """Facts on which the choice of a trainer for a network of the user's own depends."""
 
     wanted: TrainerSettings
     """The scenario's trainer; `auto` for the fastest."""

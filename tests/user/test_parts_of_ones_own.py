@@ -1,6 +1,5 @@
 """Aggregators and partitions of the user's own: from Python, by name, as a kind, in a study."""
 
-import hashlib
 import itertools
 import re
 import sys
@@ -12,7 +11,6 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import load, schema
@@ -92,19 +90,6 @@ def settings_of(given, kind="partition") -> Any:
 
 def run(*plugins, out, changes=(), **options):
     return fleetsim.run("small.yaml", changes, plugin=plugins, out=out, progress=False, **options)
-
-
-@pytest.mark.slow
-def test_an_aggregator_named_on_the_command_line_replaces_the_scenarios(own, command):
-    ended = command("run", "small.yaml", "--plugin", "own:Median", "--no-report", "--out", "out")
-
-    made = open_run("out")
-    assert ended.code == 0
-    assert made.scenario["server"]["aggregator"] == {"kind": "own:Median"}
-    digest = hashlib.sha256(own.read_bytes()).hexdigest()
-    assert made.manifest.plugins == (
-        PluginRecord(kind="aggregator", name="own:Median", source_sha256=digest, version="1.5"),
-    )
 
 
 @pytest.mark.slow
