@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim import rng
 from fleetsim.contracts import FloatArray
 from fleetsim.selectors.fedgra.equations import (
     HIGHER_IS_BETTER,
@@ -216,25 +215,3 @@ def test_capped_and_printed_overflow():
 
     assert choose(grade, fairness, is_forced, 3, keys).tolist() == [0, 1, 2]
     assert choose(grade, fairness, is_forced, 3, keys, "printed").tolist() == [0, 1, 2, 3, 4]
-
-
-@settings(max_examples=40)
-@given(
-    clients=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12),
-    num=st.integers(0, 14),
-    seed=st.integers(0, 3),
-    data=st.data(),
-)
-def test_a_choice_is_distinct_complete_and_the_same_in_any_order(clients, num, seed, data):
-    grade = np.array([c[0] for c in clients], dtype=float)
-    fairness = np.array([c[1] for c in clients], dtype=float)
-    is_forced = np.array([c[2] for c in clients], dtype=bool)
-    keys = rng.stream(seed, "keys").random(len(clients))
-    order = np.array(data.draw(st.permutations(range(len(clients)))), dtype=np.int64)
-
-    positions = choose(grade, fairness, is_forced, num, keys)
-    permuted = choose(grade[order], fairness[order], is_forced[order], num, keys[order])
-
-    assert len(set(positions.tolist())) == len(positions) == min(num, len(clients))
-    assert order[permuted].tolist() == positions.tolist()
-    assert is_forced[positions].sum() == min(num, is_forced.sum())
