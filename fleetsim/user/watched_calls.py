@@ -110,8 +110,10 @@ def same(one: Any, two: Any) -> bool:
     """
     if isinstance(one, np.random.Generator) and isinstance(two, np.random.Generator):
         return True
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        return _same_arrays(one, two)
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        if one.shape != two.shape or one.dtype != two.dtype:
+            return False
+        return bool((one == two).all()) if one.dtype.hasobject else one.tobytes() == two.tobytes()
     if type(one) is not type(two):
         return False
     if dataclasses.is_dataclass(one) and not isinstance(one, type):
@@ -122,14 +124,6 @@ def same(one: Any, two: Any) -> bool:
     if isinstance(one, tuple | list):
         return len(one) == len(two) and all(map(same, one, two))
     return bool(one == two or (one != one and two != two))
-
-
-def _same_arrays(one: Any, two: Any) -> bool:
-    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)):
-        return False
-    if one.shape != two.shape or one.dtype != two.dtype:
-        return False
-    return one.tobytes() == two.tobytes() if not one.dtype.hasobject else bool((one == two).all())
 
 
 def refused(said: str, says: str) -> ScenarioError:

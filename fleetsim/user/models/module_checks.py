@@ -50,7 +50,6 @@ def check_forward(module: nn.Module, samples: SampleForm) -> None:
 
 
 def _check_batch(tried: nn.Module, samples: SampleForm, num: int) -> None:
-    """Check the forward pass on one batch; see `check_forward`."""
     inputs, _ = drawn_samples(samples, num)
     batch = torch.from_numpy(inputs)
     kept = batch.clone()
