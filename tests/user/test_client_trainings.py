@@ -1,4 +1,4 @@
-"""Own training of clients as a plug-in: from Python, by name, as a kind, resumed, and refused."""
+"""Own training of clients as a plug-in: from Python, by name, resumed, and refused."""
 
 import importlib
 import sys
@@ -11,39 +11,22 @@ from fleetsim.errors import PluginError
 from tests.interrupts import interrupted
 
 OWN = '''
-from typing import Annotated, Literal
 import numpy as np
-import torch
-from pydantic import Field
-from fleetsim.contracts import ClientUpdate, Wire
-from fleetsim.settings import Settings
+from fleetsim.contracts import Wire
+from tests.user.broken_client_trainings import Plain
 
 
-class Counting:
+class Counting(Plain):
     """Plain SGD; clients count their tasks, and the server sums what they send."""
 
     train_factor = 1.5
     num_copies = 1
 
     def train_client(self, model, data, generator, settings):
-        rate = settings.optimizer.learning_rate * self.rate_factor()
-        weights = list(model.parameters())
-        for inputs, labels in data.batches(generator):
-            losses = data.losses(model(inputs), labels)
-            gradients = torch.autograd.grad(losses.mean(), weights)
-            with torch.no_grad():
-                for w, g in zip(weights, gradients, strict=True):
-                    w -= rate * g
         count = data.state.get("count", np.zeros(1)) + 1
-        return ClientUpdate(
-            loss=losses.mean().item(),
-            state={"count": count},
-            sent={"count": count},
-            metrics={"count": float(count[0]), "known": float(data.received["sum"][0])},
-        )
-
-    def rate_factor(self):
-        return 1.0
+        told = {"count": float(count[0]), "known": float(data.received["sum"][0])}
+        found = super().train_client(model, data, generator, settings)
+        return found._replace(state={"count": count}, sent={"count": count}, metrics=told)
 
     def wire(self, num_parameters):
         return Wire(download_byte=8, upload_byte=8)
@@ -57,18 +40,6 @@ class Counting:
     def server_step(self, server, step):
         total = sum(report.sent["count"] for report in step.reports)
         return step.after, {"sum": server["sum"] + total}
-
-
-class Slowed(Counting):
-    class Settings(Settings):
-        kind: Literal["slowed"] = "slowed"
-        factor: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
-
-    def __init__(self, settings):
-        self.settings = settings
-
-    def rate_factor(self):
-        return self.settings.factor
 
 
 class TooMuch(Counting):

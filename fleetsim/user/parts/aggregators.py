@@ -228,8 +228,9 @@ def _versions(
     for number in range(begins_at, _NUM_VERSIONS):
         made.append(_aggregated(own, calls, _model(number), _reports(number)))
         if not np.isfinite(made[-1]).all():
-            message = "aggregate returned numbers that are not finite, from finite models"
-            raise calls.refused(message)
+            raise calls.refused(
+                "aggregate returned numbers that are not finite, from finite models"
+            )
         if number + 1 == restarts_after and AggregatorPlugins.has(own, "state"):
             state = calls.call(own, "state")
             message = state_fault(state)
