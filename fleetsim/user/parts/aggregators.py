@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from fleetsim.host.own_code import own_code
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
@@ -48,14 +46,14 @@ class AggregatorPluginSettings(PluginSettings, AggregatorKind):
 class AggregatorPlugins(PluginKind):
     """Kind of the aggregators, at `server.aggregator`."""
 
-    name: ClassVar[str] = "aggregator"
-    noun: ClassVar[str] = "an aggregator"
-    key_path: ClassVar[KeyPath | None] = ("server", "aggregator")
-    protocol: ClassVar[type] = Aggregator
-    optional: ClassVar[frozenset[str]] = frozenset({"state", "restore"})
-    marks: ClassVar[frozenset[str]] = frozenset({"aggregate"})
+    name = "aggregator"
+    noun = "an aggregator"
+    key_path = ("server", "aggregator")
+    protocol = Aggregator
+    optional = frozenset({"state", "restore"})
+    marks = frozenset({"aggregate"})
     bundled = kinds_of(AggregatorSettings)
-    settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+    settings_base = AggregatorPluginSettings
 
     @classmethod
     def fault(cls, made: object) -> str | None:

@@ -18,8 +18,6 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.data.remote_set import RemoteSet
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user import identity
 from fleetsim.user.data.checked_dataset import dataset_fault
 from fleetsim.user.data.own_dataset import OwnDataset, dataset
@@ -71,17 +69,17 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
 class DatasetPlugins(PluginKind):
     """Kind of the data sets, at `task.dataset`."""
 
-    name: ClassVar[str] = "dataset"
-    noun: ClassVar[str] = "a data set"
-    key_path: ClassVar[KeyPath | None] = ("task", "dataset")
-    protocol: ClassVar[type] = DatasetSource
-    marks: ClassVar[frozenset[str]] = frozenset({"load"})
+    name = "dataset"
+    noun = "a data set"
+    key_path = ("task", "dataset")
+    protocol = DatasetSource
+    marks = frozenset({"load"})
     bundled = kinds_of(DatasetSettings) | {"blank"}
-    settings_base: ClassVar[type[Settings]] = DatasetPluginSettings
-    page: ClassVar[str] = "docs/own-data.md"
-    takes_functions: ClassVar[bool] = True
+    settings_base = DatasetPluginSettings
+    page = "docs/own-data.md"
+    takes_functions = True
     # Data are never changed, and read once.
-    copies_objects: ClassVar[bool] = False
+    copies_objects = False
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from fleetsim.contracts import Loss, SampleForm
 from fleetsim.errors import ScenarioError
@@ -11,8 +11,6 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.loss_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
@@ -47,14 +45,14 @@ class LossPluginSettings(PluginSettings, LossKind):
 class LossPlugins(PluginKind):
     """Kind of the losses, at `task.local.loss`."""
 
-    name: ClassVar[str] = "loss"
-    noun: ClassVar[str] = "a loss"
-    key_path: ClassVar[KeyPath | None] = ("task", "local", "loss")
-    protocol: ClassVar[type] = Loss
-    marks: ClassVar[frozenset[str]] = frozenset({"losses"})
+    name = "loss"
+    noun = "a loss"
+    key_path = ("task", "local", "loss")
+    protocol = Loss
+    marks = frozenset({"losses"})
     bundled = kinds_of(LossSettings)
-    settings_base: ClassVar[type[Settings]] = LossPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = LossPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims(cls, found: object) -> bool:

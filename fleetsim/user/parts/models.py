@@ -6,14 +6,13 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fleetsim.contracts import Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.models.user_model_kind import UserModelKind
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
@@ -119,14 +118,14 @@ def network_of(part: Any, samples: SampleForm, said: str) -> object:
 class ModelPlugins(PluginKind):
     """Kind of the networks, at `task.model`."""
 
-    name: ClassVar[str] = "model"
-    noun: ClassVar[str] = "a model"
-    key_path: ClassVar[KeyPath | None] = ("task", "model")
-    protocol: ClassVar[type] = Model
-    marks: ClassVar[frozenset[str]] = frozenset({"forward"})
+    name = "model"
+    noun = "a model"
+    key_path = ("task", "model")
+    protocol = Model
+    marks = frozenset({"forward"})
     bundled = kinds_of(ModelSettings)
-    settings_base: ClassVar[type[Settings]] = ModelPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = ModelPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims(cls, found: object) -> bool:

@@ -11,8 +11,6 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused, same
@@ -67,14 +65,14 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
 class PartitionPlugins(PluginKind):
     """Kind of the partitions, at `task.partition`."""
 
-    name: ClassVar[str] = "partition"
-    noun: ClassVar[str] = "a partition"
-    key_path: ClassVar[KeyPath | None] = ("task", "partition")
-    protocol: ClassVar[type] = Partition
-    marks: ClassVar[frozenset[str]] = frozenset({"split"})
+    name = "partition"
+    noun = "a partition"
+    key_path = ("task", "partition")
+    protocol = Partition
+    marks = frozenset({"split"})
     bundled = kinds_of(PartitionSettings)
-    settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = PartitionPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:

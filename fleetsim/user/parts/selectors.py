@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from fleetsim.contracts import (
     Report,
@@ -18,7 +18,6 @@ from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.host.own_code import own_code
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.user.parts.small_server import SmallServer
@@ -48,16 +47,16 @@ Answers = list[tuple[int, str, Any]]
 class SelectorPlugins(PluginKind):
     """Kind of the selectors, at `server.selector`."""
 
-    name: ClassVar[str] = "selector"
-    noun: ClassVar[str] = "a selector"
-    key_path: ClassVar[KeyPath | None] = ("server", "selector")
-    protocol: ClassVar[type] = Selector
-    marks: ClassVar[frozenset[str]] = frozenset({"setup", "probe", "select", "observe"})
+    name = "selector"
+    noun = "a selector"
+    key_path = ("server", "selector")
+    protocol = Selector
+    marks = frozenset({"setup", "probe", "select", "observe"})
     bundled = KINDS
-    settings_base: ClassVar[type[Settings]] = Settings
-    page: ClassVar[str] = "docs/selectors.md"
-    takes_classes: ClassVar[bool] = False
-    copies_objects: ClassVar[bool] = False
+    settings_base = Settings
+    page = "docs/selectors.md"
+    takes_classes = False
+    copies_objects = False
 
     @classmethod
     def fault(cls, made: object) -> str | None:

@@ -3,11 +3,10 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun, Tracker
 from fleetsim.schema.python_data import document_of
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.trackers.named import NAMED
 from fleetsim.user.plugin import Plugin
@@ -20,15 +19,15 @@ _SCENARIO = {"name": "check", "seed": 1, "server": {"cohort": 2, "selector": {"k
 class TrackerPlugins(PluginKind):
     """Kind of the trackers, which have no place in the scenario."""
 
-    name: ClassVar[str] = "tracker"
-    noun: ClassVar[str] = "a tracker"
-    key_path: ClassVar[KeyPath | None] = None
-    protocol: ClassVar[type] = Tracker
-    marks: ClassVar[frozenset[str]] = frozenset({"begin", "end"})
+    name = "tracker"
+    noun = "a tracker"
+    key_path = None
+    protocol = Tracker
+    marks = frozenset({"begin", "end"})
     bundled = NAMED
-    settings_base: ClassVar[type[Settings]] = Settings
-    page: ClassVar[str] = "docs/trackers.md"
-    copies_objects: ClassVar[bool] = False
+    settings_base = Settings
+    page = "docs/trackers.md"
+    copies_objects = False
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
