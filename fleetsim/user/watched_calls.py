@@ -31,14 +31,10 @@ class WatchedCalls:
         names: tuple[str, ...] = (),
         compares: bool = True,
     ) -> Any:
-        """Return the answer of a method.
+        """Return the answer of a method, whose arguments have these names in messages.
 
-        Args:
-            part: object of the plug-in.
-            method: name of its method.
-            arguments: arguments by position; a generator among them may be drawn from.
-            names: names of the arguments in messages.
-            compares: False to leave out whether an argument is changed, which takes time.
+        A generator among them may be drawn from. `compares` is False to leave out whether an
+        argument is changed, which takes time.
         """
         kept = copy.deepcopy(arguments) if compares else None
         answer = self.watched(method, lambda: getattr(part, method)(*arguments))

@@ -40,12 +40,9 @@ _WATCHED = 500
 
 
 def read_once(source: Source, client: Any, *, hint: str) -> CheckedPart:
-    """Return a part as arrays.
+    """Return a part as arrays; `hint` says what to do about samples that are drawn.
 
-    Args:
-        source: its rows.
-        client: client of each sample; None: the rows name it, if anything does.
-        hint: what to do about samples that are drawn.
+    `client` is that of each sample; None: the rows name it, if anything does.
     """
     num, inputs_at = _length(source), f"{source.place}: inputs"
     columns = source.columns()

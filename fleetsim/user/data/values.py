@@ -111,13 +111,7 @@ def as_clients(values: Any, place: str) -> NDArray[Any]:
 
 
 def all_alike(values: Iterable[Any], num: int, place: str) -> NDArray[Any]:
-    """Return samples as one array [n, ...].
-
-    Args:
-        values: the samples, first to last.
-        num: their number n, at least 1.
-        place: name of the samples in errors.
-    """
+    """Return n >= 1 samples as one array [n, ...]; `place` names them in errors."""
     samples: NDArray[Any] | None = None
     for row, value in enumerate(values):
         sample = as_sample(value, f"{place}: sample {row}")

@@ -46,14 +46,10 @@ class CountedPasses(NamedTuple):
 def counted_passes(
     module: nn.Module, samples: Tensor, *, is_lenient: bool = False
 ) -> CountedPasses:
-    """Return the FLOP and layers of a network.
+    """Return the FLOP and layers of a network, which does not change, for a batch of one sample.
 
     A layer is one that a device launches by itself: a layer with a rule, or else every product.
-
-    Args:
-        module: network; it does not change.
-        samples: batch of one sample on its device.
-        is_lenient: if true, operations without a formula count as free.
+    Operations without a formula are a fault, or count as free if it is lenient.
     """
     count = _Count(module, is_lenient=is_lenient)
     was_training = {layer: layer.training for layer in module.modules()}

@@ -28,13 +28,8 @@ def initial_network(
     """Return the network with its initial weights on the CPU, checked.
 
     A BatchNorm's count of batches is left out, as in fleetsim's own networks: nothing reads it
-    where the running statistics decay at a fixed rate.
-
-    Args:
-        make: function that calls the user's class or function, and says its own faults.
-        said: name of the network in messages, as the user gave it.
-        samples: form of the samples.
-        seed: root seed of the run.
+    where the running statistics decay at a fixed rate. `make` calls the user's class or function,
+    and says its own faults.
     """
     with model_faults(said):
         module = _initial(make, samples, seed)

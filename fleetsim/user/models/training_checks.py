@@ -63,12 +63,7 @@ def check_single_samples(
 ) -> None:
     """Check that a network can be trained on batches of one sample, if some client has such.
 
-    Args:
-        module: network; it does not change.
-        samples: form of the samples.
-        loss: loss of the clients.
-        num_samples: training samples of every client [N].
-        batch_size: samples of a full batch.
+    `num_samples` are the training samples of every client [N]. The network does not change.
     """
     (clients,) = np.nonzero((num_samples % batch_size == 1) | (batch_size == 1))
     if clients.size == 0:

@@ -27,11 +27,7 @@ def function_of(part: Any) -> LossFunction:
 
 
 class CheckedLoss:
-    """Loss of the user's own, each of whose answers is checked.
-
-    Attributes:
-        call: what computes the losses, unchecked.
-    """
+    """Loss of the user's own, each of whose answers is checked."""
 
     def __init__(self, part: Any, said: str) -> None:
         """Wrap an object with `losses`, or one that can be called; `said` names it in messages."""
@@ -39,6 +35,7 @@ class CheckedLoss:
         if message is not None:
             raise ScenarioError(f"{said}: {message}")
         self.call = function_of(part)
+        """Function that computes the losses, unchecked."""
         self._said = said
 
     def losses(self, outputs: Any, labels: Tensor) -> Tensor:
