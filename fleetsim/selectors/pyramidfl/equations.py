@@ -112,7 +112,7 @@ def step_ratios(
     if duration_s.size == 0:
         return np.empty(0)
     step_s = compute_s / num_steps
-    idle_steps = np.floor((duration_s.max() - duration_s) / step_s + ROUNDING_SLACK)
+    idle_steps = np.floor((float(duration_s.max()) - duration_s) / step_s + ROUNDING_SLACK)
     return 1.0 + np.minimum(MOST_EXTRA, beta * idle_steps / num_steps)
 
 
