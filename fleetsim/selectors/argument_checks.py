@@ -25,17 +25,6 @@ def require_all(rule: str, values: npt.ArrayLike, is_good: npt.ArrayLike) -> Non
         raise ValueError(f"{rule}, got {np.asarray(values)[is_bad].flat[0]}")
 
 
-def require_fractions(name: str, values: npt.ArrayLike) -> None:
-    """Refuse values [...] that are not all in [0, 1].
-
-    >>> require_fractions("a share", 1.5)
-    Traceback (most recent call last):
-    ValueError: a share must be in [0, 1], got 1.5
-    """
-    numbers = np.asarray(values)
-    require_all(f"{name} must be in [0, 1]", numbers, (numbers >= 0.0) & (numbers <= 1.0))
-
-
 def require_lengths(num: int, **arrays: npt.NDArray[np.generic]) -> None:
     """Refuse arrays that do not have one entry per client.
 

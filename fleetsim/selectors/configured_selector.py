@@ -32,11 +32,7 @@ class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
         self._settings = settings
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Keep the fleet and begin; clients are asked before a choice at the earliest.
-
-        Raises:
-            ScenarioError: the selector does not suit the scenario.
-        """
+        """Keep the fleet and begin; clients are asked before a choice at the earliest."""
         self._fleet = fleet
         self._size = fleet.num_samples.size
         self._begin(fleet)

@@ -40,9 +40,6 @@ def require_finite(kind: str, layers: Mapping[str, NDArray[Any]]) -> None:
     Args:
         kind: `server.selector.kind`, which learns.
         layers: weights of the network by name.
-
-    Raises:
-        DivergenceError: a weight is not finite.
     """
     if not all(np.isfinite(layer).all() for layer in layers.values()):
         raise DivergenceError(
@@ -108,11 +105,7 @@ class WeightFile:
 
 
 def read_weights(name: str) -> WeightFile:
-    """Return the content of a bundled weight file or of one of the user's own.
-
-    Raises:
-        DataError: there is none, it cannot be read, or it is no weight file.
-    """
+    """Return the content of a bundled weight file or of one of the user's own."""
     path = _path(name)
     try:
         return WeightFile.decoded(paths.read(path))
@@ -123,12 +116,7 @@ def read_weights(name: str) -> WeightFile:
 
 
 def weights_for(name: str, kind: str, fleet: FleetView) -> State:
-    """Return the arrays of a weight file for the clients of a fleet.
-
-    Raises:
-        DataError: there is no such file, it cannot be read, or a number in it is not finite.
-        ScenarioError: the weights are of another kind of selector, or for other clients.
-    """
+    """Return the arrays of a weight file for the clients of a fleet."""
     file = read_weights(name)
     for state in file.weights.values():
         for key, array in state.items():
@@ -163,9 +151,6 @@ def require_arrays(
     """Check that a weight file has arrays of one type of numbers and these shapes.
 
     A length of None may be any.
-
-    Raises:
-        DataError: one is missing, or is another.
     """
     for key, shape in shapes.items():
         array = weights.get(key)
@@ -190,11 +175,7 @@ def weights_of(selector: Settings) -> str | None:
 
 
 def weights_sha256(name: str) -> str:
-    """Return the SHA-256 of a weight file.
-
-    Raises:
-        DataError: there is none, or it cannot be read.
-    """
+    """Return the SHA-256 of a weight file."""
     return hashlib.sha256(paths.read(_path(name))).hexdigest()
 
 

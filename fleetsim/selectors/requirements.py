@@ -39,9 +39,6 @@ def require_validation(fleet: FleetView, needs: str, instead: str = "") -> None:
         fleet: the fleet of the run.
         needs: the selector and what it does with the accuracy: "gpfl needs".
         instead: another way out, after the usual one.
-
-    Raises:
-        ScenarioError: the fleet has no evaluation of the model on such samples.
     """
     if fleet.validation is None:
         raise ScenarioError(

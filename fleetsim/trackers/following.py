@@ -31,11 +31,7 @@ class Following:
         """Round that trackers have not heard of."""
 
     def begin(self, run: TrackedRun) -> None:
-        """Tell the trackers that the run begins or continues.
-
-        Raises:
-            TrackerError, PluginError: one of them failed.
-        """
+        """Tell the trackers that the run begins or continues."""
         for tracker in self._trackers:
             _call(tracker, "begin", partial(tracker.begin, run))
 
@@ -49,11 +45,7 @@ class Following:
         self._row = row
 
     def checkpoint(self, state: State, changed: ClientRows) -> None:
-        """Pass on the state after a round, then tell the trackers of the round.
-
-        Raises:
-            TrackerError, PluginError: one of them failed.
-        """
+        """Pass on the state after a round, then tell the trackers of the round."""
         self._recorder.checkpoint(state, changed)
         row, self._row = self._row, None
         if row is None:
@@ -62,11 +54,7 @@ class Following:
             _call(tracker, "round", partial(tracker.round, row))
 
     def end(self, run: EndedRun) -> None:
-        """Tell the trackers that the run is done.
-
-        Raises:
-            TrackerError, PluginError: one of them failed, after all have been told.
-        """
+        """Tell the trackers that the run is done."""
         for fault in self._end_all(run):
             raise type(fault)(f"{_reason(fault)}; the run is complete in {run.folder}")
 
@@ -91,12 +79,7 @@ def _reason(fault: Exception) -> str:
 
 
 def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
-    """Call a tracker's method.
-
-    Raises:
-        TrackerError: it failed.
-        PluginError: it failed, and is one of the user's own.
-    """
+    """Call a tracker's method."""
     is_own = not type(tracker).__module__.startswith("fleetsim.")
     error = PluginError if is_own else TrackerError
     what = f"tracker {type(tracker).__name__}.{method}"

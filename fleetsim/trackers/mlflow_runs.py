@@ -13,7 +13,6 @@ from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.trackers.metrics import flat, metrics_of
 from fleetsim.units import MS_PER_S
 
-DEFAULT = "."
 _TAG = "fleetsim.identity"
 _ENDS = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 _PARAMS_AT_ONCE = 100
@@ -24,12 +23,8 @@ _LONGEST_VALUE = 6000
 class MLflow:
     """Tracker that makes a run of MLflow, in a database or on a tracking server."""
 
-    def __init__(self, place: str = DEFAULT) -> None:
-        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI.
-
-        Raises:
-            ModuleNotFoundError: MLflow is not installed.
-        """
+    def __init__(self, place: str = ".") -> None:
+        """Make it for a folder, whose `mlflow.db` is the database, or a tracking URI."""
         # Before it is imported: MLflow reports its use over the network unless this is set.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         from mlflow import entities, tracking  # noqa: PLC0415

@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from fleetsim.contracts import Tracker
 from fleetsim.errors import ScenarioError
@@ -11,29 +10,20 @@ from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
-
-class _Named(NamedTuple):
-    module: str
-    """Module of the class, whose constructor imports the library, an extra."""
-    cls: str
-
-
-NAMED: Mapping[str, _Named] = MappingProxyType(
+NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "tensorboard": _Named("fleetsim.trackers.tensorboard_events", "TensorBoard"),
-        "mlflow": _Named("fleetsim.trackers.mlflow_runs", "MLflow"),
-        "wandb": _Named("fleetsim.trackers.wandb_runs", "WeightsAndBiases"),
+        "tensorboard": ("fleetsim.trackers.tensorboard_events", "TensorBoard"),
+        "mlflow": ("fleetsim.trackers.mlflow_runs", "MLflow"),
+        "wandb": ("fleetsim.trackers.wandb_runs", "WeightsAndBiases"),
     }
 )
-"""Trackers of fleetsim; each name is that of the extra, too."""
+"""Module and class of the trackers of fleetsim; each name is that of the extra, too.
+
+The constructor imports the library."""
 
 
 def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str], list[object]]:
-    """Return the names and the objects or classes among trackers of both forms.
-
-    Raises:
-        ScenarioError: it is one name.
-    """
+    """Return the names and the objects or classes among trackers of both forms."""
     if isinstance(given, str):
         raise ScenarioError(f"trackers = {quoted(given)}: a list of trackers is wanted")
     both: list[str | object] = list(given)
@@ -42,11 +32,7 @@ def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str
 
 
 def trackers_named(names: Iterable[str]) -> list[Tracker]:
-    """Return the trackers of `NAME` or `NAME=PLACE`.
-
-    Raises:
-        ScenarioError: a name is unknown, or its library is not installed.
-    """
+    """Return the trackers of `NAME` or `NAME=PLACE`."""
     return [_made(name) for name in names]
 
 

@@ -11,18 +11,12 @@ from typing import Any
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.trackers.metrics import metrics_of
 
-DEFAULT = "tensorboard"
-
 
 class TensorBoard:
     """Tracker that writes event files into `FOLDER/NAME OF THE RUN FOLDER`."""
 
-    def __init__(self, folder: str | Path = DEFAULT) -> None:
-        """Make it for a folder.
-
-        Raises:
-            ModuleNotFoundError: TensorBoard is not installed.
-        """
+    def __init__(self, folder: str | Path = "tensorboard") -> None:
+        """Make it for a folder."""
         from tensorboard.compat.proto import event_pb2, summary_pb2  # noqa: PLC0415
         from tensorboard.summary.writer import event_file_writer  # noqa: PLC0415
 

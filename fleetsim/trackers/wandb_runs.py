@@ -11,24 +11,18 @@ from typing import Any, Literal
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.trackers.metrics import flat, metrics_of
 
-DEFAULT = "."
-
 
 class WeightsAndBiases:
     """Tracker that makes a run of W&B."""
 
     def __init__(
         self,
-        folder: str | Path = DEFAULT,
+        folder: str | Path = ".",
         *,
         project: str = "fleetsim",
         mode: Literal["online", "offline", "disabled"] | None = None,
     ) -> None:
-        """Make it; files are written below `folder`.
-
-        Raises:
-            ModuleNotFoundError: W&B is not installed.
-        """
+        """Make it; files are written below `folder`."""
         import wandb  # noqa: PLC0415
 
         self._wandb: Any = wandb

@@ -23,7 +23,12 @@ from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
 from fleetsim.training.settings import TrainerKind, TrainerSettings
 from fleetsim.training.task_samples import TaskSamples, samples_of_task
-from fleetsim.training.trainer_choice import ChoosesTrainer, choose_trainer, kernel_class
+from fleetsim.training.trainer_choice import (
+    ChoosesTrainer,
+    TrainerQuestion,
+    choose_trainer,
+    kernel_class,
+)
 from fleetsim.training.trainers import DataTrainer, NullTrainer
 
 
@@ -172,13 +177,9 @@ def _trainer_of(
     model, local = request.task.model, request.task.local
     if isinstance(model, ChoosesTrainer):
         return model.proved_trainer(
-            wanted,
-            module,
-            samples.form,
-            cost=cost,
-            num_samples=samples.num_samples,
-            local=local,
-            torch_device=torch_device,
+            TrainerQuestion(
+                wanted, module, samples.form, cost, samples.num_samples, local, torch_device
+            )
         )
     kind = choose_trainer(wanted, model, local, torch_device=torch_device)
     if not local.has_own_loss:

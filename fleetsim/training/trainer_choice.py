@@ -7,7 +7,7 @@ torch only to build a kernel, so that validation does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args, runtime_checkable
 
 from fleetsim.contracts import IntArray, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
@@ -36,25 +36,28 @@ MAX_VECTORISED_WIDTH = 32
 """Largest width of a gpt2 for which vectorised training was faster than serial on a CPU."""
 
 
+class TrainerQuestion(NamedTuple):
+    """Facts on which the choice of a trainer for a network of the user's own depends."""
+
+    wanted: TrainerSettings
+    """The scenario's trainer; `auto` for the fastest."""
+    module: nn.Module
+    """Network on the CPU; it does not change."""
+    samples: SampleForm
+    cost: ModelCost
+    num_samples: IntArray
+    """Training samples of every client [N]."""
+    local: LocalSettings
+    """The clients' training: not every trainer has every optimizer."""
+    torch_device: str
+
+
 @runtime_checkable
 class ChoosesTrainer(Protocol):
     """Settings of a network that choose its trainer themselves: one of the user's own."""
 
-    def proved_trainer(
-        self,
-        wanted: TrainerSettings,
-        module: nn.Module,
-        samples: SampleForm,
-        *,
-        cost: ModelCost,
-        num_samples: IntArray,
-        local: LocalSettings,
-        torch_device: str,
-    ) -> tuple[TrainerKind, str]:
+    def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Check that the network can be trained; return its trainer, and the reason in one line.
-
-        `num_samples` [N] are the training samples of every client. The network is on the CPU, and
-        does not change.
 
         Raises:
             ScenarioError: it cannot be trained, or not by the trainer that the scenario names.

@@ -3,6 +3,9 @@
 A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Python
 (`fleetsim.run(..., aggregator=Median)`). docs/plugins.md says how one is written.
 
+Everything that is wrong with it is an error of one line: a `ScenarioError`, a `PluginError` where
+its code fails, a `DataError` of its data. A `ModelFaultError` does not say yet whose fault it is.
+
 - `kinds`: All kinds of plug-in, by name, and the kind of a class.
 - `parts`: Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
 - `plugin_kind`: Interface of a kind of plug-in.
@@ -16,21 +19,11 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 - `models`: Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
 - `flop`: FLOP of code of the user's own, from torch's formulas.
 
-A new kind is a subclass of `PluginKind` in a module of `parts` and its name in `kinds.KINDS`:
-
-1. `name` is the keyword of `fleetsim.run` and the word before `=` in `--plugin KIND=MODULE:NAME`.
-2. `key_path` is the mapping with a `kind` that it becomes in the scenario, such as `task.model`. A
-   kind without one, such as a tracker, watches a run and changes nothing of its results.
-3. `protocol` is the Protocol in `fleetsim.contracts` whose docstring is the manual; `optional` has
-   what a user may leave out of it; `marks` the methods that no other kind has, by which a class is
-   recognised (override `claims` where methods do not tell).
-4. `settings_base` is the settings class in the place of fleetsim's own, such as a `PartitionKind`:
-   its methods call the user's object, `self.part()`, and check what comes back. So nothing below
-   this package knows plug-ins: the engine calls `settings.split(...)` as ever. Settings of the user
-   are joined with it: `class Joined(TheirSettings, settings_base)`.
-5. `check` rehearses the user's object with made-up data by `WatchedCalls` (see `watched_calls`).
-6. `takes_classes`, `takes_functions` and `copies_objects` say what `fleetsim.run(KIND=...)` takes.
-
+A new kind is a subclass of `PluginKind` in a module of `parts`, whose attributes say what it is,
+and its name in `kinds.KINDS`. Its `settings_base` stands in the place of fleetsim's own settings,
+such as a `PartitionKind`: the methods call the user's object, `self.part()`, and check what comes
+back. So nothing below this package knows plug-ins: the engine calls `settings.split(...)` as ever.
+Settings of the user are joined with it: `class Joined(TheirSettings, settings_base)`.
 Manifest, resume, comparison, studies, schema and messages then know it.
 """
 

@@ -83,11 +83,7 @@ def _copies(given: Any, said: str) -> Callable[[Any], Any]:
 
 
 def _settings(plugin: Plugin, given: Overrides | Mapping[str, Any]) -> Any:
-    """Return the settings of a plug-in.
-
-    Raises:
-        ScenarioError: a key is wrong, or lacks a value.
-    """
+    """Return the settings of a plug-in."""
     changes = changes_of(given, {}, keys=(), call=check_plugin)
     document = overrides.apply(document_of({"kind": plugin.word}, plugin.said), changes)
     return plugin.checked(document)

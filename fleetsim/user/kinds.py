@@ -35,11 +35,7 @@ KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
 
 
 def kind_named(word: str, said: str) -> type[PluginKind]:
-    """Return the kind of a name.
-
-    Raises:
-        ScenarioError: there is none.
-    """
+    """Return the kind of a name."""
     if word not in KINDS:
         message = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
         raise refused(said, f"{message}{did_you_mean(word, KINDS)}")
@@ -47,11 +43,7 @@ def kind_named(word: str, said: str) -> type[PluginKind]:
 
 
 def kind_of(found: object, said: str, name: str) -> type[PluginKind]:
-    """Return the only kind that claims a class.
-
-    Raises:
-        ScenarioError: none or several do.
-    """
+    """Return the only kind that claims a class."""
     claiming = [kind for kind in KINDS.values() if kind.claims(found)]
     if len(claiming) == 1:
         return claiming[0]

@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args, get_origin
@@ -71,11 +72,7 @@ def load_plugin(name: str) -> Plugin:
 
 
 def given_plugin(word: str, given: Any) -> Plugin:
-    """Return the plug-in of an object, class or function that Python gives for a kind.
-
-    Raises:
-        ScenarioError: it is not of this kind.
-    """
+    """Return the plug-in of an object, class or function that Python gives for a kind."""
     kind = KINDS[word]
     is_function = inspect.isfunction(given)
     if isinstance(given, type) and not kind.takes_classes:
@@ -95,11 +92,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
 
 
 def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
-    """Refuse a scenario that asks for a plug-in that was not given; import nothing.
-
-    Raises:
-        ScenarioError: the scenario asks for such a plug-in.
-    """
+    """Refuse a scenario that asks for a plug-in that was not given; import nothing."""
     known = {(plugin.kind.name, plugin.word) for plugin in plugins}
     for kind in KINDS.values():
         if kind.key_path is None:
@@ -112,11 +105,7 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
 
 
 def refuse_two(plugins: Sequence[Plugin]) -> None:
-    """Refuse two plug-ins that replace the same part.
-
-    Raises:
-        ScenarioError: there are two, or one is there twice.
-    """
+    """Refuse two plug-ins that replace the same part."""
     by_place: dict[tuple[str, str], Plugin] = {}
     for plugin in plugins:
         if plugin.kind.key_path is None:
@@ -131,21 +120,14 @@ def refuse_two(plugins: Sequence[Plugin]) -> None:
 def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
     """Return a class or function as a plug-in, of the kind that it is if none is said."""
     if not isinstance(found, type):
-        kind = kind or _kind_of_function(found, name, said)
-        function_kind = kind
-        return wrapped(kind, found, name, said, lambda settings: function_kind.of_function(found))
+        of_kind = kind or _kind_of_function(found, name, said)
+        return wrapped(of_kind, found, name, said, lambda _: of_kind.of_function(found))
+    of_kind = kind or kind_of(found, said, name)
     settings = getattr(found, "Settings", None)
-    if kind is None:
-        kind = kind_of(found, said, name)
-    class_kind = kind
     if settings is None:
-        return wrapped(kind, found, name, said, lambda _: class_kind.of_class(found, None))
-    word, own = _checked_settings(settings, kind, said)
-
-    def make(given: Any) -> object:
-        return class_kind.of_class(found, given)
-
-    return wrapped(kind, found, name, said, make, word=word, own=own)
+        return wrapped(of_kind, found, name, said, lambda _: of_kind.of_class(found, None))
+    word, own = _checked_settings(settings, of_kind, said)
+    return wrapped(of_kind, found, name, said, partial(of_kind.of_class, found), word=word, own=own)
 
 
 def _kind_of_function(function: Callable[..., Any], name: str, said: str) -> type[PluginKind]:

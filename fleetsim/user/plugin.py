@@ -37,11 +37,7 @@ class Plugin:
     """Function from settings to an object that is not checked yet."""
 
     def build(self, settings: Settings) -> Any:
-        """Return a new object with these settings.
-
-        Raises:
-            ScenarioError: it cannot be made, or is not of its kind.
-        """
+        """Return a new object with these settings."""
         call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
         with own_code(f"{self.said}: {call}"):
             made = self.make(settings)
@@ -52,20 +48,12 @@ class Plugin:
         return made
 
     def checked(self, document: Document) -> Settings:
-        """Return a document with the keys of its settings as settings.
-
-        Raises:
-            ScenarioError: a key is wrong, or lacks a value.
-        """
+        """Return a document with the keys of its settings as settings."""
         with own_code(f"{self.said}: its Settings"):
             return faults.check(self.settings, document)
 
     def placed(self, document: Document) -> Document:
-        """Return the document with this part in its place.
-
-        Raises:
-            ScenarioError: the document asks for another one that it may not replace.
-        """
+        """Return the document with this part in its place."""
         place = self.kind.key_path
         if place is None:
             return document
@@ -105,11 +93,7 @@ class PluginSettings(Settings):
     """Plug-in whose settings they are."""
 
     def part(self) -> Any:
-        """Return a new object of the user's class with these settings.
-
-        Raises:
-            ScenarioError: it cannot be made, or is not of its kind.
-        """
+        """Return a new object of the user's class with these settings."""
         return self.plugin.build(self)
 
 

@@ -3,6 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
+from types import SimpleNamespace
 from typing import Any, ClassVar, get_args
 
 from fleetsim.schema.strict_yaml import KeyPath
@@ -16,6 +17,20 @@ def kinds_of(union: Any) -> frozenset[str]:
     return frozenset(
         str(member.model_fields["kind"].default) for member in get_args(get_args(union)[0])
     )
+
+
+def accepts(call: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    """Return whether something can be called with such arguments.
+
+    True of a built-in one that does not say what it takes: its answers are checked later.
+    """
+    try:
+        inspect.signature(call).bind(*arguments, **named)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 class PluginKind(ABC):
@@ -55,8 +70,12 @@ class PluginKind(ABC):
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
-        """Return the object that a function stands for; only if `takes_functions`."""
-        raise NotImplementedError(cls.name)
+        """Return the object that a function stands for, only if `takes_functions`.
+
+        The function is the one method of the Protocol.
+        """
+        (method,) = cls.methods()
+        return SimpleNamespace(**{method: function})
 
     @classmethod
     def of_object(cls, given: Any) -> tuple[object, str, Any]:
@@ -97,11 +116,7 @@ class PluginKind(ABC):
         if missing:
             return f"is no {cls.name}, it lacks {', '.join(missing)}; {cls.page} has an example"
         for name, arguments in methods.items():
-            if name in lacking:
-                continue
-            try:
-                inspect.signature(getattr(made, name)).bind(*arguments)
-            except TypeError:
+            if name not in lacking and not accepts(getattr(made, name), *arguments):
                 call = f"{name}({', '.join(arguments)})"
                 return f"cannot be called as {call}; {cls.page} has an example"
         return None

@@ -3,7 +3,8 @@
 import copy
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
 from fleetsim.learning.global_generators import Watch
+from fleetsim.learning.models.model_fault import ModelFaultError
 
 
 class WatchedCalls:
@@ -29,17 +31,10 @@ class WatchedCalls:
         names: tuple[str, ...] = (),
         compares: bool = True,
     ) -> Any:
-        """Return the answer of a method.
+        """Return the answer of a method, whose arguments have these names in messages.
 
-        Args:
-            part: object of the plug-in.
-            method: name of its method.
-            arguments: arguments by position; a generator among them may be drawn from.
-            names: names of the arguments in messages.
-            compares: False to leave out whether an argument is changed, which takes time.
-
-        Raises:
-            ScenarioError: it failed, used a global generator, or changed an argument.
+        A generator among them may be drawn from. `compares` is False to leave out whether an
+        argument is changed, which takes time.
         """
         kept = copy.deepcopy(arguments) if compares else None
         answer = self.watched(method, lambda: getattr(part, method)(*arguments))
@@ -52,11 +47,7 @@ class WatchedCalls:
         return answer
 
     def watched(self, name: str, function: Callable[[], Any]) -> Any:
-        """Return the answer of a function that calls code of the plug-in.
-
-        Raises:
-            ScenarioError: it failed, or drew from or seeded a global generator.
-        """
+        """Return the answer of a function that calls code of the plug-in."""
         watch, num_modules = Watch(), len(sys.modules)
         with own_code(f"{self.said}: {name}"):
             answer = function()
@@ -90,12 +81,7 @@ class TwinCalls:
         self._calls = WatchedCalls(said)
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Return the answer of a method.
-
-        Raises:
-            ScenarioError: it failed, used a global generator, or the second object answers
-                otherwise.
-        """
+        """Return the answer of a method."""
         answer = self._calls.watched(method, lambda: getattr(self._own, method)(*arguments))
         if self._second is not None:
             second = self._second
@@ -120,8 +106,10 @@ def same(one: Any, two: Any) -> bool:
     """
     if isinstance(one, np.random.Generator) and isinstance(two, np.random.Generator):
         return True
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        return _same_arrays(one, two)
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        if one.shape != two.shape or one.dtype != two.dtype:
+            return False
+        return bool((one == two).all()) if one.dtype.hasobject else one.tobytes() == two.tobytes()
     if type(one) is not type(two):
         return False
     if dataclasses.is_dataclass(one) and not isinstance(one, type):
@@ -134,14 +122,15 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two or (one != one and two != two))
 
 
-def _same_arrays(one: Any, two: Any) -> bool:
-    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)):
-        return False
-    if one.shape != two.shape or one.dtype != two.dtype:
-        return False
-    return one.tobytes() == two.tobytes() if not one.dtype.hasobject else bool((one == two).all())
-
-
 def refused(said: str, says: str) -> ScenarioError:
     """Return the error about a plug-in that was named or given as `said`."""
     return ScenarioError(f"{said}: {says}")
+
+
+@contextmanager
+def model_faults(said: str) -> Iterator[None]:
+    """Tell faults of a network in the block as those of what was named or given as `said`."""
+    try:
+        yield
+    except ModelFaultError as fault:
+        raise refused(said, str(fault)) from fault

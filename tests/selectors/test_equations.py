@@ -64,30 +64,15 @@ CHOICES = {
     "survey.equations.choose_others": {"took_part": ONES < 0, "num": 3},
     "tifl.equations.choose": {"tier_of": np.zeros(3, dtype=np.int64), "tier": 0, "num": 3},
     "divfl.equations.greedy": {"dissimilarity": np.ones((3, 3)), "num": 3},
-    "divfl.equations.stochastic_greedy": {
-        "dissimilarity": np.ones((3, 3)),
-        "uniforms": np.ones((3, 3)),
-        "num": 3,
-        "size": 3,
-    },
-    "fedcs.equations.pack": {
-        "download_s": ONES,
-        "update_s": ONES,
-        "upload_s": ONES,
-        "deadline_s": 99.0,
-    },
+    "fedcs.equations.pack": {"download_s": ONES, "update_s": ONES, "upload_s": ONES,
+        "deadline_s": 99.0},
     "rbcs_f.equations.choose": {"queues": ONES, "exchange_s": ONES, "num": 3},
     "favor.equations.choose": {"values": ONES, "num": 3, "num_random": 0, "draws": ONES},
-    "fedcor.equations.choose": {
-        "covariance": np.eye(3),
-        "alpha": ONES,
-        "weights": ONES / 3,
-        "candidates": np.arange(3),
-        "wanted": 3,
-    },
+    "fedcor.equations.choose": {"covariance": np.eye(3), "alpha": ONES, "weights": ONES / 3,
+        "candidates": np.arange(3), "wanted": 3},
     "oort.equations.exploration_pool": {"weights": ONES, "num": 3, "window": 1.0},
     "tie_breaking.best": {"scores": ONES, "num": 3},
-}
+}  # fmt: skip
 """Three clients that only the keys tell apart."""
 
 

@@ -5,29 +5,7 @@ import pytest
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
-from tests.selectors.delegate import Delegate
-
-
-class Watched(Delegate):
-    """A selector, what it was told, and the beliefs that went with its requests."""
-
-    def __init__(self, selector):
-        super().__init__(selector)
-        self.opinions: dict[tuple[int, int], float] = {}
-        self.beliefs: dict[tuple[int, int], float] = {}
-
-    def probe(self, view):
-        requests = self.selector.probe(view)
-        for request in requests:
-            if request.belief is not None:
-                self.beliefs[view.round - 1, request.client] = request.belief
-        return requests
-
-    def select(self, view):
-        for report in view.reports:
-            if report.accuracy is not None:
-                self.opinions[view.round - 1, report.client] = report.accuracy
-        return self.selector.select(view)
+from tests.selectors.delegate import Watched
 
 
 @pytest.mark.parametrize(("kind", "has_beliefs"), [("quick-init-ucb", False), ("bp-ucb", True)])
@@ -49,29 +27,19 @@ def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_p
 
     # Everybody is asked after rounds 2 and 4.
     assert rows == [(round_, client) for round_ in (2, 4) for client in range(6)]
-    assert dict(zip(rows, told["opinion"], strict=True)) == watched.opinions
+    assert dict(zip(rows, told["opinion"], strict=True)) == {
+        (view.round - 1, report.client): report.accuracy
+        for view in watched.views
+        for report in view.reports
+        if report.accuracy is not None
+    }
+    beliefs = {
+        (round_ - 1, request.client): request.belief
+        for round_, request in watched.requests
+        if request.belief is not None
+    }
     if has_beliefs:
-        assert dict(zip(rows, told["belief"], strict=True)) == watched.beliefs
+        assert dict(zip(rows, told["belief"], strict=True)) == beliefs
     else:
         assert told["belief"].isna().all()
-        assert watched.beliefs == {}
-
-
-def test_rehearsed_models_are_no_opinions_of_the_global_one(tmp_path):
-    scenario = load(
-        "quickstart",
-        [
-            "server.selector={kind: quick-init-ucb, slot_rounds: 1, cold_start: reset}",
-            *("task.partition={kind: iid}", "task.model.hidden=[8, 8]", "task.local.epochs=1"),
-            "fleet={size: 4, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
-            "server.cohort=2",
-            "server.deadline_s=null",
-            "stop.rounds=2",
-        ],
-    )
-    finished = run(scenario, out=tmp_path / "run", workers=1)
-    told = finished.opinions()
-
-    # Two groups are rehearsed and evaluated before the first round; the model is after it.
-    assert (finished.tasks["purpose"] == "probe").sum() > len(told)
-    assert list(zip(told["round"], told["client"], strict=True)) == [(1, n) for n in range(4)]
+        assert beliefs == {}

@@ -2,32 +2,14 @@
 
 import pytest
 
-from fleetsim.contracts import Cohort, Outcome, Purpose, Report, RoundView
+from fleetsim.contracts import Outcome, Purpose
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
-from tests.selectors.delegate import Delegate
+from tests.selectors.delegate import Watched
 
 MODEL_BYTE = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
 """Of the 64-200-200-10 network, whose state dict has no more than its weights."""
-
-
-class Watched(Delegate):
-    """A selector, and what it was shown."""
-
-    def __init__(self, selector):
-        super().__init__(selector)
-        self.answers: list[Report] = []
-        self.views: list[RoundView] = []
-        self.chosen: list[list[int]] = []
-
-    def select(self, view):
-        self.views.append(view)
-        self.answers += view.reports
-        answer = self.selector.select(view)
-        chosen = answer.clients if isinstance(answer, Cohort) else answer
-        self.chosen.append(chosen.tolist())
-        return answer
 
 
 @pytest.fixture
@@ -59,12 +41,8 @@ def probes(finished):
     ("kind", "changes", "upload_byte", "num_probed"),
     [
         ("fedgra", ["server.selector.every_rounds=2"], MODEL_BYTE + 24, [True, False, True]),
-        (
-            "fedgra",
-            ["server.selector.every_rounds=2", "server.selector.divergence_at=client"],
-            32,
-            [True, False, True],
-        ),
+        ("fedgra", ["server.selector.every_rounds=2", "server.selector.divergence_at=client"], 32,
+            [True, False, True]),
         ("gpfl", ["evaluate.validation_fraction=0.1"], MODEL_BYTE + 8, [True, False, False]),
         ("survey", ["server.selector.policy=2"], None, [False, False, False]),
         ("tifl", [], MODEL_BYTE, [True, False, False]),
@@ -73,7 +51,7 @@ def probes(finished):
         ("autofl", ["evaluate.validation_fraction=0.1"], 8, [True, True, True]),
         ("oort", ["server.selector.profile=oort_repo"], None, [False, False, False]),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked_is_charged_and_the_model_learns(
     kind, changes, upload_byte, num_probed, play
 ):
@@ -88,28 +66,14 @@ def test_what_is_asked_is_charged_and_the_model_learns(
     assert finished.rounds["accuracy"].iloc[-1] > 0.3
 
 
-@pytest.mark.slow
-def test_both_ways_to_know_the_divergence_choose_the_same_clients(tmp_path, play):
-    chosen = []
-    for place in ("server", "client"):
-        watched, _ = play(
-            "fedgra",
-            f"server.selector.divergence_at={place}",
-            "server.selector.every_rounds=1",
-            "fleet.usage={}",
-            "server.deadline_s=null",
-            f"name={place}",
-            rounds=1,
-        )
-        chosen.append(watched.chosen)
-        (tmp_path / "run").rename(tmp_path / place)
-
-    assert chosen[0] == chosen[1]
-
-
 def test_a_deadline_and_owners_that_come_and_go_are_survived(play):
     watched, finished = play("tifl", "server.selector.num_tiers=2", "server.deadline_s=1.0")
-    late = [report for report in watched.answers if report.outcome is Outcome.LATE]
+    late = [
+        report
+        for view in watched.views
+        for report in view.reports
+        if report.outcome is Outcome.LATE
+    ]
 
     assert late
     assert len(finished.rounds) == 3

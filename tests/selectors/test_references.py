@@ -51,25 +51,15 @@ CASES = [
     ("power-of-choice", {"d": 3}, lambda _: PowerOfChoice("pow-d", 3)),
     ("power-of-choice", {"variant": "cpow-d", "d": 9}, lambda _: PowerOfChoice("cpow-d", 9)),
     ("power-of-choice", {"variant": "rpow-d"}, lambda _: PowerOfChoice("rpow-d")),
-    (
-        "power-of-choice",
-        {"variant": "rpow-d", "loss": "first_epoch"},
-        lambda _: PowerOfChoice("rpow-d", loss="first_epoch"),
-    ),
-    (
-        "power-of-choice",
-        {"variant": "rpow-d", "loss": "all_epochs"},
-        lambda _: PowerOfChoice("rpow-d", loss="all_epochs"),
-    ),
+    ("power-of-choice", {"variant": "rpow-d", "loss": "first_epoch"},
+        lambda _: PowerOfChoice("rpow-d", loss="first_epoch")),
+    ("power-of-choice", {"variant": "rpow-d", "loss": "all_epochs"},
+        lambda _: PowerOfChoice("rpow-d", loss="all_epochs")),
     ("afl", {}, lambda _: Afl()),
     ("afl", {"alpha_2": 0.05, "alpha_3": 0.5}, lambda _: Afl(sharpness=0.05, uniform=50)),
     ("afl", {"cold_start": "none"}, lambda _: Afl(evaluates=False)),
     ("afl", {"alpha_1": 0.25}, lambda _: Afl(dropped=25)),
-    (
-        "afl",
-        {"alpha_1": 0.25, "rounding": "random"},
-        lambda _: Afl(dropped=25, floors_random=True),
-    ),
+    ("afl", {"alpha_1": 0.25, "rounding": "random"}, lambda _: Afl(dropped=25, floors_random=True)),
     ("tifl", TIFL, lambda _: Tifl(endless=False)),
     ("tifl", ENDLESS, lambda _: Tifl()),
     ("tifl", ENDLESS | {"trigger": "every"}, lambda _: Tifl(trigger="every")),
@@ -90,11 +80,7 @@ CASES = [
     ("divfl", {"refresh": "ideal"}, lambda _: DivFl(ideal=True)),
     ("divfl", {"metric": "squared_l2"}, lambda _: DivFl(power=2)),
     ("divfl", {"weights": "gamma"}, lambda _: DivFl(weighs=True)),
-    (
-        "divfl",
-        {"weights": "gamma", "refresh": "ideal"},
-        lambda _: DivFl(ideal=True, weighs=True),
-    ),
+    ("divfl", {"weights": "gamma", "refresh": "ideal"}, lambda _: DivFl(ideal=True, weighs=True)),
     ("divfl", {"vectors": "update"}, lambda _: DivFl(updates=True)),
     ("favor", FAVOR, Favor),
     ("favor", FAVOR | {"components": 9, "scaling": "standard"}, Favor),
@@ -115,27 +101,18 @@ CASES = [
     ("fedcs", {"round_s": 15.0, "asked_fraction": 0.5}, lambda _: FedCS(15.0)),
     ("rbcs-f", {"penalty": 0.05}, lambda _: RbcsF(v=0.05)),
     ("rbcs-f", {"guaranteed_fraction": 0.3, "penalty": 1.0}, lambda _: RbcsF(beta=0.3, v=1.0)),
-    (
-        "rbcs-f",
-        {"penalty": 0.05, "confidence": 5.0, "ridge": 0.5},
-        lambda _: RbcsF(v=0.05, alpha=5.0, ridge=0.5),
-    ),
+    ("rbcs-f", {"penalty": 0.05, "confidence": 5.0, "ridge": 0.5},
+        lambda _: RbcsF(v=0.05, alpha=5.0, ridge=0.5)),
     ("autofl", {}, lambda _: AutoFl()),
     ("autofl", {"exploration": 0.0, "unit_j": 50.0}, lambda _: AutoFl(epsilon=0.0, unit_j=50.0)),
-    (
-        "autofl",
-        {"accuracy_weight": 10.0, "gain_weight": 100.0},
-        lambda _: AutoFl(alpha=10.0, beta=100.0),
-    ),
+    ("autofl", {"accuracy_weight": 10.0, "gain_weight": 100.0},
+        lambda _: AutoFl(alpha=10.0, beta=100.0)),
     ("autofl", {"tables": "category"}, lambda _: AutoFl(shared=True)),
     ("autofl", {"next_state": "same"}, lambda _: AutoFl(waits=False)),
-    (
-        "autofl",
-        {"previous": "best", "cohort_energy": "sum"},
-        lambda _: AutoFl(best=True, adds_up=True),
-    ),
+    ("autofl", {"previous": "best", "cohort_energy": "sum"},
+        lambda _: AutoFl(best=True, adds_up=True)),
     ("autofl", {"learning": False}, lambda _: AutoFl(epsilon=0.0, learns=False)),
-]
+]  # fmt: skip
 """Kind, settings, and the reference for them."""
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from tests.interrupts import interrupted
 from tests.selector_modes import UNION, modes_of
 
 CHANGES = (
@@ -64,14 +65,9 @@ def bytes_of(done):
 @pytest.mark.slow
 @pytest.mark.parametrize("selector", SELECTORS + DEFAULTS)
 def test_a_resumed_run_has_the_same_bytes(selector, tmp_path):
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
     scenario = load("quickstart", [*CHANGES, f"server.selector={selector}"])
     straight = run(scenario, out=tmp_path / "straight", workers=1)
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "resumed", workers=1, on_progress=stop)
+    interrupted(run, scenario, out=tmp_path / "resumed", workers=1, after=3)
     resumed = run(scenario, out=tmp_path / "resumed", workers=1, resume=True)
 
     assert len(straight.rounds) == 6

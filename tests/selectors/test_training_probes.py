@@ -1,4 +1,4 @@
-"""Selectors that let clients train in probes ask for as much as the scenario does."""
+"""Requests of selectors: trainings in probes ask for as much as the scenario does."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Evaluation, ProbeRequest, Purpose, Report, Work, WorkKind
-from fleetsim.selectors import SelectorSettings
+from fleetsim.selectors import SelectorSettings, probing
 from fleetsim.selectors.divfl.selector import DivFlSettings
 from fleetsim.selectors.favor.selector import FavorSettings
 from fleetsim.selectors.fedcor.selector import FedCorSettings
@@ -69,3 +69,12 @@ def test_fedcs_counts_the_samples_of_all_steps(steps, packed):
     ]
 
     assert selector.select(view_of(fleet, reports=answers)).size == packed
+
+
+def test_a_request_for_resources_is_work_for_the_link_alone():
+    (request,) = probing.resource_requests(np.array([4]), 24)
+
+    assert (request.client, request.work.kind, request.upload_byte) == (4, WorkKind.NONE, 24)
+    assert not request.needs_model
+    assert not request.uploads_vector
+    assert request.asks_resources

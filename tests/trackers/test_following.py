@@ -10,6 +10,7 @@ from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.record.run_folder import RunExistsError
 from fleetsim.trackers.metrics import metrics_of
+from tests.interrupts import interrupted
 
 SMALL = ("fleet.size=6", "server.cohort=2", "stop.rounds=4", "checkpoint.every_rounds=2")
 
@@ -62,26 +63,10 @@ def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
 
 
 @pytest.mark.slow
-def test_trackers_change_no_byte_of_the_folder(tmp_path):
-    plain, tracked = made(tmp_path / "a"), made(tmp_path / "b", Notes(), Notes())
-
-    assert plain.manifest.digest == tracked.manifest.digest
-    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == sorted(
-        p.name for p in (tmp_path / "b").iterdir()
-    )
-
-
-@pytest.mark.slow
 def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
     """Interrupted after round 3, with all three saved: the next that is told is the fourth."""
     first, second = Notes(), Notes()
-
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        made(tmp_path / "run", first, on_progress=stop)
+    interrupted(made, tmp_path / "run", first, after=3)
     made(tmp_path / "run", second, exist_ok=True)
 
     assert [row.round for row in first.rows] == [1, 2, 3]

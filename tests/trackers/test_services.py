@@ -7,21 +7,13 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import ScenarioError
+from tests.interrupts import interrupted
 from tests.trackers.test_following import SMALL, made
-
-
-def stop_after(number):
-    def stop(progress):
-        if progress.round == number:
-            raise KeyboardInterrupt
-
-    return stop
 
 
 def interrupted_and_continued(folder, tracker):
     """A run that is interrupted after round 3 of 4."""
-    with pytest.raises(KeyboardInterrupt):
-        made(folder, tracker, on_progress=stop_after(3))
+    interrupted(made, folder, tracker, after=3)
     return made(folder, tracker, exist_ok=True)
 
 

@@ -11,7 +11,7 @@ import torch
 from fleetsim.contracts import ClientUpdate, Wire
 from fleetsim.learning.local.algorithms.ditto import Ditto
 from fleetsim.learning.local.algorithms.scaffold import Scaffold
-from tests.user.variants import variants
+from tests.user.variants import fails, variants
 
 KIND = "local"
 
@@ -92,61 +92,36 @@ BROKEN = (
                 "train_client must return a ClientUpdate (from fleetsim.contracts), got None",
                 trains(lambda *_: None),
             ),
-            "Fails": (
-                "train_client of client 0 fails: KeyError: 'weights'",
-                {
-                    "train_client": lambda self, model, data, generator, settings: dict[str, Any]()[
-                        "weights"
-                    ]
-                },
-            ),
-            "DrawsFromTorch": (
-                "train_client draws from or seeds the global generator of torch",
-                trains(lambda update, _: update, before=lambda _: torch.rand(3)),
-            ),
-            "ChangesSamples": (
-                "train_client changes data.inputs; work on a copy",
-                trains(lambda update, _: update, before=lambda data: data.inputs.mul_(0.5)),
-            ),
-            "LooksAtTheClock": (
-                "train_client gives two results from equal arguments",
-                trains(lambda update, _: update._replace(metrics={"s": time.perf_counter()})),
-            ),
-            "LeavesNumbers": (
-                "train_client gives two results from equal arguments",
-                trains(lambda update, _: update._replace(loss=float(next(_NUMBERS)))),
-            ),
-            "KeepsOtherShapes": (
-                "names and shapes must be those of all clients",
-                trains(
-                    lambda update, data: update._replace(state={"own": np.zeros(1 + data.client)})
-                ),
-            ),
-            "SendsUndeclared": (
-                "ClientUpdate.sent has 24 bytes, and wire says at most 0",
-                trains(lambda update, _: update._replace(sent={"more": np.zeros(3)})),
-            ),
-            "HalfAPart": (
-                "is no local, it lacks start_server, broadcast, server_step",
-                {"wire": lambda self, num_parameters: Wire()},
-            ),
+            "Fails": ("train_client of client 0 fails: KeyError: 'weights'",
+                {"train_client": fails(KeyError("weights"))}),
+            "DrawsFromTorch": ("train_client draws from or seeds the global generator of torch",
+                trains(lambda update, _: update, before=lambda _: torch.rand(3))),
+            "ChangesSamples": ("train_client changes data.inputs; work on a copy",
+                trains(lambda update, _: update, before=lambda data: data.inputs.mul_(0.5))),
+            "LooksAtTheClock": ("train_client gives two results from equal arguments",
+                trains(lambda update, _: update._replace(metrics={"s": time.perf_counter()}))),
+            "LeavesNumbers": ("train_client gives two results from equal arguments",
+                trains(lambda update, _: update._replace(loss=float(next(_NUMBERS))))),
+            "KeepsOtherShapes": ("names and shapes must be those of all clients",
+                trains(lambda update, data: update._replace(
+                    state={"own": np.zeros(1 + data.client)}))),
+            "SendsUndeclared": ("ClientUpdate.sent has 24 bytes, and wire says at most 0",
+                trains(lambda update, _: update._replace(sent={"more": np.zeros(3)}))),
+            "SaysAWord": ("train_factor must be a number from 0 to 1e6, not '2'",
+                {"train_factor": "2"}),
+            "HalfAPart": ("is no local, it lacks start_server, broadcast, server_step",
+                {"wire": lambda self, num_parameters: Wire()}),
         },
     )
     | variants(
         Scaffold,
         {
-            "BroadcastsTooMuch": (
-                "broadcast has 60 bytes, and wire says at most 0",
-                {"wire": lambda self, num_parameters: Wire(upload_byte=4 * num_parameters)},
-            ),
-            "WireIsANumber": (
-                "wire returned int, not a Wire",
-                {"wire": lambda self, num_parameters: num_parameters},
-            ),
-            "ForgetsTheModel": (
-                "server_step returned dict, not (model, arrays of the server)",
-                {"server_step": lambda self, server, step: server},
-            ),
+            "BroadcastsTooMuch": ("broadcast has 60 bytes, and wire says at most 0",
+                {"wire": lambda self, num_parameters: Wire(upload_byte=4 * num_parameters)}),
+            "WireIsANumber": ("wire returned int, not a Wire",
+                {"wire": lambda self, num_parameters: num_parameters}),
+            "ForgetsTheModel": ("server_step returned dict, not (model, arrays of the server)",
+                {"server_step": lambda self, server, step: server}),
         },
     )
-)
+)  # fmt: skip

@@ -1,6 +1,5 @@
 """Losses that break their contract, and some that keep it."""
 
-import random  # noqa: TID251
 from typing import Any
 
 import torch
@@ -62,15 +61,6 @@ class MovesAnAverage(Squared):
         return found / self.mean
 
 
-class Learns(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.centers = nn.Parameter(torch.zeros(10))
-
-    def losses(self, outputs: Any, labels: Any) -> Any:
-        return (outputs - self.centers).square().sum(dim=1)
-
-
 class IsNone:
     """Has neither `losses` nor can be called."""
 
@@ -86,7 +76,6 @@ BROKEN = {
     ChangesOutputs: "losses changes its outputs; work on a copy",
     ChangesLabels: "losses changes its labels; work on a copy",
     MovesAnAverage: "losses gives two results for the same outputs and labels",
-    Learns: "has weights that no client would train",
     IsNone: "is no loss, it lacks losses; docs/plugins.md has an example",
 } | variants(
     Squared,
@@ -95,55 +84,23 @@ BROKEN = {
             "losses returned one number for 5 samples; it must return the loss of each sample",
             losses(lambda *given: squared(*given).mean()),
         ),
-        "KeepsTheColumn": (
-            "losses returned the shape (5, 1) for 5 samples",
-            losses(lambda *given: squared(*given)[:, None]),
-        ),
         # It is right for all batches but those of one sample.
-        "Squeezes": (
-            "losses returned one number for 1 samples",
-            losses(lambda *given: squared(*given).squeeze()),
-        ),
-        "ReturnsNumbers": (
-            "losses returned list, not a tensor",
-            losses(lambda *given: squared(*given).tolist()),
-        ),
-        "CountsErrors": (
-            "losses returned bool, not a float tensor",
-            losses(lambda outputs, labels: outputs.argmax(dim=1).ne(labels)),
-        ),
-        "Detaches": (
-            "losses do not depend on the outputs by differentiable operations",
-            losses(lambda outputs, labels: squared(outputs.detach(), labels)),
-        ),
-        "Rounds": (
-            "losses do not depend on the outputs by differentiable operations",
-            losses(lambda outputs, labels: squared(outputs.round(), labels)),
-        ),
-        "IsNotFinite": (
-            "losses returned numbers that are not finite",
-            losses(lambda outputs, _: outputs.log().sum(dim=1)),
-        ),
-        "HasInfiniteGradients": (
-            "losses have gradients that are not finite",
-            losses(lambda outputs, _: (outputs - outputs.detach()).abs().sqrt().sum(1)),
-        ),
-        "Draws": (
-            "losses draws from or seeds the global generator of torch",
-            losses(lambda outputs, labels: squared(outputs * torch.rand(1), labels)),
-        ),
-        "DrawsFromPython": (
-            "losses draws from or seeds the global generator of random",
-            losses(lambda *given: squared(*given) * (1.0 + random.random())),
-        ),
-        "Fails": (
-            "losses, with outputs [5, 10] and labels [5], fails: KeyError: 'weights'",
-            {"losses": fails(KeyError("weights"))},
-        ),
-        "TakesOutputsAlone": (
-            "cannot be called as losses(outputs, labels)",
-            {"losses": lambda self, outputs: outputs.square().sum(dim=1)},
-        ),
+        "Squeezes": ("losses returned one number for 1 samples",
+            losses(lambda *given: squared(*given).squeeze())),
+        "Detaches": ("losses do not depend on the outputs by differentiable operations",
+            losses(lambda outputs, labels: squared(outputs.detach(), labels))),
+        "Rounds": ("losses do not depend on the outputs by differentiable operations",
+            losses(lambda outputs, labels: squared(outputs.round(), labels))),
+        "IsNotFinite": ("losses returned numbers that are not finite",
+            losses(lambda outputs, _: outputs.log().sum(dim=1))),
+        "HasInfiniteGradients": ("losses have gradients that are not finite",
+            losses(lambda outputs, _: (outputs - outputs.detach()).abs().sqrt().sum(1))),
+        "Draws": ("losses draws from or seeds the global generator of torch",
+            losses(lambda outputs, labels: squared(outputs * torch.rand(1), labels))),
+        "Fails": ("losses, with outputs [5, 10] and labels [5], fails: KeyError: 'weights'",
+            {"losses": fails(KeyError("weights"))}),
+        "TakesOutputsAlone": ("cannot be called as losses(outputs, labels)",
+            {"losses": lambda self, outputs: outputs.square().sum(dim=1)}),
     },
-)
+)  # fmt: skip
 GOOD = [Squared, OfSequences, OfTwoClasses]

@@ -1,12 +1,10 @@
 """Networks of users: each broken in one way, and some that are not."""
 
 import os
-import random  # noqa: TID251
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
@@ -145,50 +143,26 @@ BROKEN = {
 } | variants(
     Net,
     {
-        "Fails": (
-            "Fails() fails: LookupError: no weights",
-            {"__init__": fails(LookupError("no weights"))},
-        ),
+        "Fails": ("Fails() fails: LookupError: no weights",
+            {"__init__": fails(LookupError("no weights"))}),
         "NeedsMore": ("NeedsMore() fails: TypeError", {"__init__": lambda self, width: None}),
-        "WrongShape": (
-            "returns the shape (2, 9) for 2 samples",
-            scores(lambda logits: logits[:, :9]),
-        ),
-        "ReturnsPair": (
-            "returns tuple; it must return a tensor of logits",
-            scores(lambda logits: (logits, logits)),
-        ),
-        "TestsWithNoise": (
-            "draws random numbers (torch) in evaluation mode",
-            maps(lambda _, images: images + torch.randn(1)),
-        ),
-        "TestsWithNumpy": (
-            "draws random numbers (numpy) in evaluation mode",
-            maps(lambda _, images: images * float(np.random.rand())),  # noqa: NPY002
-        ),
-        "TestsWithRandom": (
-            "draws random numbers (random) in evaluation mode",
-            maps(lambda _, images: images * random.random()),
-        ),
+        "WrongShape": ("returns the shape (2, 9) for 2 samples", scores(lambda logits: logits[:,
+            :9])),
+        "ReturnsPair": ("returns tuple; it must return a tensor of logits",
+            scores(lambda logits: (logits, logits))),
+        "TestsWithNoise": ("draws random numbers (torch) in evaluation mode",
+            maps(lambda _, images: images + torch.randn(1))),
         "ChangesInput": ("changes its input", maps(lambda _, images: images.sub_(0.5))),
-        "AsksSystem": (
-            "two forward passes on the same samples in evaluation mode differ",
-            maps(lambda _, images: images * by_system()),
-        ),
-        "TrainsBySystem": (
-            "two trainings from the same weights on the same samples differ",
-            maps(lambda net, images: images * by_system() if net.training else images),
-        ),
+        "AsksSystem": ("two forward passes on the same samples in evaluation mode differ",
+            maps(lambda _, images: images * by_system())),
+        "TrainsBySystem": ("two trainings from the same weights on the same samples differ",
+            maps(lambda net, images: images * by_system() if net.training else images)),
         "Fourier": ("computes aten::_fft", FOURIER),
-        "Detached": (
-            "do not depend on its weights by differentiable operations",
-            scores(lambda logits: logits.detach()),
-        ),
+        "Detached": ("do not depend on its weights by differentiable operations",
+            scores(lambda logits: logits.detach())),
         "NotFinite": ("numbers that are not finite", scores(lambda logits: logits.log())),
-        "Declares": (
-            "flop_per_sample is 3.0; it must be a mapping",
-            {**FOURIER, "flop_per_sample": 3.0},
-        ),
+        "Declares": ("flop_per_sample is 3.0; it must be a mapping", {**FOURIER,
+            "flop_per_sample": 3.0}),
     },
-)
+)  # fmt: skip
 GOOD = [Net, Dropped, Series, Attention]

@@ -19,11 +19,6 @@ class LeavesOneEmpty(Shuffled):
         return [*super().split(labels, num_clients, generator)[:-1], np.zeros(0, dtype=int)]
 
 
-class YieldsThem(Shuffled):
-    def split(self, labels, num_clients, generator):
-        yield from super().split(labels, num_clients, generator)
-
-
 class ShufflesTheLabels(Shuffled):
     def split(self, labels, num_clients, generator):
         generator.shuffle(labels)
@@ -45,53 +40,21 @@ def splits(split):
 
 BROKEN = {
     LeavesOneEmpty: "split returned no sample for client 7; every client needs one",
-    YieldsThem: "split returned 'generator', not a list of arrays, one for each client",
     ShufflesTheLabels: "split changes labels; work on a copy",
     SharesItsCount: "split gives two results with equal draws",
 } | variants(
     Shuffled,
     {
-        "SplitsForTen": (
-            "split returned 10 arrays for 8 clients",
-            splits(lambda num_samples, _: np.array_split(np.arange(num_samples), 10)),
-        ),
-        "SharesSamples": (
-            "split returned sample 0 for clients 0 and 1",
-            splits(lambda _, num: [np.arange(10)] * num),
-        ),
-        "DrawsWithReplacement": (
-            "split returned a sample twice for client 0",
-            splits(lambda _, num: [np.zeros(2, dtype=int) + client for client in range(num)]),
-        ),
-        "ReturnsMasks": (
-            "split returned bool of shape (240,) for client 0, not indices [n]",
-            splits(
-                lambda num_samples, num: [np.arange(num_samples) % num == k for k in range(num)]
-            ),
-        ),
-        "CountsFromOne": (
-            "split returned sample 240 for client 7; there are 0 to 239",
-            splits(lambda num_samples, num: np.array_split(1 + np.arange(num_samples), num)),
-        ),
-        "DrawsFromNumpy": (
-            "split draws from or seeds the global generator of numpy",
-            splits(lambda *num: np.array_split(np.random.permutation(num[0]), num[1])),
-        ),
-        "DrawsUnseeded": (
-            "split gives two results with equal draws",
-            splits(
-                lambda *num: np.array_split(np.random.default_rng().permutation(num[0]), num[1])
-            ),
-        ),
-        "Fails": (
-            "split fails: IndexError: only integers, slices",
-            {"split": lambda self, labels, num, generator: labels["first"]},
-        ),
+        "DrawsFromNumpy": ("split draws from or seeds the global generator of numpy",
+            splits(lambda *num: np.array_split(np.random.permutation(num[0]), num[1]))),
+        "DrawsUnseeded": ("split gives two results with equal draws",
+            splits(lambda *num: np.array_split(np.random.default_rng().permutation(num[0]),
+            num[1]))),
         "TakesOwners": (
             "cannot be called as split(labels, num_clients, generator); docs/plugins.md",
             {"split": lambda self, labels, owners, num, generator: []},
         ),
     },
-)
+)  # fmt: skip
 GOOD = [Shuffled]
 KIND = "partition"

@@ -2,10 +2,7 @@
 
 # ruff: noqa: TID251, NPY002 - these plug-ins do what fleetsim itself must not
 
-import random
-
 import numpy as np
-import torch
 
 from fleetsim.contracts import Cohort
 from tests.user.variants import variants
@@ -96,80 +93,34 @@ BROKEN = {
 } | variants(
     LeastAsked,
     {
-        "DrawsFromNumpy": (
-            "select draws from or seeds the global generator of numpy; draw from",
-            selects(lambda candidates, num: np.random.permutation(candidates)[:num]),
-        ),
-        "DrawsFromRandom": (
-            "select draws from or seeds the global generator of random; draw from",
-            selects(lambda candidates, num: np.array(random.sample(candidates.tolist(), num))),
-        ),
-        "DrawsFromTorch": (
-            "observe draws from or seeds the global generator of torch; draw from",
-            {"observe": lambda self, outcome: self.__dict__.update(noise=torch.rand(1))},
-        ),
-        "DrawsWhenMade": (
-            "making it draws from or seeds the global generator of numpy",
-            {"__init__": lambda self: self.__dict__.update(first=np.random.random())},
-        ),
+        "DrawsFromNumpy": ("select draws from or seeds the global generator of numpy; draw from",
+            selects(lambda candidates, num: np.random.permutation(candidates)[:num])),
+        "DrawsWhenMade": ("making it draws from or seeds the global generator of numpy",
+            {"__init__": lambda self: self.__dict__.update(first=np.random.random())}),
         "DrawsUnseeded": (
             "select gives two answers in round 1 to equal views; draw from fleetsim.rng",
             selects(lambda candidates, num: np.random.default_rng().permutation(candidates)[:num]),
         ),
-        "MarksTheOutcome": (
-            "observe changes the outcome; work on a copy",
-            {"observe": lambda self, outcome: outcome.selected.fill(0)},
-        ),
-        "TakesTooMany": (
-            "select must return at most 5 distinct clients of view.candidates, got",
-            selects(lambda candidates, _: candidates),
-        ),
-        "TakesTheAbsent": (
-            "select must return at most 5 distinct clients of view.candidates, got",
-            selects(lambda candidates, _: np.setdiff1d(np.arange(20), candidates)[:1]),
-        ),
-        "TakesOneTwice": (
-            "select must return at most 5 distinct clients of view.candidates, got",
-            selects(lambda candidates, _: candidates[[0, 0]]),
-        ),
-        "ReturnsAMask": (
-            "select must return at most 5 distinct clients of view.candidates, got",
-            selects(lambda candidates, _: candidates < 5),
-        ),
-        "ReturnsNothing": (
-            "select must return at most 5 distinct clients of view.candidates, got None",
-            selects(lambda *_: None),
-        ),
-        "ProbesByNumber": (
-            "probe must return a sequence of ProbeRequests, () for none, got [3]",
-            {"probe": lambda self, view: [3]},
-        ),
-        "ForgetsItsCounts": (
-            "select gives another answer in round 4 after a restart",
-            {"restore": lambda self, state: None},
-        ),
-        "SavesAList": (
-            "state must return a dict of arrays without objects, by name, got",
-            {"state": lambda self: {"asked": self.asked.tolist()}},
-        ),
-        "SavesObjects": (
-            "state must return a dict of arrays without objects, by name, got",
-            {"state": lambda self: {"asked": np.array([{}, None])}},
-        ),
-        "SaysNoNumber": (
-            "diagnostics must return finite numbers, or lists of them, by names",
-            {"diagnostics": lambda self: {"loss": "high"}},
-        ),
-        "Fails": (
-            "observe fails: KeyError: 1 (",
-            {"observe": lambda self, outcome: {}[outcome.round]},
-        ),
+        "MarksTheOutcome": ("observe changes the outcome; work on a copy",
+            {"observe": lambda self, outcome: outcome.selected.fill(0)}),
+        "TakesTooMany": ("select must return at most 5 distinct clients of view.candidates, got",
+            selects(lambda candidates, _: candidates)),
+        "ReturnsAMask": ("select must return at most 5 distinct clients of view.candidates, got",
+            selects(lambda candidates, _: candidates < 5)),
+        "ProbesByNumber": ("probe must return a sequence of ProbeRequests, () for none, got [3]",
+            {"probe": lambda self, view: [3]}),
+        "ForgetsItsCounts": ("select gives another answer in round 4 after a restart",
+            {"restore": lambda self, state: None}),
+        "SavesAList": ("state must return a dict of arrays without objects, by name, got",
+            {"state": lambda self: {"asked": self.asked.tolist()}}),
+        "SaysNoNumber": ("diagnostics must return finite numbers, or lists of them, by names",
+            {"diagnostics": lambda self: {"loss": "high"}}),
+        "Fails": ("observe fails: KeyError: 1 (",
+            {"observe": lambda self, outcome: {}[outcome.round]}),
         "SaysNoNeeds": ("needs_losses must be True or False, not None", {"needs_losses": None}),
-        "TakesTheRound": (
-            "cannot be called as select(view); docs/selectors.md has an example",
-            {"select": lambda self, view, round_: view.candidates[: view.wanted]},
-        ),
+        "TakesTheRound": ("cannot be called as select(view); docs/selectors.md has an example",
+            {"select": lambda self, view, round_: view.candidates[: view.wanted]}),
     },
-)
+)  # fmt: skip
 GOOD = [LeastAsked]
 KIND = "selector"

@@ -58,21 +58,13 @@ BROKEN = {
     Lines,
     {
         "WantsMore": ("cannot be called as round(row)", {"round": lambda self, row, step: None}),
-        "FormatsWhatMayBeNone": (
-            "round fails: TypeError",
-            {"round": lambda self, row: self.lines.append(f"{row.accuracy:.3f}")},
-        ),
-        "ChangesTheScenario": (
-            "begin changes what it is told",
-            {"begin": lambda self, run: run.scenario["server"].pop("cohort")},
-        ),
-        "DrawsGlobally": (
-            "begin draws from or seeds the global generator of numpy",
-            {"begin": lambda self, run: np.random.random(3)},
-        ),
-        "WantsADigest": (
-            "end fails: TypeError",
-            {"end": lambda self, run: self.lines.append(run.digest[:8])},
-        ),
+        "FormatsWhatMayBeNone": ("round fails: TypeError",
+            {"round": lambda self, row: self.lines.append(f"{row.accuracy:.3f}")}),
+        "ChangesTheScenario": ("begin changes what it is told",
+            {"begin": lambda self, run: run.scenario["server"].pop("cohort")}),
+        "DrawsGlobally": ("begin draws from or seeds the global generator of numpy",
+            {"begin": lambda self, run: np.random.random(3)}),
+        "WantsADigest": ("end fails: TypeError",
+            {"end": lambda self, run: self.lines.append(run.digest[:8])}),
     },
-)
+)  # fmt: skip

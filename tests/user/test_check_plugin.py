@@ -20,7 +20,7 @@ from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import FedYogiSettings
 from fleetsim.selectors import build_selector
 from fleetsim.user import KINDS
-from fleetsim.user.parts.selectors import check_selector
+from fleetsim.user.parts.selectors import SelectorPlugins
 from fleetsim.user.watched_calls import WatchedCalls, same
 from tests.selector_modes import modes
 from tests.user.broken_aggregators import Mean
@@ -74,7 +74,7 @@ FIRST_MODES = list({mode.values[0].kind: mode for mode in reversed(modes())}.val
 @pytest.mark.parametrize("settings", FIRST_MODES)
 def test_the_selectors_of_fleetsim_keep_the_contract(settings):
     """Of published methods, with probes, losses and networks: none is refused by mistake."""
-    check_selector(lambda: build_selector(settings), WatchedCalls(settings.kind))
+    SelectorPlugins.check(lambda: build_selector(settings), WatchedCalls(settings.kind))
 
 
 @pytest.mark.parametrize("settings", [FedAvgSettings(), FedYogiSettings(learning_rate=0.1)])

@@ -1,5 +1,4 @@
 import math
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from fleetsim.learning.local.sample_losses import losses, losses_of
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.user.parts.checked_loss import CheckedLoss
 from tests.learning.given_losses import given_loss, squared
 
@@ -60,12 +58,6 @@ def test_gradients_and_evaluations_have_the_loss_too() -> None:
     np.testing.assert_allclose(gradient.vector, [-8.0, 0.0], rtol=1e-6)
     assert evaluated.loss == 4.0  # scores 1 and 2
     assert evaluated.accuracy == 0.0
-
-
-def test_a_network_s_own_loss_and_the_scenario_s_are_two() -> None:
-    svm = LinearSvm(OrderedDict(scores=nn.Linear(2, 3)), "one-vs-rest")
-    with pytest.raises(ValueError, match="loss of its own beside"):
-        losses_of(svm, FocalLoss(1.0))
 
 
 def test_labels_are_smoothed_for_the_cross_entropy_alone() -> None:

@@ -1,4 +1,4 @@
-"""Own training of clients as a plug-in: from Python, by name, as a kind, resumed, and refused."""
+"""Own training of clients as a plug-in: from Python, by name, resumed, and refused."""
 
 import importlib
 import sys
@@ -7,45 +7,26 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim.contracts import ServerPart
-from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.scenario import load
-from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
+from fleetsim.errors import PluginError
+from tests.interrupts import interrupted
 
 OWN = '''
-from typing import Annotated, Literal
 import numpy as np
-import torch
-from pydantic import Field
-from fleetsim.contracts import ClientUpdate, Wire
-from fleetsim.settings import Settings
+from fleetsim.contracts import Wire
+from tests.user.broken_client_trainings import Plain
 
 
-class Counting:
+class Counting(Plain):
     """Plain SGD; clients count their tasks, and the server sums what they send."""
 
     train_factor = 1.5
     num_copies = 1
 
     def train_client(self, model, data, generator, settings):
-        rate = settings.optimizer.learning_rate * self.rate_factor()
-        weights = list(model.parameters())
-        for inputs, labels in data.batches(generator):
-            losses = data.losses(model(inputs), labels)
-            gradients = torch.autograd.grad(losses.mean(), weights)
-            with torch.no_grad():
-                for w, g in zip(weights, gradients, strict=True):
-                    w -= rate * g
         count = data.state.get("count", np.zeros(1)) + 1
-        return ClientUpdate(
-            loss=losses.mean().item(),
-            state={"count": count},
-            sent={"count": count},
-            metrics={"count": float(count[0]), "known": float(data.received["sum"][0])},
-        )
-
-    def rate_factor(self):
-        return 1.0
+        told = {"count": float(count[0]), "known": float(data.received["sum"][0])}
+        found = super().train_client(model, data, generator, settings)
+        return found._replace(state={"count": count}, sent={"count": count}, metrics=told)
 
     def wire(self, num_parameters):
         return Wire(download_byte=8, upload_byte=8)
@@ -59,18 +40,6 @@ class Counting:
     def server_step(self, server, step):
         total = sum(report.sent["count"] for report in step.reports)
         return step.after, {"sum": server["sum"] + total}
-
-
-class Slowed(Counting):
-    class Settings(Settings):
-        kind: Literal["slowed"] = "slowed"
-        factor: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
-
-    def __init__(self, settings):
-        self.settings = settings
-
-    def rate_factor(self):
-        return self.settings.factor
 
 
 class TooMuch(Counting):
@@ -136,29 +105,11 @@ def test_what_clients_and_server_keep_goes_from_task_to_task(own):
 def test_a_resumed_run_continues_what_was_kept(own):
     whole = run(own, local=own.Counting, out="whole")
 
-    def stop(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    changes = {"checkpoint.every_rounds": 2}
-    with pytest.raises(KeyboardInterrupt):
-        run(own, overrides=changes, local=own.Counting, out="part", on_progress=stop)
-    resumed = run(own, overrides=changes, local=own.Counting, out="part", resume=True)
+    part = {"overrides": {"checkpoint.every_rounds": 2}, "local": own.Counting, "out": "part"}
+    interrupted(run, own, after=3, **part)
+    resumed = run(own, resume=True, **part)
 
     assert resumed.manifest.digest == whole.manifest.digest
-
-
-@pytest.mark.slow
-def test_a_class_with_settings_is_a_kind(own):
-    how = {"plugin": "mine:Slowed", "overrides": ["task.local.algorithm={kind: slowed}"]}
-    half = run(own, out="half", **how)
-    still = run(own, out="still", task__local__algorithm__factor=0.0, **how)
-
-    assert half.scenario["task"]["local"]["algorithm"] == {"kind": "slowed", "factor": 0.5}
-    assert half.rounds.accuracy.iloc[-1] > still.rounds.accuracy.iloc[-1]
-    assert still.rounds.accuracy.nunique() == 1
-    with pytest.raises(ScenarioError, match=r"algorithm\.factor = 2: must be a number"):
-        load("small.yaml", ["task.local.algorithm={kind: slowed, factor: 2}"], plugin="mine:Slowed")
 
 
 @pytest.mark.parametrize(
@@ -177,36 +128,6 @@ def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):
     with pytest.raises(PluginError, match=says) as found:
         run(own, local=getattr(own, name), out="run")
     assert "\n" not in str(found.value)
-
-
-def without(*names):
-    methods = {"train_client": lambda self, model, data, generator, settings: None}
-    methods |= {name: getattr(ServerPart, name) for name in vars(ServerPart) if name[0] != "_"}
-    answers = {name: (lambda self, *arguments: None) for name in methods if name not in names}
-    return type("Part", (), answers)()
-
-
-@pytest.mark.parametrize(
-    ("made", "says"),
-    [
-        (without("train_client"), "is no local, it lacks train_client"),
-        (without("wire", "broadcast"), "is no local, it lacks wire, broadcast"),
-        (
-            type("Two", (), {"train_client": lambda self, model: None})(),
-            "cannot be called as train",
-        ),
-        (
-            type(
-                "Fast",
-                (),
-                {"train_client": lambda self, *a: None, "train_factor": "2"},
-            )(),
-            "train_factor must be a number from 0 to 1e6, not '2'",
-        ),
-    ],
-)
-def test_an_object_that_cannot_train_clients_is_refused_before_a_run(made, says):
-    assert says in (ClientTrainingPlugins.fault(made) or "")
 
 
 def test_it_needs_no_part_on_the_server(own_module):

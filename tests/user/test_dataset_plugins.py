@@ -3,10 +3,7 @@
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
-from torch.utils.data import TensorDataset
 
 import fleetsim
 from fleetsim.errors import DataError, ScenarioError
@@ -97,18 +94,6 @@ def test_every_way_in_gives_the_same_run(own, command):
 
 
 @pytest.mark.slow
-def test_a_torch_data_set_and_a_frame_train_alike(own):
-    tensors = TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
-    frame = pd.DataFrame(X).assign(label=Y)
-
-    one = fleetsim.run("small.yaml", dataset=(tensors, TEST), out="one", progress=False)
-    two = fleetsim.run("small.yaml", dataset=(frame, TEST), out="two", progress=False)
-
-    assert one.manifest.digest == two.manifest.digest
-    assert one.scenario == two.scenario
-
-
-@pytest.mark.slow
 def test_a_kind_with_settings_has_keys(own):
     changes = ["task.dataset={kind: scaled, factor: 3.0}", "task.partition={kind: natural}"]
 
@@ -130,18 +115,6 @@ def test_a_function_needs_its_kind(own):
 
 
 @pytest.mark.slow
-def test_any_partition_applies(own):
-    skewed = run("own_data:Plain", "task.partition={kind: dirichlet, alpha: 0.5, min_samples: 2}")
-    labels = run("own_data:Plain", "task.partition={kind: one-class}", out="labels")
-
-    assert skewed.clients.num_samples.nunique() > 1
-    assert skewed.clients.num_samples.sum() == 240
-    assert labels.clients.num_samples.tolist() == [20] * 12
-    with pytest.raises(ScenarioError, match="natural needs a data set with clients of its own"):
-        run("own_data:Plain", "task.partition={kind: natural}", out="natural")
-
-
-@pytest.mark.slow
 def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_processes(own):
     one = run("own_data:Noisy", out="one", workers=1)
     two = run("own_data:Noisy", out="two", workers=2)
@@ -152,13 +125,6 @@ def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_process
     assert one.rounds.loss.tolist() != plain.rounds.loss.tolist()
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked reads samples once, but the"):
         run("own_data:Noisy", "trainer.kind=stacked", out="three")
-
-
-def test_a_run_without_training_needs_the_sizes_alone(own):
-    found = run("own_data:Noisy", train=False)
-
-    assert found.manifest.trainer == "none"
-    assert found.tasks.num_samples.sum() == 4 * 3 * 20
 
 
 # --- identity -------------------------------------------------------------------------------------
@@ -215,10 +181,6 @@ def test_a_changed_folder_is_not_resumed(own, tmp_path):
         fleetsim.run("small.yaml", [folder], out="one", exist_ok=True, progress=False)
 
 
-def test_data_sets_of_fleetsim_have_no_digest(own):
-    assert fleetsim.run("small.yaml", out="one", progress=False).manifest.data_sha256 is None
-
-
 @pytest.mark.slow
 def test_a_scenario_with_data_from_python_says_how_to_give_them(own):
     fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
@@ -243,31 +205,3 @@ def test_validate_reads_the_data(own, command):
     assert "data own_data:Plain, partition iid" in good.out
     assert bad.code == 2
     assert "500 clients are more than the 240 training samples" in bad.err
-
-
-def test_validate_tells_a_fault_of_the_data_in_one_line(own_module, command):
-    own_module(
-        "class Bad:\n    def load(self):\n        return [([1.0], -1)], [([1.0], 0)]\n", "bad"
-    )
-
-    ended = command("validate", "small.yaml", "--plugin", "bad:Bad")
-
-    assert ended.code == 2
-    (line,) = ended.err.splitlines()
-    assert "--plugin bad:Bad: training part: labels: it holds the label -1" in line
-
-
-@pytest.mark.slow
-def test_a_study_runs_it_in_a_process_of_its_own(own, tmp_path):
-    (tmp_path / "study.yaml").write_text(
-        "name: own\nscenario: small.yaml\nseeds: [1]\nbaseline: one\n"
-        "overrides: {task.dataset.kind: 'own_data:Plain'}\n"
-        "arms:\n  one: {}\n  two: {server.selector.clients: [3, 4, 5]}\ntargets: [0.3]\n"
-    )
-
-    fleetsim.study("study.yaml", plugin="own_data:Plain", home="home", jobs=1, progress=False)
-
-    runs = [open_run(path.parent) for path in sorted((tmp_path / "home").rglob("manifest.json"))]
-    assert len(runs) == 2
-    assert {each.manifest.plugins[0].name for each in runs} == {"own_data:Plain"}
-    assert len({each.manifest.data_sha256 for each in runs}) == 1

@@ -18,6 +18,7 @@ from fleetsim.studies.execution import execute
 from fleetsim.studies.run_process import output_of
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
+from tests.interrupts import interrupted
 from tests.studies.small_studies import Silent
 
 FAULTS = """
@@ -382,11 +383,7 @@ def test_a_run_is_not_resumed_with_what_a_plug_in_gives_now(own_module, name, sa
     own_module(CHANGING, "own")
     Path("by").write_text("0")
 
-    def stop(progress):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fleetsim.run("small.yaml", plugin=name, out="out", progress=False, on_progress=stop)
+    interrupted(fleetsim.run, "small.yaml", plugin=name, out="out", progress=False)
     Path("by").write_text("1")
 
     with pytest.raises(ScenarioError, match=f"^out: {name} {says} than when the run began; "):

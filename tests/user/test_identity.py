@@ -37,7 +37,3 @@ def test_the_version_is_that_of_the_nearest_module_then_of_the_distribution(monk
     of_distribution = identity.version(typing_extensions.deprecated)
     if typing_extensions.deprecated.__module__ == "typing_extensions":  # a part of Python 3.13
         assert of_distribution == metadata.version("typing_extensions")
-
-
-def test_the_standard_library_has_no_version():
-    assert identity.version(Path) is None

@@ -1,4 +1,4 @@
-"""Losses as plug-ins: from Python, by name, as a kind, resumed, and refused."""
+"""Losses as plug-ins: from Python, by name, as a kind, and refused."""
 
 import importlib
 import json
@@ -9,14 +9,14 @@ import pytest
 import torch
 
 import fleetsim
-from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.errors import ScenarioError
 
 OWN = '''
 from typing import Annotated, Literal
-import torch
 from pydantic import Field
 from torch.nn.functional import cross_entropy, one_hot
 from fleetsim.settings import Settings
+from tests.user.broken_client_trainings import Plain
 
 
 def squared(logits, labels):
@@ -40,25 +40,10 @@ class Scaled:
         return self.factor * entropy(outputs, labels)
 
 
-class FailsLater:
-    """Fails on batches of four, which the trials do not have."""
-
-    def losses(self, outputs, labels):
-        if len(labels) == 4:
-            raise ArithmeticError("four")
-        return squared(outputs, labels)
-
-
-class Trains:
+class Trains(Plain):
     def train_client(self, model, data, generator, settings):
-        from fleetsim.contracts import ClientUpdate
-        for inputs, labels in data.batches(generator):
-            losses = data.losses(model(inputs), labels)
-            gradients = torch.autograd.grad(losses.mean(), list(model.parameters()))
-            with torch.no_grad():
-                for w, g in zip(model.parameters(), gradients, strict=True):
-                    w -= settings.optimizer.learning_rate * g
-        return ClientUpdate(loss=losses.mean().item(), metrics={"own": data.evaluated(model)[0]})
+        found = super().train_client(model, data, generator, settings)
+        return found._replace(metrics={"own": data.evaluated(model)[0]})
 '''
 
 
@@ -98,16 +83,6 @@ def test_it_is_given_from_python_and_by_name(own):
 
 
 @pytest.mark.slow
-def test_the_cross_entropy_of_one_s_own_learns_what_fleetsim_s_does(own):
-    theirs = run(loss=torch.nn.CrossEntropyLoss(reduction="none"), out="torch")
-    own_function, plain = run(loss=own.entropy, out="own"), run(out="plain")
-
-    for found in (theirs, own_function):
-        assert found.rounds.loss.tolist() == pytest.approx(plain.rounds.loss.tolist(), rel=1e-5)
-    assert theirs.manifest.plugins[0].name == "torch.nn.modules.loss:CrossEntropyLoss"
-
-
-@pytest.mark.slow
 def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
     """Twice the loss at half the learning rate takes the same steps, but for rounding."""
     found = run(overrides=twice_at_half(), loss=own.Scaled, out="scaled")
@@ -117,23 +92,6 @@ def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
     assert found.rounds.loss.tolist() == pytest.approx((2.0 * plain.rounds.loss).tolist(), rel=1e-5)
     with pytest.raises(ScenarioError, match="did you mean 'factor'"):
         run(overrides={"task.local.loss": {"kind": "scaled", "facto": 3.0}}, loss=own.Scaled)
-
-
-@pytest.mark.slow
-def test_a_run_is_resumed_with_the_same_loss_alone(own, own_module, tmp_path):
-    whole = run(loss=own.squared, out="whole")
-
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(loss=own.squared, out="part", on_progress=stop)
-    with pytest.raises(fleetsim.FleetsimError, match=r"another scenario|plug-in"):
-        run(loss=own.entropy, out="part", resume=True)
-    resumed = run(loss=own.squared, out="part", resume=True)
-
-    assert resumed.manifest.digest == whole.manifest.digest
 
 
 @pytest.mark.slow
@@ -148,11 +106,6 @@ def test_own_training_of_clients_gets_the_loss_in_training_and_evaluation(own):
         (2.0 * plain.tasks.train_loss).tolist(), rel=1e-5
     )
     assert evaluated == pytest.approx([2.0 * loss for loss in plainly], rel=1e-5)
-
-
-def test_a_loss_that_fails_in_a_run_ends_it_with_a_line_that_names_it(own):
-    with pytest.raises(PluginError, match=r"mine:FailsLater: losses fails: Arith.*: four"):
-        run(loss=own.FailsLater, out="run", overrides={"task.local.batch_size": 4})
 
 
 @pytest.mark.parametrize(

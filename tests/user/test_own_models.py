@@ -1,8 +1,7 @@
 """Networks of users in whole runs: from the command line, from Python, as a kind of the YAML."""
 
 import functools
-import json
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 import fleetsim
 from fleetsim.errors import ScenarioError
+from tests.interrupts import interrupted
 
 NETS = """
 from typing import Literal
@@ -102,33 +102,11 @@ def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_dige
     own_module(NETS, "nets")
     whole = of_one_process("nets:Dropping")
 
-    def interrupt(state: Any) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, "parts", plugin="nets:Dropping", on_progress=interrupt)
+    interrupted(run, tmp_path, "parts", plugin="nets:Dropping")
     torch.rand(3)
     parts = run(tmp_path, "parts", plugin="nets:Dropping", resume=True)
 
     assert parts.manifest.digest == whole.manifest.digest is not None
-
-
-@pytest.mark.slow
-def test_a_network_with_settings_is_a_kind_of_the_yaml(own_module, tmp_path) -> None:
-    own_module(NETS, "nets")
-    wide = FEW | {"task.model": {"kind": "wide", "width": 5}}
-
-    found = run(tmp_path, "wide", plugin="nets:Wide", overrides=wide)
-
-    assert found.scenario["task"]["model"] == {"kind": "wide", "width": 5}
-    assert found.manifest.trainer == "vectorised"
-    with pytest.raises(ScenarioError, match="did you mean 'width'"):
-        run(
-            tmp_path,
-            "no",
-            plugin="nets:Wide",
-            overrides={"task.model": {"kind": "wide", "widt": 5}},
-        )
 
 
 @pytest.mark.slow
@@ -149,41 +127,6 @@ def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     assert all(map(torch.equal, network.parameters(), before))
 
 
-@pytest.mark.slow
-def test_seconds_and_joules_follow_from_the_networks_flop(tmp_path) -> None:
-    def declared(flop: float) -> Any:
-        class Costly(Plain):
-            flop_per_sample: ClassVar = {"gemm": flop}
-
-        return Costly
-
-    cheap = run(tmp_path, "cheap", model=declared(1e6), train=False)
-    costly = run(tmp_path, "costly", model=declared(1e7), train=False)
-
-    first = [
-        found.tasks.query("round == 1 and outcome == 'delivered'").set_index("client")
-        for found in (cheap, costly)
-    ]
-    both = first[0].index.intersection(first[1].index)
-    few, many = (tasks.loc[both] for tasks in first)
-    assert len(both) > 3
-    assert (many["train_flop"] / few["train_flop"]).to_numpy() == pytest.approx(10.0)
-    assert (many["compute_s"] > few["compute_s"]).all()
-    assert cheap.manifest.trainer_reason is None
-
-
-def test_a_trainer_that_is_not_proved_is_an_error_of_one_line(own_module, command) -> None:
-    own_module(NETS, "nets")
-
-    told = command(
-        "run", "quickstart", "--plugin", "nets:Dropping", "--set", "trainer.kind=vectorised"
-    )
-
-    assert told.code == 2
-    assert "trainer.kind: vectorised is not proved equal to serial" in told.err
-    assert len(told.err.splitlines()) == 1
-
-
 def test_a_broken_network_leaves_no_run_folder(tmp_path) -> None:
     class Unused(Plain):
         def __init__(self, samples: Any) -> None:
@@ -194,11 +137,3 @@ def test_a_broken_network_leaves_no_run_folder(tmp_path) -> None:
         run(tmp_path, "none", model=Unused)
 
     assert not (tmp_path / "none").exists()
-
-
-def test_the_manifest_is_plain_json(own_module, of_one_process) -> None:
-    own_module(NETS, "nets")
-    folder = of_one_process("nets:linear").folder
-
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    assert manifest["trainer_reason"].startswith("equal to serial within ")

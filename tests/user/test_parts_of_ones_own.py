@@ -1,6 +1,5 @@
 """Aggregators and partitions of the user's own: from Python, by name, as a kind, in a study."""
 
-import hashlib
 import itertools
 import re
 import sys
@@ -11,15 +10,14 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim import simulate
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import load, schema
 from fleetsim.studies.planned_run import run_key
 from fleetsim.studies.study import load_study
 from fleetsim.user import given_plugin, load_plugin
+from tests.interrupts import interrupted
 from tests.user.small import SMALL
 
 OWN = '''
@@ -95,30 +93,6 @@ def run(*plugins, out, changes=(), **options):
 
 
 @pytest.mark.slow
-def test_an_aggregator_named_on_the_command_line_replaces_the_scenarios(own, command):
-    ended = command("run", "small.yaml", "--plugin", "own:Median", "--no-report", "--out", "out")
-
-    made = open_run("out")
-    assert ended.code == 0
-    assert made.scenario["server"]["aggregator"] == {"kind": "own:Median"}
-    digest = hashlib.sha256(own.read_bytes()).hexdigest()
-    assert made.manifest.plugins == (
-        PluginRecord(kind="aggregator", name="own:Median", source_sha256=digest, version="1.5"),
-    )
-
-
-@pytest.mark.slow
-def test_several_parts_of_several_kinds_are_named_together(own, command):
-    options = ["--plugin", "own:Median", "--plugin", "own:Shuffled", "--no-report", "--out", "out"]
-    ended = command("run", "small.yaml", *options)
-
-    made = open_run("out")
-    assert ended.code == 0
-    assert made.scenario["task"]["partition"] == {"kind": "own:Shuffled"}
-    assert [record.kind for record in made.manifest.plugins] == ["aggregator", "partition"]
-
-
-@pytest.mark.slow
 def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
     """The mean of all answers with equal weights, in float64: FedAvg as it is written down."""
 
@@ -133,21 +107,6 @@ def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
 
     assert mine.rounds["accuracy"].tolist() == theirs.rounds["accuracy"].tolist()
     np.testing.assert_allclose(mine.rounds["loss"], theirs.rounds["loss"], rtol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["class", "object", "name"])
-def test_class_object_and_name_are_the_same_run(own, how):
-    named = run("own:Median", out="named")
-    cls = sys.modules["own"].Median
-    given = {"class": {"aggregator": cls}, "object": {"aggregator": cls()}, "name": {}}[how]
-    plugins = ["aggregator=own:Median"] if how == "name" else []
-
-    again = run(*plugins, out="again", **given)
-
-    assert again.manifest.digest == named.manifest.digest
-    assert again.manifest.plugins == named.manifest.plugins
-    assert again.scenario == named.scenario
 
 
 def test_an_object_given_twice_begins_twice_with_the_same_state(own):
@@ -227,32 +186,14 @@ def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
     assert all(own == sorted(own) for own in shares(1))
 
 
-@pytest.mark.slow
-def test_any_number_of_processes_gives_the_same_tables(own):
-    names = ("own:Slow", "own:Shuffled")
-    slow = "server.aggregator={kind: slow}"
-    one, two = (run(*names, out=f"w{n}", changes=slow, workers=n) for n in (1, 2))
-
-    assert one.manifest.digest == two.manifest.digest
-
-
 # --- resume and comparison ------------------------------------------------------------------------
-
-
-def interrupted(*plugins, **options):
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(*plugins, on_progress=stop, **options)
 
 
 @pytest.mark.slow
 def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     changes = ["server.aggregator={kind: slow}", "checkpoint.every_rounds=1"]
     whole = run("own:Slow", "own:Shuffled", out="whole", changes=changes)
-    interrupted("own:Slow", "own:Shuffled", out="parts", changes=changes)
+    interrupted(run, "own:Slow", "own:Shuffled", out="parts", changes=changes, after=2)
 
     resumed = run("own:Shuffled", "own:Slow", out="parts", changes=changes, resume=True)
 
@@ -260,30 +201,9 @@ def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
 
 
 @pytest.mark.slow
-def test_a_run_is_not_resumed_with_other_parts(own, own_module):
-    interrupted("own:Median", "own:Shuffled", out="out")
-
-    def refused(*plugins):
-        with pytest.raises(ScenarioError) as fault:
-            run(*plugins, out="out", resume=True)
-        return str(fault.value)
-
-    message = (
-        "out: was run with the plug-in own:Shuffled; give it again with --plugin own:Shuffled, or"
-    )
-    assert refused("own:Median").startswith(message)
-    own_module(OWN + "# edited\n", "own")
-    assert refused("own:Median", "own:Shuffled").startswith(
-        "out: the file of own:Median is not as it"
-    )
-    own_module(OWN, "own")
-    assert run("own:Median", "own:Shuffled", out="out", resume=True).manifest.status == "done"
-
-
-@pytest.mark.slow
 def test_a_run_is_not_resumed_with_another_version_of_a_part(own, own_module):
     """Its own file may be the same where other files of the distribution are not."""
-    interrupted("own:Median", out="out")
+    interrupted(run, "own:Median", out="out", after=2)
     vars(sys.modules["own"])["__version__"] = "1.6"
 
     with pytest.raises(ScenarioError, match=r"own:Median is version 1\.6, and was 1\.5 when"):
@@ -559,37 +479,3 @@ def test_a_model_that_an_aggregator_keeps_is_no_longer_the_runs():
 
     kept[:] = 5.0
     assert model.tolist() == [0.0] * 4
-
-
-def test_half_of_a_state_is_refused():
-    class Half:
-        def aggregate(self, base, reports):
-            return base
-
-        def state(self):
-            return {}
-
-    with pytest.raises(
-        ScenarioError, match=r"is no aggregator, it lacks restore; docs/plugins\.md"
-    ):
-        settings_of(Half, "aggregator").build()
-
-
-@pytest.mark.slow
-def test_what_cannot_be_made_leaves_no_folder(own_module, command):
-    own_module("class Mine:\n    def __init__(self): 1 / 0\n    aggregate = 0\n", "mine")
-
-    for verb in ("run", "validate"):
-        ended = command(verb, "small.yaml", "--plugin", "mine:Mine")
-
-        assert ended.code == 2
-        assert "--plugin mine:Mine: Mine() fails: ZeroDivisionError" in ended.err
-    assert sorted(path.name for path in Path().iterdir()) == ["mine.py", "small.yaml"]
-
-
-def test_simulate_runs_a_scenario_that_was_loaded_with_parts(own):
-    scenario = load("small.yaml", plugin=["own:Median"])
-
-    assert simulate.run(scenario, out="out").scenario["server"]["aggregator"] == {
-        "kind": "own:Median"
-    }

@@ -13,11 +13,10 @@ from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
-from fleetsim.report.pages import scenario_differences
-from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
+from fleetsim.scenario import BufferedServerSettings, load
 from fleetsim.schema import strict_yaml
 from fleetsim.user import load_plugin
-from tests.user.small import SMALL
+from tests.interrupts import interrupted
 
 PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
@@ -81,29 +80,6 @@ def test_an_object_given_from_python_is_the_same_run(least):
     assert by_object.scenario == by_name.scenario
 
 
-@pytest.mark.slow
-def test_the_resolved_scenario_is_understood_beside_the_same_plugin_alone(least):
-    Path("resolved.yaml").write_text(plain().to_yaml())
-
-    again = load("resolved.yaml", plugin="least:LeastAsked")
-
-    assert again.data() == plain().data()
-    assert again.content_hash != load("small.yaml").content_hash
-    assert again.world_hash == load("small.yaml").world_hash
-    del sys.modules["least"]
-    with pytest.raises(ScenarioError, match=r"resolved.yaml:\d+: .*--plugin least:LeastAsked$"):
-        load("resolved.yaml")
-    assert "least" not in sys.modules
-
-
-def test_its_settings_are_the_scenarios_with_every_default(least):
-    scenario = plain("least:LeastAskedFairly", "server.selector={kind: least-asked}")
-
-    assert scenario.data()["server"]["selector"] == {"kind": "least-asked", "ties": "random"}
-    assert type(scenario.build_selector()).__name__ == "LeastAskedFairly"
-    assert scenario.build_selector().ties == "random"
-
-
 def test_its_settings_are_those_of_a_buffered_server_too(least):
     server = (
         "server={mode: buffered, concurrency: 4, buffer_size: 2, selector: {kind: least-asked}}"
@@ -114,30 +90,6 @@ def test_its_settings_are_those_of_a_buffered_server_too(least):
     assert isinstance(scenario.server, BufferedServerSettings)
     assert run.scenario["server"]["selector"] == {"kind": "least-asked", "ties": "lowest_id"}
     assert run.manifest.status == "done"
-
-
-def test_a_fault_in_its_settings_is_told_with_its_line_and_the_nearest_key(least):
-    text = SMALL.replace("{kind: fixed, clients: [0, 1, 2]}", "{kind: least-asked, tise: random}")
-    Path("mine.yaml").write_text(text)
-
-    with pytest.raises(ScenarioError) as fault:
-        load("mine.yaml", plugin="least:LeastAskedFairly")
-    assert str(fault.value) == (
-        "mine.yaml:10: server.selector.tise = 'random': unknown key; did you mean 'ties'?"
-    )
-
-
-@pytest.mark.slow
-def test_the_schema_knows_its_kind_and_the_others(least):
-    kinds = set(schema()["$defs"])
-    with_own = schema("least:LeastAskedFairly")["$defs"]
-
-    own = set(with_own) - kinds
-    assert len(own) == 1
-    settings = with_own[own.pop()]
-    assert settings["properties"]["kind"]["const"] == "least-asked"
-    assert settings["properties"]["ties"]["description"]
-    assert "LeastAskedFairly" not in str(schema())
 
 
 def test_processes_that_train_import_nothing_of_it(least):
@@ -156,15 +108,10 @@ def test_processes_that_train_import_nothing_of_it(least):
 
 @pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
-    def stop(progress):
-        if progress.round == 2:
-            raise KeyboardInterrupt
-
     def resumed(scenario):
         return simulate.run(scenario, out=folder, train=False, resume=True)
 
-    with pytest.raises(KeyboardInterrupt):
-        simulate.run(plain(), train=False, on_progress=stop)
+    interrupted(simulate.run, plain(), train=False, after=2)
     (folder,) = Path("runs").iterdir()
     least.with_name("other.py").write_text(least.read_text())
 
@@ -194,22 +141,6 @@ def test_a_run_without_plugin_is_not_resumed_with_one(least):
 # --- what runs are called -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_runs_are_told_apart_by_the_plugin_and_by_the_version_of_its_file(own_module):
-    first = own_module(page_classes()).read_bytes()
-    runs = [
-        simulate.run(load("small.yaml"), out="fixed", train=False),
-        simulate.run(plain(), out="first", train=False),
-    ]
-    second = own_module(page_classes() + "# another version\n").read_bytes()
-    runs.append(simulate.run(plain(), out="second", train=False))
-    one, two = (hashlib.sha256(text).hexdigest()[:12] for text in (first, second))
-
-    assert scenario_differences.labels(runs[:2]) == ["fixed", "least:LeastAsked"]
-    assert scenario_differences.labels(runs[1:]) == [f"source_sha256={one}", f"source_sha256={two}"]
-    assert scenario_differences.world_differences(runs) == []
-
-
 # --- what is refused ------------------------------------------------------------------------------
 
 HEALTHY = "class Mine:\n    needs_losses = needs_probes = False\n" + "".join(
@@ -232,67 +163,43 @@ REFUSED = {
     "no such submodule": ("mine.deep:Mine", HEALTHY, "there is no module 'mine.deep'"),
     "no such class": ("mine:Mien", HEALTHY, "mine.py has no class 'Mien'; did you mean 'Mine'?"),
     "no class": ("mine:Mine", "Mine = 5", "mine.py means no class by 'Mine'"),
-    "module that lacks another": (
-        "mine:Mine", "import nowhere_to_be_found", "importing mine fails: ModuleNotFoundError"
-    ),
+    "module that lacks another": ("mine:Mine", "import nowhere_to_be_found",
+        "importing mine fails: ModuleNotFoundError"),
     "syntax error": ("mine:Mine", "class Mine\n", "SyntaxError: expected ':' (mine.py, line 1)"),
     "module that fails": ("mine:Mine", "\n1 / 0", "ZeroDivisionError: division by zero", "line 2"),
     "module that ends": ("mine:Mine", "import sys\nsys.exit(0)", "fails: SystemExit: 0"),
-    "__init__ with arguments": (
-        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self, x): pass",
-        "Mine() fails: TypeError: ",
-    ),
-    "__init__ that fails": (
-        "mine:Mine", "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
-        "Mine() fails: KeyError: 'a'",
-    ),
-    **{
-        f"no {name}": (
-            "mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
-            f"is no selector, it lacks {name}; docs/selectors.md",
-        )
-        for name in SIX
-    },
-    "stubs of the Protocol": (
-        "mine:Mine",
+    "__init__ with arguments": ("mine:Mine",
+        "class Mine:\n    select = 0\n    def __init__(self, x): pass",
+        "Mine() fails: TypeError: "),
+    "__init__ that fails": ("mine:Mine",
+        "class Mine:\n    select = 0\n    def __init__(self): {}['a']",
+        "Mine() fails: KeyError: 'a'"),
+    **{f"no {name}": ("mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
+        f"is no selector, it lacks {name}; docs/selectors.md") for name in SIX},
+    "stubs of the Protocol": ("mine:Mine",
         "from fleetsim.contracts import Selector\nclass Mine(Selector):\n"
-        "    needs_losses = needs_probes = False\n"
-        "    def select(self, view): return []\n",
-        "it lacks setup, probe, observe, state, restore;",
-    ),
-    "select of nothing": (
-        "mine:Mine", HEALTHY.replace("select(self, given)", "select(self)"),
-        "cannot be called as select(view)",
-    ),
-    "state of something": (
-        "mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
-        "cannot be called as state()",
-    ),
-    "no needs_losses": (
-        "mine:Mine", HEALTHY.replace("needs_losses", "needs"), "needs_losses must be True or False"
-    ),
-    "settings of no kind": (
-        "mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"), "kind: Literal['mine']"
-    ),
-    "settings of two kinds": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['a', 'b'] = 'a'"),
-        "need one kind of their own",
-    ),
-    "settings of a kind with a colon": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
-        "need one kind of their own without a colon",
-    ),
-    "settings of a kind of fleetsim's": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['oort'] = 'oort'"),
-        "kind 'oort' is a selector of fleetsim's",
-    ),
-    "settings of another sort": (
-        "mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"), "fleetsim.settings.Settings"
-    ),
-    "settings that are not asked for": (
-        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine'] = 'mine'"),
-        "server.selector.kind = 'fixed'", "--set server.selector.kind=mine",
-    ),
+        "    needs_losses = needs_probes = False\n" "    def select(self, view): return []\n",
+        "it lacks setup, probe, observe, state, restore;"),
+    "select of nothing": ("mine:Mine", HEALTHY.replace("select(self, given)", "select(self)"),
+        "cannot be called as select(view)"),
+    "state of something": ("mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
+        "cannot be called as state()"),
+    "no needs_losses": ("mine:Mine", HEALTHY.replace("needs_losses", "needs"),
+        "needs_losses must be True or False"),
+    "settings of no kind": ("mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"),
+        "kind: Literal['mine']"),
+    "settings of two kinds": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['a', 'b'] = 'a'"), "need one kind of their own"),
+    "settings of a kind with a colon": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
+        "need one kind of their own without a colon"),
+    "settings of a kind of fleetsim's": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['oort'] = 'oort'"), "kind 'oort' is a selector of fleetsim's"),
+    "settings of another sort": ("mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"),
+        "fleetsim.settings.Settings"),
+    "settings that are not asked for": ("mine:Mine", OWN.format(base="Settings",
+        kind="kind: Literal['mine'] = 'mine'"), "server.selector.kind = 'fixed'",
+        "--set server.selector.kind=mine"),
 }  # fmt: skip
 
 
@@ -361,8 +268,3 @@ def test_a_selector_that_needs_losses_is_refused_without_training_by_its_name(ow
 
     with pytest.raises(ScenarioError, match="'least:LeastAsked' chooses by losses"):
         simulate.run(plain(), out="out", train=False)
-
-
-def test_a_scenario_of_fleetsims_own_is_no_other_class(least):
-    assert type(load("small.yaml")) is Scenario
-    assert strict_yaml.dump(load("small.yaml").data()) == load("small.yaml").to_yaml()

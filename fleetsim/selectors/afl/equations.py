@@ -25,7 +25,6 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product, floor_product
-from fleetsim.selectors.argument_checks import require_all, require_fractions
 from fleetsim.selectors.tie_breaking import best
 
 Rounding = Literal["active", "random"]
@@ -42,21 +41,6 @@ def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
     return np.sqrt(num_samples) * mean_loss
 
 
-def num_left_out(num_candidates: int, alpha_1: float) -> int:
-    """Return the number of valuations that cannot be drawn actively: floor(alpha_1 C).
-
-    Raises:
-        ValueError: `alpha_1` is not in [0, 1].
-
-    >>> num_left_out(10, 0.75), num_left_out(100, 0.29)
-    (7, 29)
-
-    Source: Goetz et al., arXiv 1909.12641, step 1 (alpha_1).
-    """
-    require_fractions("alpha_1", alpha_1)
-    return floor_product(alpha_1, num_candidates)
-
-
 def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> int:
     """Return the number of clients drawn by valuation; the rest of `wanted` are drawn uniformly.
 
@@ -66,16 +50,12 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
         rounding: the part that is rounded down: `active`, floor((1 - alpha_3) K), as FedCor and
             plato have it, or `random`, K - floor(alpha_3 K), as FLSim has it.
 
-    Raises:
-        ValueError: `alpha_3` is not in [0, 1].
-
     >>> num_active(5, 0.1), num_active(5, 0.1, "random"), num_active(10, 0.9)
     (4, 5, 1)
 
     Source: Goetz et al., arXiv 1909.12641, step 2 (alpha_3); the roundings are those of
     Yoruko-Tang/FedCor@d941083 and of facebookresearch/FLSim.
     """
-    require_fractions("alpha_3", alpha_3)
     if rounding == "active":
         return wanted - ceil_product(alpha_3, wanted)
     return wanted - floor_product(alpha_3, wanted)
@@ -110,16 +90,12 @@ def choose(
             counts as the larger valuation.
         rounding: see `num_active`.
 
-    Raises:
-        ValueError: a valuation is NaN or +infinity, a share is not in [0, 1], or the lengths of
-            the arrays differ.
-
     Source: Goetz et al., arXiv 1909.12641, steps 1 to 3.
     """
-    exponents = _exponents(values, alpha_1, alpha_2, keys)
-    for name, draws in (("exponentials", exponentials), ("uniforms", uniforms)):
-        if draws.shape != values.shape:
-            raise ValueError(f"{values.shape} valuations but {draws.shape} {name}")
+    kept = best(values, values.size - floor_product(alpha_1, values.size), keys)
+    exponents = np.full(values.shape, -np.inf)
+    known = kept[np.isfinite(values[kept])]
+    exponents[known] = alpha_2 * values[known]
     racers = np.flatnonzero(np.isfinite(exponents))
     quota = min(num_active(wanted, alpha_3, rounding), racers.size)
     with np.errstate(divide="ignore"):
@@ -130,14 +106,3 @@ def choose(
     left = np.flatnonzero(is_left)
     drawn = left[best(-uniforms[left], wanted - quota, keys[left])]
     return np.concatenate([active, drawn])
-
-
-def _exponents(values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray) -> FloatArray:
-    """Return alpha_2 v of each candidate [C], -infinity if it cannot be drawn actively."""
-    require_all("valuations must be finite or -infinity", values, values < np.inf)
-    # `best` checks the lengths.
-    kept = best(values, values.size - num_left_out(values.size, alpha_1), keys)
-    exponents = np.full(values.shape, -np.inf)
-    is_known = np.isfinite(values[kept])
-    exponents[kept[is_known]] = alpha_2 * values[kept[is_known]]
-    return exponents

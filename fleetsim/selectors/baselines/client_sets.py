@@ -13,20 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fleetsim.contracts import IntArray
-from fleetsim.selectors.argument_checks import require_all
 
 
 def drawn_set(num_sets: int, uniform: float) -> int:
     """Return the index of the set that a uniform variable in [0, 1) draws, all equally likely.
 
-    Raises:
-        ValueError: there is no set, or the variable is out of range.
-
     >>> drawn_set(4, 0.0), drawn_set(4, 0.74), drawn_set(4, 0.76)
     (0, 2, 3)
     """
-    require_all("num_sets must be at least 1", num_sets, num_sets >= 1)
-    require_all("uniform must be in [0, 1)", uniform, 0.0 <= uniform < 1.0)
     return int(uniform * num_sets)
 
 
@@ -35,13 +29,8 @@ def sets_in_line(sets: Sequence[IntArray], turn: int) -> IntArray:
 
     A client that is in several sets occurs as many times.
 
-    Raises:
-        ValueError: there is no set, or the turn is negative.
-
     >>> sets_in_line([np.array([4, 1]), np.array([2]), np.array([1, 3])], 4).tolist()
     [2, 1, 3, 4, 1]
     """
-    require_all("there must be at least 1 set", len(sets), len(sets) >= 1)
-    require_all("turn must not be negative", turn, turn >= 0)
     first = turn % len(sets)
     return np.concatenate([*sets[first:], *sets[:first]])

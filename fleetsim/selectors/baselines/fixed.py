@@ -50,11 +50,7 @@ class FixedSettings(Settings):
 
 
 def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:
-    """Refuse ids that the fleet does not have.
-
-    Raises:
-        ScenarioError: names `key`, the first such id and the range of ids.
-    """
+    """Refuse ids that the fleet does not have."""
     for client in clients:
         if client >= num_clients:
             raise ScenarioError(
@@ -66,11 +62,7 @@ def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:
 def sets_of_clients(
     sets: tuple[ClientIds, ...] | None, num_clients: int, key: str
 ) -> list[IntArray]:
-    """Return the sets of a setting, each as ids [n].
-
-    Raises:
-        ScenarioError: as in `require_clients`, with the number of the set.
-    """
+    """Return the sets of a setting, each as ids [n]."""
     result = []
     for index, clients in enumerate(sets or ()):
         require_clients(clients, num_clients, f"server.selector.{key}[{index}]")

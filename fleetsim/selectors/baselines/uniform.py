@@ -26,7 +26,6 @@ from fleetsim.contracts import (
     IntArray,
     RoundView,
 )
-from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
@@ -79,16 +78,11 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
         num: number of clients drawn (all, if there are fewer).
         exponentials: independent Exp(1) variables [n].
 
-    Raises:
-        ValueError: a weight is negative or not finite, or `num` is negative.
-
     Arrivals are 1/1, 1/4 and 3/2:
 
     >>> draw(np.array([1.0, 4.0, 2.0]), 2, np.array([1.0, 1.0, 3.0])).tolist()
     [1, 0]
     """
-    is_good = np.isfinite(weights) & (weights >= 0.0)
-    require_all("weights must be finite and not negative", weights, is_good)
     arrivals = np.full(weights.shape, np.inf)
     np.divide(exponentials, weights, out=arrivals, where=weights > 0.0)
     return best(-arrivals, num, exponentials)

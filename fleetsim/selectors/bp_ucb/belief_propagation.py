@@ -37,7 +37,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_all, require_fractions
 
 Potentials = Literal["agreement", "printed", "pue"]
 
@@ -69,31 +68,22 @@ def distance_factors(
         unit_m: unit of d in metres. The paper names none; in kilometres all clients in its square
             of 1 km would be alike, in metres all independent. With 100 m e falls to 1/e at 647 m.
 
-    Raises:
-        ValueError: a distance is negative or not finite.
-
     >>> round(float(distance_factors(np.array([646.9]))[0]), 3)
     0.368
 
     Source: Tong et al., "From learning to analytics", (7).
     """
-    is_good = np.isfinite(distance_m) & (distance_m >= 0.0)
-    require_all("distances must be finite and not negative", distance_m, is_good)
     return np.exp(-decay * (distance_m / unit_m) ** exponent)
 
 
 def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> FloatArray:
     """Return phi_n(s_n) [N, 2] of the clients' opinions [N].
 
-    Raises:
-        ValueError: an opinion is not in [0, 1].
-
     >>> local_potentials(np.array([0.6])).round(2).tolist()
     [[0.64, 0.36]]
 
     Source: Tong et al., "From learning to analytics", (5).
     """
-    require_fractions("an opinion", opinions)
     power = opinions**2
     other = power if kind == "printed" else 1.0 - power
     return np.maximum(np.stack([other, power], axis=1), LEAST_POTENTIAL)
@@ -102,15 +92,11 @@ def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> Fl
 def compatibilities(factors: FloatArray, kind: Potentials = "agreement") -> FloatArray:
     """Return psi_in(s_i, s_n) [E, 2, 2] of the pairs' distance factors e [E].
 
-    Raises:
-        ValueError: a factor is not in [0, 1].
-
     >>> compatibilities(np.array([0.5])).tolist()
     [[[0.75, 0.25], [0.25, 0.75]]]
 
     Source: Tong et al., "From learning to analytics", (7).
     """
-    require_fractions("a distance factor", factors)
     if kind == "agreement":
         equal, other = (1.0 + factors) / 2.0, (1.0 - factors) / 2.0
     elif kind == "pue":
@@ -140,21 +126,8 @@ def propagated(
         max_exchanges: limit, after which the present messages are used.
         damping: share of the old message that is kept, in [0, 1); helps where loops oscillate.
 
-    Raises:
-        ValueError: a potential is not above 0 and finite, `damping` is not in [0, 1), or the
-            shapes do not fit together.
-
     Source: Tong et al., "From learning to analytics", (4) and (6).
     """
-    if local.shape[1:] != (2,) or edges.shape != (pairs.shape[0], 2) or pairs.shape[1:] != (2, 2):
-        raise ValueError(
-            f"potentials {local.shape}, edges {edges.shape} and pairs {pairs.shape} do not fit"
-        )
-    for name, values in (("local", local), ("pairs", pairs)):
-        is_bad = ~(np.isfinite(values) & (values > 0.0))
-        if np.any(is_bad):
-            raise ValueError(f"potentials must be above 0, got {values[is_bad][0]} in {name}")
-    require_all("damping must be in [0, 1)", damping, 0.0 <= damping < 1.0)
     num_edges = edges.shape[0]
     source = np.concatenate([edges[:, 0], edges[:, 1]])
     target = np.concatenate([edges[:, 1], edges[:, 0]])

@@ -16,7 +16,6 @@ Pi_n = 1.
 """
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_fractions
 from fleetsim.selectors.bandits import equations
 
 
@@ -32,10 +31,6 @@ def index(
         slot: t, 1 for the first.
         mu: weight of the exploration; 0.01 in the paper.
 
-    Raises:
-        ValueError: `slot` is below 1, or a belief is not in [0, 1].
-
     Source: Tong et al., "From learning to analytics", (17).
     """
-    require_fractions("a belief", beliefs)
     return equations.index(means, plays, slot, mu) + beliefs / max(beliefs.size, 1)

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.rounding import ROUNDING_SLACK
-from fleetsim.selectors.argument_checks import require_all, require_fractions
 from fleetsim.selectors.tie_breaking import best
 
 Metric = Literal["l2", "squared_l2"]
@@ -52,9 +51,6 @@ def dissimilarities(
         gradients: rows [A, P].
         others: columns [B, P]; None: the same gradients.
         metric: `l2`, the paper's, or `squared_l2`.
-
-    Raises:
-        ValueError: a gradient is not finite, or the numbers of parameters differ.
 
     Source: DivFL (Balakrishnan et al., ICLR 2022); squared distances as in euphoria0-0's code.
     """
@@ -91,65 +87,55 @@ def refreshed(
     return result
 
 
-def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
+def greedy(
+    dissimilarity: FloatArray,
+    num: int,
+    keys: FloatArray,
+    uniforms: FloatArray | None = None,
+    size: int = 0,
+) -> IntArray:
     """Return the columns that lower the cost most, chosen in sequence, the medoid first.
 
     Args:
         dissimilarity: represented clients (rows) to candidates (columns) [A, C].
         num: number of columns to choose (all, if there are fewer).
         keys: order among candidates that lower the cost equally [C]; the smaller goes first.
-
-    Raises:
-        ValueError: `num` is negative, or the number of keys is not that of the candidates.
+        uniforms: independent uniforms [num, C] of the stochastic rule: the sample of step s are the
+            `size` remaining candidates with the smallest values of row s. None: all are considered.
+        size: candidates in a sample, >= 1; see `sample_size`.
 
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
     >>> greedy(apart, 2, np.zeros(3)).tolist()
     [1, 2]
 
-    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule.
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule; stochastic greedy in
+    melodi-lab/divfl@4a5b80d.
     """
-    return _greedy(dissimilarity, num, keys, uniforms=None, size=dissimilarity.shape[1])
+    num = min(num, dissimilarity.shape[1])
+    left = np.arange(dissimilarity.shape[1], dtype=np.int64)
+    nearest = np.full(dissimilarity.shape[0], np.inf)
+    chosen = np.empty(num, dtype=np.int64)
+    for step in range(num):
+        sample = left
+        if uniforms is not None and size < left.size:
+            sample = np.sort(left[np.argpartition(uniforms[step, left], size)[:size]])
+        closer = np.minimum(nearest[:, None], dissimilarity[:, sample])
+        position = int(best(-_costs(closer), 1, keys[sample])[0])
+        chosen[step] = sample[position]
+        nearest = closer[:, position]
+        left = left[left != chosen[step]]
+    return chosen
 
 
 def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
     """Return the sample size of a step of the stochastic rule: max(K, floor(fraction C)).
-
-    Raises:
-        ValueError: `fraction` is not in [0, 1].
 
     >>> sample_size(10, 300), sample_size(10, 20)
     (30, 10)
 
     Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
     """
-    require_fractions("fraction", fraction)
     return max(num, floor_product(fraction, num_candidates))
-
-
-def stochastic_greedy(
-    dissimilarity: FloatArray, num: int, keys: FloatArray, uniforms: FloatArray, size: int
-) -> IntArray:
-    """Return columns as `greedy` does, with step s limited to a random sample of those left.
-
-    Args:
-        dissimilarity: as in `greedy` [A, C].
-        num: number of columns to choose (all, if there are fewer).
-        keys: as in `greedy` [C].
-        uniforms: independent uniforms [num, C]; the sample of step s are the `size` remaining
-            candidates with the smallest values of row s.
-        size: candidates in a sample, >= 1; see `sample_size`.
-
-    Raises:
-        ValueError: as in `greedy`; `size` is below 1, or the uniforms are not [num, C].
-
-    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
-    """
-    require_all("size must be at least 1", size, size >= 1)
-    if uniforms.shape != (num, dissimilarity.shape[1]):
-        raise ValueError(
-            f"uniforms must be [{num}, {dissimilarity.shape[1]}], got {list(uniforms.shape)}"
-        )
-    return _greedy(dissimilarity, num, keys, uniforms, size)
 
 
 def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:
@@ -170,33 +156,6 @@ def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:
     return np.bincount(nearest, minlength=chosen.size).astype(np.int64)
 
 
-def _greedy(
-    dissimilarity: FloatArray,
-    num: int,
-    keys: FloatArray,
-    uniforms: FloatArray | None,
-    size: int,
-) -> IntArray:
-    require_all("num must not be negative", num, num >= 0)
-    num_candidates = dissimilarity.shape[1]
-    if keys.shape != (num_candidates,):
-        raise ValueError(f"{num_candidates} candidates but {keys.shape} tie keys")
-    num = min(num, num_candidates)
-    left = np.arange(num_candidates, dtype=np.int64)
-    nearest = np.full(dissimilarity.shape[0], np.inf)
-    chosen = np.empty(num, dtype=np.int64)
-    for step in range(num):
-        sample = left
-        if uniforms is not None and size < left.size:
-            sample = np.sort(left[np.argpartition(uniforms[step, left], size)[:size]])
-        closer = np.minimum(nearest[:, None], dissimilarity[:, sample])
-        position = int(best(-_costs(closer), 1, keys[sample])[0])
-        chosen[step] = sample[position]
-        nearest = closer[:, position]
-        left = left[left != chosen[step]]
-    return chosen
-
-
 def _costs(nearest: FloatArray) -> FloatArray:
     """Return sums of the columns [A, C] -> [C], exact for those near the least sum.
 
@@ -211,8 +170,6 @@ def _costs(nearest: FloatArray) -> FloatArray:
 
 def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:
     """Return |a_i - b_k|^2 [A, B], by blocks of parameters in double precision."""
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ValueError(f"gradients must be [A, P] and [B, P], got {a.shape} and {b.shape}")
     norms_a = np.zeros(a.shape[0])
     norms_b = np.zeros(b.shape[0])
     products = np.zeros((a.shape[0], b.shape[0]))
@@ -224,8 +181,6 @@ def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:
         norms_b += np.einsum("ip,ip->i", right, right)
         products += left @ right.T
     norms = norms_a[:, None] + norms_b
-    if not np.all(np.isfinite(norms)):
-        raise ValueError("gradients must be finite; leave out clients whose training diverged")
     squared = norms - 2.0 * products
     # The difference cancels the digits of near pairs.
     for i, k in zip(*np.nonzero(squared <= _CANCELLED * norms), strict=True):

@@ -42,7 +42,6 @@ from fleetsim.selectors.divfl.equations import (
     greedy,
     refreshed,
     sample_size,
-    stochastic_greedy,
 )
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -173,12 +172,11 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
         known = view.candidates[self._is_known[view.candidates]]
         represented, distance = self._chosen_by = self._known_distances()
         distance = distance[np.ix_(represented, known)]
-        if settings.search == "greedy":
-            chosen = greedy(distance, view.wanted, keys[known])
-        else:
-            num = sample_size(view.wanted, known.size, settings.sample_fraction)
+        uniforms = None
+        if settings.search == "stochastic":
             uniforms = generator.random((view.wanted, size))[:, known]
-            chosen = stochastic_greedy(distance, view.wanted, keys[known], uniforms, num)
+        num = sample_size(view.wanted, known.size, settings.sample_fraction)
+        chosen = greedy(distance, view.wanted, keys[known], uniforms, num)
         unknown = view.candidates[~self._is_known[view.candidates]]
         at_random = tie_keys("random", size, rng.stream(self._fleet.seed, _UNKNOWN, view.round))
         extra = best(np.zeros(unknown.size), view.wanted - chosen.size, at_random[unknown])

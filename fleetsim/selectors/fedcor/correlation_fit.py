@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.fedcor.equations import noise_variance
 
 _FIRST_MOMENT, _SECOND_MOMENT, _ADAM_EPSILON = 0.9, 0.999, 1e-8
@@ -99,9 +98,6 @@ def fitted(
         noise: sigma_n.
         learning_rate: learning rate of Adam.
 
-    Raises:
-        ValueError: as in `patterns` and `log_likelihood`.
-
     Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
     """
     mean = np.zeros(points.shape[1]) if mean is None else mean
@@ -140,18 +136,8 @@ def patterns(
         weights: gamma^age of each row [S].
         mean: mu [N].
 
-    Raises:
-        ValueError: a change is infinite, or a shape does not fit.
-
     Source: FedCor (Tang et al., CVPR 2022), with missing answers, which it does not have.
     """
-    if changes.shape != (weights.size, points.shape[1]) or mean.shape != (points.shape[1],):
-        raise ValueError(
-            f"points {points.shape}, changes {changes.shape}, weights {weights.shape} and "
-            f"mean {mean.shape} do not fit together"
-        )
-    if np.any(np.isinf(changes)):
-        raise ValueError("loss changes must be finite or NaN; leave out those that diverged")
     seen, number_of = np.unique(~np.isnan(changes), axis=0, return_inverse=True)
     result = []
     for number, is_seen in enumerate(seen):
@@ -166,12 +152,8 @@ def log_likelihood(
 ) -> tuple[float, FloatArray]:
     """Return L and its gradient dL/dX [D, N].
 
-    Raises:
-        ValueError: `noise` is not above 0.
-
     Source: FedCor (Tang et al., CVPR 2022), the likelihood that the embedding maximises.
     """
-    require_all("noise must be above 0", noise, noise > 0.0)
     value, gradient = 0.0, np.zeros(points.shape)
     variance = noise_variance(points, noise)
     for clients, residuals, weights in observed:

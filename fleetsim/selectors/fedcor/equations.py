@@ -28,7 +28,6 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_all
 from fleetsim.selectors.tie_breaking import best
 
 SumOver = Literal["remaining", "all"]
@@ -53,25 +52,17 @@ def noise_variance(points: FloatArray, noise: float) -> float:
 def covariance(points: FloatArray, noise: float = 0.01) -> FloatArray:
     """Return Sigma = X^T X + sigma_n^2 I [N, N] of the points [D, N].
 
-    Raises:
-        ValueError: `noise` (sigma_n) is not above 0.
-
     Source: FedCor (Tang et al., CVPR 2022), the linear kernel.
     """
-    require_all("noise must be above 0", noise, noise > 0.0)
     return points.T @ points + noise_variance(points, noise) * np.eye(points.shape[1])
 
 
 def conditioned(covariance: FloatArray, client: int) -> FloatArray:
     """Return Sigma [N, N] conditioned on the loss change of one client; a new array.
 
-    Raises:
-        ValueError: its variance is not above 0, such as after an earlier conditioning on it.
-
     Source: FedCor (Tang et al., CVPR 2022), the posterior covariance.
     """
     variance = covariance[client, client]
-    require_all(f"the variance of client {client} must be above 0", variance, variance > 0.0)
     column = covariance[:, client]
     result: FloatArray = covariance - np.outer(column, column / variance)
     # A known change has variance 0, exactly 0 also after rounding.
@@ -121,12 +112,8 @@ def choose(
         sum_over: `remaining` sums over the candidates not yet chosen, as the authors' code does,
             `all` also over clients that are not available. If all are available, both are the same.
 
-    Raises:
-        ValueError: `wanted` is negative.
-
     Source: FedCor (Tang et al., CVPR 2022), as in Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """
-    require_all("wanted must not be negative", wanted, wanted >= 0)
     is_left = np.zeros(weights.size, dtype=np.bool_)
     is_left[candidates] = True
     all_clients = np.ones(weights.size, dtype=np.bool_)

@@ -23,23 +23,17 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product
-from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.tie_breaking import best
 
 
 def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
     """Return the number of candidates asked for their resources: ceil(C N), at least 1 if any.
 
-    Raises:
-        ValueError: the fraction is not in (0, 1], or the number is negative.
-
     >>> num_asked(1000), num_asked(11), num_asked(3), num_asked(0)
     (100, 2, 1, 0)
 
     Source: FedCS (Nishio, Yonetani, ICC 2019), the resource request of Protocol 1.
     """
-    require_all("fraction must be in (0, 1]", fraction, 0.0 < fraction <= 1.0)
-    require_all("num_candidates must not be negative", num_candidates, num_candidates >= 0)
     return min(ceil_product(fraction, num_candidates) or 1, num_candidates)
 
 
@@ -66,23 +60,9 @@ def pack(
         aggregation_s: seconds of the aggregation, after the last upload.
         max_clients: largest number of clients; None: no limit except the deadline.
 
-    Raises:
-        ValueError: a time is negative or NaN, a client's is not finite, `max_clients` is negative,
-            or the lengths differ.
-
     Source: FedCS (Nishio, Yonetani, ICC 2019), Algorithm 3.
     """
-    num = download_s.shape[0]
-    require_lengths(num, update_s=update_s, upload_s=upload_s, keys=keys)
-    times = {"download_s": download_s, "update_s": update_s, "upload_s": upload_s}
-    for name, values in times.items():
-        is_good = np.isfinite(values) & (values >= 0.0)
-        require_all(f"{name} must be finite and not negative", values, is_good)
-    scalars = np.array([deadline_s, selection_s, aggregation_s])
-    require_all("deadline and overheads must not be negative", scalars, scalars >= 0.0)
-    if max_clients is not None:
-        require_all("max_clients must not be negative", max_clients, max_clients >= 0)
-    left = np.arange(num, dtype=np.int64)
+    left = np.arange(download_s.size, dtype=np.int64)
     chosen: list[int] = []
     distribution_s, theta_s = 0.0, 0.0
     while left.size and len(chosen) != max_clients:

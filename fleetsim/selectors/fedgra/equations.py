@@ -32,7 +32,6 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters
-from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.tie_breaking import best
 
 HIGHER_IS_BETTER: BoolArray = np.array([False, True, True, True])
@@ -56,32 +55,22 @@ def is_selection_round(round_: int, every: int = 5) -> bool:
 
     Source: FedGRA (arXiv 2310.08147v3), Algorithm 2, t_select.
     """
-    require_all("every must be at least 1", every, every >= 1)
     return (round_ - 1) % every == 0
 
 
 def free_capacity(capacity: FloatArray, load_fraction: FloatArray) -> FloatArray:
     """Return (1, 2): the free part of a capacity, in its unit: core * Hz, FLOP/s or byte [n].
 
-    Raises:
-        ValueError: a load is outside [0, 1].
-
     Source: FedGRA (arXiv 2310.08147v3), (1) and (2).
     """
-    is_share = (load_fraction >= 0.0) & (load_fraction <= 1.0)
-    require_all("load_fraction must be between 0 and 1", load_fraction, is_share)
     return np.asarray(capacity * (1.0 - load_fraction))
 
 
 def smoothed(values: FloatArray, previous: FloatArray, theta: float = 0.9) -> FloatArray:
     """Return (3): theta x + (1 - theta) of the previous average; x where that is NaN [n].
 
-    Raises:
-        ValueError: theta is outside [0, 1].
-
     Source: FedGRA (arXiv 2310.08147v3), (3).
     """
-    require_all("theta must be between 0 and 1", theta, 0.0 <= theta <= 1.0)
     return np.where(np.isnan(previous), values, theta * values + (1.0 - theta) * previous)
 
 
@@ -113,15 +102,8 @@ def mapped(
         higher_is_better: direction of each metric [M].
         mapping: denominator. A column in which all are equal becomes 0.
 
-    Raises:
-        ValueError: a metric is negative or not finite, or the shapes do not fit.
-
     Source: FedGRA (arXiv 2310.08147v3), (6) and (7).
     """
-    if metrics.ndim != 2 or higher_is_better.shape != metrics.shape[1:]:
-        raise ValueError(f"{metrics.shape} metrics but {higher_is_better.shape} directions")
-    is_good = np.isfinite(metrics) & (metrics >= 0.0)
-    require_all("metrics must be finite and not negative", metrics, is_good)
     if metrics.shape[0] == 0:
         return metrics.copy()
     low, high = metrics.min(axis=0), metrics.max(axis=0)
@@ -148,12 +130,8 @@ def relational_coefficients(normalised: FloatArray, rho: float = 0.5) -> FloatAr
 
     All are 1 where all clients are equal in all metrics.
 
-    Raises:
-        ValueError: rho is not in (0, 1]; with 0 the best clients would divide 0 by 0.
-
     Source: FedGRA (arXiv 2310.08147v3), (9) to (12).
     """
-    require_all("rho must be in (0, 1]", rho, 0.0 < rho <= 1.0)
     if normalised.size == 0:
         return normalised.copy()
     deviations: FloatArray = normalised.max(axis=0) - normalised
@@ -186,13 +164,8 @@ def entropies(normalised: FloatArray) -> FloatArray:
 def entropy_weights(entropy: FloatArray) -> FloatArray:
     """Return (15): weights of the metrics, of sum 1; all 0 where every entropy is 1 [M].
 
-    Raises:
-        ValueError: an entropy is not in [0, 1].
-
     Source: FedGRA (arXiv 2310.08147v3), (15).
     """
-    is_good = (entropy >= 0.0) & (entropy <= 1.0)
-    require_all("entropies must be between 0 and 1", entropy, is_good)
     information = 1.0 - entropy
     total = float(information.sum())
     return information / total if total > 0.0 else np.zeros_like(information)
@@ -225,9 +198,6 @@ def grey_relational_grades(
 
     All are 0 where all clients are equal in all metrics.
 
-    Raises:
-        ValueError: as `mapped` and `relational_coefficients` do.
-
     Source: FedGRA (arXiv 2310.08147v3), (6) to (16).
     """
     normalised = mean_normalised(mapped(metrics, higher_is_better, mapping))
@@ -255,13 +225,8 @@ def fairness_after(
         bound: b; F >= b forces a client.
         reset: event after which F is 1 again.
 
-    Raises:
-        ValueError: increment is not positive, or the lengths differ.
-
     Source: FedGRA (arXiv 2310.08147v3), (17).
     """
-    require_lengths(fairness.shape[0], is_selected=is_selected)
-    require_all("increment must be positive", increment, increment > 0.0)
     after = np.where(is_selected, 1.0, fairness + increment)
     is_forced = ~is_selected & (after >= bound)
     if reset == "marking":
@@ -290,13 +255,8 @@ def choose(
         overflow: `capped` chooses `num`, or all if there are fewer. `printed` is Algorithm 2: all
             forced clients, and num - 1 others if there is one, so possibly more than `num`.
 
-    Raises:
-        ValueError: num is negative, or the lengths differ.
-
     Source: FedGRA (arXiv 2310.08147v3), Algorithm 2.
     """
-    require_all("num must not be negative", num, num >= 0)
-    require_lengths(grade.shape[0], fairness=fairness, is_forced=is_forced, keys=keys)
     forced = np.flatnonzero(is_forced)
     forced = forced[np.lexsort((keys[forced], -grade[forced], -fairness[forced]))]
     num_ranked = num

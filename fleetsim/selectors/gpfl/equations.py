@@ -34,7 +34,6 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters
-from fleetsim.selectors.argument_checks import require_all, require_lengths
 
 Vector = Literal["gradient", "delta"]
 """Direction of a client: (w - w_i) / eta or w - w_i."""
@@ -51,12 +50,8 @@ def client_vector(
 ) -> FloatArray:
     """Return g_i of one client from the model that it started from and the one returned [P].
 
-    Raises:
-        ValueError: the learning rate is not positive.
-
     Source: GPFL (arXiv 2403.17833), g_i of (3).
     """
-    require_all("learning_rate must be positive", learning_rate, learning_rate > 0.0)
     delta = base.astype(np.float64) - local
     return delta / learning_rate if vector == "gradient" else delta
 
@@ -64,13 +59,8 @@ def client_vector(
 def direction(vectors: Sequence[Parameters | FloatArray]) -> FloatArray:
     """Return G, the mean of the clients' vectors [P].
 
-    Raises:
-        ValueError: there is none.
-
     Source: GPFL (arXiv 2403.17833), G of (3).
     """
-    if not vectors:
-        raise ValueError("a direction needs at least one vector, got 0")
     total = np.zeros(vectors[0].shape)
     for vector in vectors:
         total += vector
@@ -135,13 +125,8 @@ def reward_factor(
         loss_before: loss of the model that the round started from.
         adjustment: as printed, or with the signs that the text describes.
 
-    Raises:
-        ValueError: an accuracy or a loss is not finite.
-
     Source: GPFL (arXiv 2403.17833), (8).
     """
-    values = np.array([accuracy, accuracy_before, loss, loss_before])
-    require_all("accuracies and losses must be finite", values, np.isfinite(values))
     if adjustment == "corrected":
         if accuracy != accuracy_before:
             return math.exp(accuracy - accuracy_before)
@@ -156,7 +141,6 @@ def rewards(shares: FloatArray, is_observed: BoolArray, factor: float) -> FloatA
 
     Source: GPFL (arXiv 2403.17833), (5) and (8).
     """
-    require_lengths(shares.shape[0], is_observed=is_observed)
     return np.where(is_observed, shares * factor, shares)
 
 
@@ -179,9 +163,6 @@ def with_rewards(
 
     Source: GPFL (arXiv 2403.17833), the mean of (6).
     """
-    require_lengths(
-        reward_sum.shape[0], num_rewards=num_rewards, reward=reward, is_observed=is_observed
-    )
     counts = ~np.isnan(reward)
     if mean == "per_pull":
         counts &= is_observed
@@ -191,13 +172,8 @@ def with_rewards(
 def exploration_weight(round_: int, planned_rounds: int, rho: float = 1.0) -> float:
     """Return (7): alpha in round t of T; it grows with t.
 
-    Raises:
-        ValueError: T is less than 1, or rho is negative.
-
     Source: GPFL (arXiv 2403.17833), (7).
     """
-    require_all("planned_rounds must be at least 1", planned_rounds, planned_rounds >= 1)
-    require_all("rho must not be negative", rho, rho >= 0.0)
     return rho * round_ / planned_rounds
 
 
@@ -228,15 +204,8 @@ def confidence_bound(
         alpha: result of `exploration_weight`.
         plays: n, result of `num_plays`.
 
-    Raises:
-        ValueError: a number or alpha is negative, or the lengths differ.
-
     Source: GPFL (arXiv 2403.17833), (6).
     """
-    require_lengths(reward_sum.shape[0], num_rewards=num_rewards, num_pulls=num_pulls)
-    require_all("num_rewards must not be negative", num_rewards, num_rewards >= 0)
-    require_all("num_pulls must not be negative", num_pulls, num_pulls >= 0)
-    require_all("alpha must not be negative", alpha, alpha >= 0.0)
     bound = np.full(reward_sum.shape, np.inf)
     seen = np.flatnonzero((num_rewards > 0) & (num_pulls > 0))
     bonus = np.sqrt(2.0 * math.log(max(plays, 1)) / num_pulls[seen])

@@ -25,7 +25,6 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.rounding import ROUNDING_SLACK
-from fleetsim.selectors.argument_checks import require_all
 
 MOST_EXTRA = 10.0
 """Largest extra work of a client, in times of its usual work."""
@@ -49,45 +48,29 @@ def gradient_utilities(
 def ranks(utilities: FloatArray) -> IntArray:
     """Return the number of clients with a larger utility [n]; equals share the better rank.
 
-    Raises:
-        ValueError: a utility is NaN.
-
     >>> ranks(np.array([1.0, 3.0, 3.0, 2.0])).tolist()
     [3, 0, 0, 2]
 
     Source: PyramidFL (Li et al., MobiCom 2022); that equals share a rank is fleetsim's.
     """
-    if np.any(np.isnan(utilities)):
-        raise ValueError(f"utilities must be numbers, got {utilities.tolist()}")
     ascending = np.sort(utilities)
     return utilities.size - np.searchsorted(ascending, utilities, side="right").astype(np.int64)
 
 
-def dropout_fractions(
-    rank: IntArray, *, lowest: float = 0.1, highest: float = 0.6, cohort: int | None = None
-) -> FloatArray:
-    """Return the share of its update that each client does not upload [n].
+def dropout_fractions(rank: IntArray, *, lowest: float = 0.1, highest: float = 0.6) -> FloatArray:
+    """Return the share of its update that each client does not upload [K].
 
     Args:
-        rank: rank of each client, 0 for the best [n].
+        rank: rank of each of the K clients, 0 for the best [K].
         lowest: share of the best (lo).
         highest: upper limit of the share (hi): rank K - 1 drops hi - (hi - lo) / K.
-        cohort: K; None: the number of ranks.
-
-    Raises:
-        ValueError: not 0 <= lowest <= highest <= 1, or a rank is not below the cohort.
 
     >>> dropout_fractions(np.array([0, 4, 1, 2, 3])).round(9).tolist()
     [0.1, 0.5, 0.2, 0.3, 0.4]
 
     Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
-    if not 0.0 <= lowest <= highest <= 1.0:
-        raise ValueError(f"dropout must be 0 <= lowest <= highest <= 1, got {lowest} and {highest}")
-    num = rank.size if cohort is None else cohort
-    if rank.size and not 0 <= rank.min() <= rank.max() < num:
-        raise ValueError(f"ranks must be 0 to {num - 1}, got {rank.tolist()}")
-    return lowest + rank * (highest - lowest) / max(num, 1)
+    return lowest + rank * (highest - lowest) / max(rank.size, 1)
 
 
 def durations_s(
@@ -109,7 +92,6 @@ def step_ratios(
     *,
     num_steps: int,
     beta: float = 1.0,
-    round_s: float | None = None,
 ) -> FloatArray:
     """Return the work of each client in times of its usual work [n], from 1 to 11.
 
@@ -119,11 +101,6 @@ def step_ratios(
         num_steps: local steps (or epochs) of the usual work, >= 1.
         beta: share of the idle steps that is filled; 1 in the authors' options, 0.5 in their
             experiments.
-        round_s: seconds of the round; None: the largest of `duration_s`. Slower clients do their
-            usual work.
-
-    Raises:
-        ValueError: `num_steps` is below 1, or a computing time is not above 0.
 
     A round of 30 s, steps of 1 s: the first is idle for 20 s, which are 20 more steps.
 
@@ -132,13 +109,10 @@ def step_ratios(
 
     Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
-    require_all("num_steps must be at least 1", num_steps, num_steps >= 1)
-    require_all("compute_s must be above 0", compute_s, ~(compute_s <= 0.0))
     if duration_s.size == 0:
         return np.empty(0)
-    end_s = float(duration_s.max()) if round_s is None else round_s
     step_s = compute_s / num_steps
-    idle_steps = np.floor(np.maximum(end_s - duration_s, 0.0) / step_s + ROUNDING_SLACK)
+    idle_steps = np.floor((float(duration_s.max()) - duration_s) / step_s + ROUNDING_SLACK)
     return 1.0 + np.minimum(MOST_EXTRA, beta * idle_steps / num_steps)
 
 

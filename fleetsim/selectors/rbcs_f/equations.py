@@ -25,7 +25,6 @@ import heapq
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.tie_breaking import best
 
 NUM_FEATURES = 3
@@ -36,13 +35,10 @@ def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int)
     """Refuse a share of rounds that m of N clients per round cannot give to all.
 
     Raises:
-        ValueError: beta is negative, or beta N > m; says the largest beta.
+        ValueError: beta N > m; says the largest beta.
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the fairness constraint.
     """
-    require_all(
-        "guaranteed_fraction must not be negative", guaranteed_fraction, guaranteed_fraction >= 0.0
-    )
     if guaranteed_fraction * num_clients > wanted:
         raise ValueError(
             f"guaranteed_fraction must be at most {wanted}/{num_clients} = "
@@ -60,13 +56,8 @@ def queues_after(
         is_selected: mask of selected clients, whether they delivered or not [N].
         guaranteed_fraction: beta.
 
-    Raises:
-        ValueError: a queue is negative, or the lengths differ.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the virtual queues.
     """
-    require_lengths(queues.shape[0], is_selected=is_selected)
-    require_all("queues must not be negative", queues, queues >= 0.0)
     return np.maximum(0.0, queues + guaranteed_fraction - is_selected)
 
 
@@ -84,27 +75,16 @@ def contexts(
         payload_bit: M.
         rate_bit_per_s: B [n].
 
-    Raises:
-        ValueError: a share or a rate is not positive, or the lengths differ.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the context.
     """
-    num = free_fraction.shape[0]
-    require_lengths(num, took_part=took_part, rate_bit_per_s=rate_bit_per_s)
-    require_all("free_fraction must be positive", free_fraction, free_fraction > 0.0)
-    require_all("rate_bit_per_s must be positive", rate_bit_per_s, rate_bit_per_s > 0.0)
     return np.column_stack([1.0 / free_fraction, took_part, payload_bit / rate_bit_per_s])
 
 
 def initial_estimate(num_clients: int, ridge: float = 1.0) -> tuple[FloatArray, FloatArray]:
     """Return H and b before the first round: lambda I and 0 [N, 3, 3], [N, 3].
 
-    Raises:
-        ValueError: lambda is not positive.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
-    require_all("ridge must be positive", ridge, ridge > 0.0)
     gram = np.tile(ridge * np.eye(NUM_FEATURES), (num_clients, 1, 1))
     return gram, np.zeros((num_clients, NUM_FEATURES))
 
@@ -125,14 +105,8 @@ def with_exchanges(
         context: c of each at the choice of the round [n, 3].
         exchange_s: seconds from dispatch to answer of each, in the same round [n].
 
-    Raises:
-        ValueError: a time is negative or not finite, or the lengths differ.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
-    require_lengths(clients.shape[0], context=context, exchange_s=exchange_s)
-    is_good = np.isfinite(exchange_s) & (exchange_s >= 0.0)
-    require_all("exchange_s must be finite and not negative", exchange_s, is_good)
     gram, moment = gram.copy(), moment.copy()
     gram[clients] += context[:, :, np.newaxis] * context[:, np.newaxis, :]
     moment[clients] += exchange_s[:, np.newaxis] * context
@@ -150,13 +124,8 @@ def estimated_exchange_s(
         context: c of each [n, 3].
         alpha: width of the confidence interval.
 
-    Raises:
-        ValueError: alpha is negative, or the lengths differ.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
-    require_lengths(context.shape[0], gram=gram, moment=moment)
-    require_all("alpha must not be negative", alpha, alpha >= 0.0)
     if context.shape[0] == 0:
         return np.empty(0)
     weights = np.linalg.solve(gram, context[:, :, np.newaxis])[:, :, 0]
@@ -185,20 +154,9 @@ def choose(
         keys: distinct keys; the smaller goes first among equal queues [n].
         penalty: V, the price of a second.
 
-    Raises:
-        ValueError: `num` or V is negative, a queue or a time is negative or not finite, or the
-            lengths differ.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
     """
-    size = queues.shape[0]
-    require_lengths(size, exchange_s=exchange_s, keys=keys)
-    require_all("num must not be negative", num, num >= 0)
-    require_all("penalty must not be negative", penalty, penalty >= 0.0)
-    for name, values in {"queues": queues, "exchange_s": exchange_s}.items():
-        is_good = np.isfinite(values) & (values >= 0.0)
-        require_all(f"{name} must be finite and not negative", values, is_good)
-    num = min(num, size)
+    num = min(num, queues.size)
     if num == 0:
         return np.empty(0, dtype=np.int64)
     limit_s = _best_limit_s(queues, exchange_s, num, penalty)

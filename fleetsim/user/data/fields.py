@@ -57,11 +57,7 @@ class Names:
 
 
 def named(keys: Sequence[Key], fields: Fields, place: str) -> Names:
-    """Return the columns or keys by their use.
-
-    Raises:
-        DataError: one is missing, or it is unclear which hold the inputs.
-    """
+    """Return the columns or keys by their use."""
     label, client = fields.label, fields.client
     if client not in keys and not fields.needs_client:
         client = None

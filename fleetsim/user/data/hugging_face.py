@@ -30,12 +30,7 @@ _READERS = {
 
 
 def from_files(path: Path, place: str) -> Any:
-    """Return the data set in a local file, or in a folder that `save_to_disk` wrote.
-
-    Raises:
-        DataError: it is missing, or cannot be read.
-        ScenarioError: the library is not installed.
-    """
+    """Return the data set in a local file, or in a folder that `save_to_disk` wrote."""
     library = _library(place)
     if paths.is_folder(path):
         with own_code(f"{place}: reading {path}", DataError), _quiet(library):
@@ -57,9 +52,6 @@ def _of_csv(path: Path, place: str) -> dict[str, Any]:
     """Return options of the library for a CSV file: its separator, and only empty fields missing.
 
     By default pandas takes words such as None and NA for missing values, in labels and names too.
-
-    Raises:
-        DataError: more than one separator is possible.
     """
     with paths.opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
@@ -111,11 +103,7 @@ def _holds_bytes(feature: Any) -> bool:
 
 
 def _library(place: str) -> Any:
-    """Import the library.
-
-    Raises:
-        ScenarioError: it is not installed.
-    """
+    """Import the library."""
     try:
         return importlib.import_module("datasets")
     except ModuleNotFoundError:

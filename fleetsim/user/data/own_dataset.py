@@ -1,7 +1,7 @@
 """The user's own data set as given from Python: its forms, its options, and its reading."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,52 +20,28 @@ from fleetsim.user.data.reading import read_for_access, read_once
 _PARTS = ("train", "test")
 
 
+@dataclass(eq=False)
 class OwnDataset:
-    """The user's data and how they are read; `dataset` makes one."""
+    """The user's data and how they are read, when they are first asked for; `dataset` makes one."""
 
-    def __init__(
-        self,
-        data: Any,
-        test: Any = None,
-        *,
-        inputs: Key | Sequence[Key] | None = None,
-        label: Key | None = None,
-        client: Key | Sequence[Any] | NDArray[Any] | None = None,
-        test_fraction: float | None = None,
-        standardise: bool = False,
-        num_classes: int | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        test_transform: Callable[[Any], Any] | None = None,
-        transform_each_access: bool = False,
-        name: str = "own",
-    ) -> None:
-        """Keep them; nothing is read yet. Arguments and errors are those of `dataset`."""
-        if test is None:
-            data, test = _parts(data)
-        if test_fraction is not None and not 0.0 < test_fraction < 1.0:
-            raise ScenarioError(f"test_fraction = {test_fraction:g}: must be between 0 and 1")
-        if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
-            raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
-        self.name = name
-        self.said = f"data set {name}"
+    name: str
+    _train: Any
+    _test: Any
+    _fields: Fields
+    _client: Any
+    """Client of each training sample; None: the rows name it, if anything does."""
+    _rules: AssemblyRules
+    _transform: Callable[[Any], Any] | None
+    _test_transform: Callable[[Any], Any] | None
+    _is_each_access: bool
+
+    def __post_init__(self) -> None:
+        self.said = f"data set {self.name}"
         """Name of the data set in messages."""
-        self._train, self._test = data, test
-        is_key = client is None or isinstance(client, str | int)
-        self._fields = Fields(inputs, label, client if is_key else None)  # type: ignore[arg-type]
-        self._client = None if is_key else client
-        self._rules = AssemblyRules(test_fraction, standardise, num_classes)
-        self._transform = transform
-        self._test_transform = transform if test_transform is None else test_transform
-        self._is_each_access = transform_each_access
         self._loaded: tuple[Dataset, str] | None = None
 
     def load(self) -> Dataset:
-        """Return the data set, read when it is first asked for.
-
-        Raises:
-            DataError: the data have a form that is not read, or hold something wrong.
-            ScenarioError: an option does not suit the data.
-        """
+        """Return the data set, read when it is first asked for."""
         return self._content()[0]
 
     @property
@@ -149,28 +125,28 @@ def dataset(
         ScenarioError: an option is out of range.
         DataError: a mapping has other keys than `train` and `test`.
     """
+    if test is None:
+        data, test = _parts(data)
+    if test_fraction is not None and not 0.0 < test_fraction < 1.0:
+        raise ScenarioError(f"test_fraction = {test_fraction:g}: must be between 0 and 1")
+    if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
+        raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
+    key = client if isinstance(client, str | int) else None
     return OwnDataset(
+        name,
         data,
         test,
-        inputs=inputs,
-        label=label,
-        client=client,
-        test_fraction=test_fraction,
-        standardise=standardise,
-        num_classes=num_classes,
-        transform=transform,
-        test_transform=test_transform,
-        transform_each_access=transform_each_access,
-        name=name,
+        Fields(inputs, label, key),
+        client if key is None else None,
+        AssemblyRules(test_fraction, standardise, num_classes),
+        transform,
+        transform if test_transform is None else test_transform,
+        transform_each_access,
     )
 
 
 def _parts(data: Any) -> tuple[Any, Any]:
-    """Return the training part and the test part; None for the latter if there is none.
-
-    Raises:
-        DataError: a mapping has further parts.
-    """
+    """Return the training part and the test part; None for the latter if there is none."""
     if isinstance(data, Mapping) and _PARTS[0] in data:
         others = [key for key in data if key not in _PARTS]
         if others:

@@ -40,15 +40,9 @@ _WATCHED = 500
 
 
 def read_once(source: Source, client: Any, *, hint: str) -> CheckedPart:
-    """Return a part as arrays.
+    """Return a part as arrays; `hint` says what to do about samples that are drawn.
 
-    Args:
-        source: its rows.
-        client: client of each sample; None: the rows name it, if anything does.
-        hint: what to do about samples that are drawn.
-
-    Raises:
-        DataError: a sample, label or client is none, or samples differ in shape.
+    `client` is that of each sample; None: the rows name it, if anything does.
     """
     num, inputs_at = _length(source), f"{source.place}: inputs"
     columns = source.columns()
@@ -64,10 +58,7 @@ def read_once(source: Source, client: Any, *, hint: str) -> CheckedPart:
 
 
 def read_for_access(source: Source, client: Any) -> CheckedPart:
-    """Return a part whose inputs are `TransformedInputs`; every sample is made once to check it.
-
-    Arguments and errors are those of `read_once`.
-    """
+    """Return a part whose inputs are `TransformedInputs`; every sample is made once to check it."""
     num = _length(source)
     digest = hashlib.sha256()
     labels, clients, largest = [], [], -np.inf
@@ -153,11 +144,7 @@ class TransformedInputs(AccessedInputs):
 
 
 def read_item(source: Source, item: int) -> tuple[Array, NDArray[Any], Any]:
-    """Return the numbers of one sample, float32 or int64, its label, and its client.
-
-    Raises:
-        DataError: they are no numbers.
-    """
+    """Return the numbers of one sample, float32 or int64, its label, and its client."""
     where = f"{source.place}: item {item}"
     row = source.row(item)
     sample = as_inputs(as_sample(row.sample, where)[None], where)

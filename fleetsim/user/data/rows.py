@@ -39,16 +39,7 @@ class Source(Protocol):
 
 
 def source_of(part: Any, fields: Fields, place: str) -> Source:
-    """Return the rows of a part.
-
-    Args:
-        part: what the user gave.
-        fields: names of the parts of a row.
-        place: name of the part in errors.
-
-    Raises:
-        DataError: it has none of the forms that are read.
-    """
+    """Return the rows of a part."""
     if isinstance(part, str | Path):
         from fleetsim.user.data.hugging_face import from_files  # noqa: PLC0415
 
@@ -142,11 +133,7 @@ class _ItemSource:
 
 
 def row_of(item: Any, fields: Fields, place: str) -> Row:
-    """Return the row of an item.
-
-    Raises:
-        DataError: it has none of the forms that are read, or lacks a key.
-    """
+    """Return the row of an item."""
     keys: list[Key]
     if isinstance(item, Mapping):
         keys = list(item)

@@ -30,11 +30,7 @@ class TableSource:
     """Rows of a table."""
 
     def __init__(self, table: Any, fields: Fields, place: str) -> None:
-        """Find out which columns are used.
-
-        Raises:
-            DataError: one is missing, or columns have unequal lengths.
-        """
+        """Find out which columns are used."""
         self.place = place
         self._table = table
         keys = table.column_names if is_hugging_face(table) else list(table)

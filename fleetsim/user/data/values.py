@@ -22,11 +22,7 @@ _PICTURE_MODES = ("L", "RGB")
 
 
 def as_array(value: Any, place: str) -> NDArray[Any]:
-    """Return one value, or a whole array of them, as a NumPy array; it may share its memory.
-
-    Raises:
-        DataError: it is no number, array, tensor, list of them or picture.
-    """
+    """Return one value, or a whole array of them, as a NumPy array; it may share its memory."""
     if _is_picture(value):
         if value.mode not in _PICTURE_MODES:
             raise DataError(
@@ -50,11 +46,7 @@ def as_array(value: Any, place: str) -> NDArray[Any]:
 
 
 def as_sample(value: Any, place: str) -> NDArray[Any]:
-    """Return one sample: images of bytes as [C, H, W], all else as it is, but with an axis.
-
-    Raises:
-        DataError: it is not made of numbers.
-    """
+    """Return one sample: images of bytes as [C, H, W], all else as it is, but with an axis."""
     array = as_array(value, place)
     if array.dtype.kind not in "biuf":
         raise DataError(
@@ -78,11 +70,7 @@ def colours_first(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def as_inputs(array: NDArray[Any], place: str) -> Array:
-    """Return checked inputs: float32, images of bytes [n, C, H, W] uint8, or tokens [n, t] int64.
-
-    Raises:
-        DataError: the array has another form, or holds a number that is none.
-    """
+    """Return inputs: float32, images of bytes [n, C, H, W] uint8, or tokens [n, t] int64."""
     if array.ndim < 2 or 0 in array.shape:
         raise DataError(
             f"{place} has shape {array.shape}; expected one sample per row, such as [n, features],"
@@ -112,11 +100,7 @@ def as_labels(values: Any, place: str) -> NDArray[Any]:
 
 
 def as_clients(values: Any, place: str) -> NDArray[Any]:
-    """Return the clients of samples [n]: whole numbers or names.
-
-    Raises:
-        DataError: one is missing.
-    """
+    """Return the clients of samples [n]: whole numbers or names."""
     array = as_array(values, place)
     if array.dtype.kind == "O":
         missing = [row for row, value in enumerate(array) if _is_missing(value)]
@@ -127,16 +111,7 @@ def as_clients(values: Any, place: str) -> NDArray[Any]:
 
 
 def all_alike(values: Iterable[Any], num: int, place: str) -> NDArray[Any]:
-    """Return samples as one array [n, ...].
-
-    Args:
-        values: the samples, first to last.
-        num: their number n, at least 1.
-        place: name of the samples in errors.
-
-    Raises:
-        DataError: one has another shape or sort of numbers than the first.
-    """
+    """Return n >= 1 samples as one array [n, ...]; `place` names them in errors."""
     samples: NDArray[Any] | None = None
     for row, value in enumerate(values):
         sample = as_sample(value, f"{place}: sample {row}")
@@ -151,11 +126,7 @@ def all_alike(values: Iterable[Any], num: int, place: str) -> NDArray[Any]:
 
 
 def require_alike(sample: NDArray[Any], samples: NDArray[Any], place: str, first: str) -> None:
-    """Check that a sample has the shape and the sort of numbers of others [n, ...].
-
-    Raises:
-        DataError: it does not.
-    """
+    """Check that a sample has the shape and the sort of numbers of others [n, ...]."""
     if sample.shape != samples.shape[1:]:
         raise DataError(
             f"{place} has shape {sample.shape}, {first} has {samples.shape[1:]}; make all alike,"

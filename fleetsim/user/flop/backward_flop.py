@@ -24,12 +24,8 @@ def gradients_of(layer: nn.Module, inputs: Tensor, flop: int) -> Gradients:
     """Return the gradients of a layer with a rule, without those of its sub-layers.
 
     A layer with an `own_flop` counts like a linear one if it has weights of its own. Without them
-    it multiplies what it is given, so that both factors have a gradient.
-
-    Args:
-        layer: the layer.
-        inputs: its input, which requires a gradient if it depends on a trained weight.
-        flop: FLOP of its forward pass.
+    it multiplies what it is given, so that both factors have a gradient. Its input requires a
+    gradient if it depends on a trained weight; `flop` are those of its forward pass.
     """
     if isinstance(layer, nn.RNNBase):
         return _recurrent(layer, inputs)

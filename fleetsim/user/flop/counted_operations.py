@@ -151,11 +151,7 @@ _CONVOLUTIONS = (_aten.convolution, _aten._convolution)
 
 
 def is_free(operation: Any) -> bool:
-    """Return whether an operation multiplies no matrices.
-
-    Args:
-        operation: overload of an operation of torch, as a dispatch mode sees it.
-    """
+    """Return whether an operation multiplies no matrices."""
     if operation.namespace == "prim":
         return True
     return operation.namespace == "aten" and (
@@ -177,12 +173,6 @@ def product(
     """Return class and FLOP of a product; None if neither torch's counter nor this module knows it.
 
     A convolution is depthwise if every input channel is a group of its own.
-
-    Args:
-        operation: overload of an operation of torch, as a dispatch mode sees it.
-        args: its positional arguments.
-        named: its arguments by keyword.
-        out: its result.
     """
     packet = operation._overloadpacket
     if packet in _MORE:

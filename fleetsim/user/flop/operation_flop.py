@@ -43,28 +43,13 @@ class CountedPasses(NamedTuple):
     """Cost of the backward pass; None: no weight is frozen."""
 
 
-def counted_flop(
-    module: nn.Module, samples: Tensor, *, is_lenient: bool = False
-) -> tuple[Mapping[str, float], Mapping[str, int]]:
-    """Return FLOP and layers of the forward pass alone; see `counted_passes`."""
-    flop, layers, _ = counted_passes(module, samples, is_lenient=is_lenient)
-    return flop, layers
-
-
 def counted_passes(
     module: nn.Module, samples: Tensor, *, is_lenient: bool = False
 ) -> CountedPasses:
-    """Return the FLOP and layers of a network.
+    """Return the FLOP and layers of a network, which does not change, for a batch of one sample.
 
     A layer is one that a device launches by itself: a layer with a rule, or else every product.
-
-    Args:
-        module: network; it does not change.
-        samples: batch of one sample on its device.
-        is_lenient: if true, operations without a formula count as free.
-
-    Raises:
-        ModelFaultError: the FLOP of a layer are not known.
+    Operations without a formula are a fault, or count as free if it is lenient.
     """
     count = _Count(module, is_lenient=is_lenient)
     was_training = {layer: layer.training for layer in module.modules()}

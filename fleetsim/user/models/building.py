@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import SampleForm
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import zero_batch
 from fleetsim.user.models import module_checks
+from fleetsim.user.watched_calls import model_faults
 
 _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 
@@ -28,51 +28,27 @@ def initial_network(
     """Return the network with its initial weights on the CPU, checked.
 
     A BatchNorm's count of batches is left out, as in fleetsim's own networks: nothing reads it
-    where the running statistics decay at a fixed rate.
-
-    Args:
-        make: function that calls the user's class or function, and says its own faults.
-        said: name of the network in messages, as the user gave it.
-        samples: form of the samples.
-        seed: root seed of the run.
-
-    Raises:
-        ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
+    where the running statistics decay at a fixed rate. `make` calls the user's class or function,
+    and says its own faults.
     """
-    try:
+    with model_faults(said):
         module = _initial(make, samples, seed)
         module_checks.check_weights(module)
         # Built twice in every run, so that a generator without a seed is noticed.
-        _require_same(module, _initial(make, samples, seed))
+        if flatten(module).tobytes() != flatten(_initial(make, samples, seed)).tobytes():
+            raise ModelFaultError(
+                "it is built with other weights the second time; draw them from torch's, numpy's or"
+                " random's global generators, which fleetsim seeds, or with a seed of their own"
+            )
         for layer in module.modules():
             if isinstance(layer, _BATCH_NORMS):
                 layer.num_batches_tracked = None
         module_checks.check_forward(module, samples)
-    except ModelFaultError as fault:
-        raise ScenarioError(f"{said}: {fault}") from fault
     return module
 
 
-def _require_same(one: nn.Module, two: nn.Module) -> None:
-    """Check that two networks have the same weights.
-
-    Raises:
-        ModelFaultError: they have not.
-    """
-    if flatten(one).tobytes() != flatten(two).tobytes():
-        raise ModelFaultError(
-            "it is built with other weights the second time; draw them from torch's, numpy's or"
-            " random's global generators, which fleetsim seeds, or with a seed of their own"
-        )
-
-
 def _initial(make: Callable[[], object], samples: SampleForm, seed: int) -> nn.Module:
-    """Return the network with its initial weights on the CPU, not checked.
-
-    Raises:
-        ScenarioError: it cannot be made.
-        ModelFaultError: it is no network, or its first pass fails.
-    """
+    """Return the network with its initial weights on the CPU, not checked."""
     with addressed(seed, "model"):
         module = make()
         if not isinstance(module, nn.Module):

@@ -21,11 +21,7 @@ noticed; an odd number; and one, which the last batch of a client or of the test
 
 
 def check_weights(module: nn.Module) -> None:
-    """Check that a network's whole state is one vector of float32 and that some of it is trained.
-
-    Raises:
-        ModelFaultError: it is not.
-    """
+    """Check that a network's whole state is a vector of float32, some of which is trained."""
     named = [*module.named_parameters(), *module.named_buffers()]
     for name, value in named:
         if (value.is_floating_point() or value.is_complex()) and value.dtype != torch.float32:
@@ -45,11 +41,8 @@ def check_weights(module: nn.Module) -> None:
 def check_forward(module: nn.Module, samples: SampleForm) -> None:
     """Check the forward pass of a network in evaluation mode on batches of a form.
 
-    The network does not change.
-
-    Raises:
-        ModelFaultError: it fails, draws random numbers, changes its input, gives another result the
-            second time, or results that are no logits for these samples.
+    It must draw nothing, leave its input alone, and give equal logits twice. The network does not
+    change.
     """
     tried = copied(module).eval()
     for num in _NUM_TRIED:
@@ -57,7 +50,6 @@ def check_forward(module: nn.Module, samples: SampleForm) -> None:
 
 
 def _check_batch(tried: nn.Module, samples: SampleForm, num: int) -> None:
-    """Check the forward pass on one batch; see `check_forward`."""
     inputs, _ = drawn_samples(samples, num)
     batch = torch.from_numpy(inputs)
     kept = batch.clone()
@@ -91,11 +83,7 @@ def _logits(module: nn.Module, batch: Tensor) -> Any:
 
 
 def check_logits(logits: object, samples: SampleForm, num: int) -> None:
-    """Check that what a network returns for some samples are logits.
-
-    Raises:
-        ModelFaultError: they are not.
-    """
+    """Check that what a network returns for some samples are logits."""
     if not isinstance(logits, Tensor):
         raise ModelFaultError(
             f"its forward pass returns {type(logits).__name__}; it must return a tensor of logits"

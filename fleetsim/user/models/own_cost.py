@@ -8,13 +8,13 @@ from typing import Any
 from torch import nn
 
 from fleetsim.contracts import BackwardCost, ModelCost, SampleForm
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.cost import cost_of
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.synthetic_samples import zero_batch
 from fleetsim.quoting import quoted
 from fleetsim.user.flop.operation_flop import CountedPasses, counted_passes
+from fleetsim.user.watched_calls import model_faults
 
 CLASSES = ("conv", "depthwise", "gemm", "rnn")
 """Operation classes of FLOP."""
@@ -23,20 +23,9 @@ DECLARATION = "flop_per_sample"
 
 
 def own_cost(module: nn.Module, samples: SampleForm, said: str) -> ModelCost:
-    """Return the cost of a network for samples of a form; the module does not change.
-
-    Args:
-        module: network, which may declare its FLOP, see `counted_cost`.
-        samples: form of the samples.
-        said: name of the network in messages, as the user gave it.
-
-    Raises:
-        ScenarioError: the FLOP of a layer are not known, or the network's declaration is none.
-    """
-    try:
+    """Return the cost of a network, called `said`; see `counted_cost`."""
+    with model_faults(said):
         return counted_cost(module, samples)
-    except ModelFaultError as fault:
-        raise ScenarioError(f"{said}: {fault}") from fault
 
 
 def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
@@ -45,9 +34,6 @@ def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:
     A network that has `flop_per_sample`, a mapping from operation classes to FLOP of a forward
     pass, is taken at its word. Its layers are counted all the same, and so is the share of its
     backward pass if some weights are frozen.
-
-    Raises:
-        ModelFaultError: the FLOP of a layer are not known, or the network's declaration is none.
     """
     declared = getattr(module, DECLARATION, None)
     device = next(module.parameters()).device

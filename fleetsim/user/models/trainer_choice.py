@@ -29,15 +29,11 @@ AMD EPYC with torch 2.13 (least of three runs; `FLOP` of one launched layer and 
 | two convolutions, 16 and 32 channels | 32 | 14 M | 0.91 | 0.58 |
 """
 
-from torch import nn
-
-from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.stacked.linear_chain import widths_of
-from fleetsim.learning.local.loss_settings import LossKind
-from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.training.equivalence import Proof, proof_of, proved
-from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TrainerKind
+from fleetsim.training.trainer_choice import TrainerQuestion
 from fleetsim.user.models.training_checks import draws_in_training
 
 MAX_LAYER_FLOP = 1.5e6
@@ -46,66 +42,54 @@ MIN_CONVOLVED = 0.5
 """Least share of FLOP in convolutions for which an image network is tried channels-last."""
 
 
-def choose_user_trainer(
-    wanted: TrainerSettings,
-    module: nn.Module,
-    samples: SampleForm,
-    *,
-    cost: ModelCost,
-    local: LocalSettings,
-    torch_device: str,
-) -> tuple[TrainerKind, str]:
-    """Return the trainer of a user's network, and the reason; arguments as in `ChoosesTrainer`.
+def choose_user_trainer(asked: TrainerQuestion) -> tuple[TrainerKind, str]:
+    """Return the trainer of a user's network, and the reason.
 
     Raises:
         ScenarioError: the scenario names a trainer that is not proved, or is not for this device.
         ModelFaultError: the network cannot be trained.
     """
-    if wanted.kind == "serial":
+    wanted, local = asked.wanted.kind, asked.local
+    if wanted == "serial":
         return ("serial", "the scenario's trainer or data set asks for it")
     if local.algorithm.kind != "none":
         return ("serial", "task.local.algorithm trains one client at a time")
-    library = draws_in_training(module, samples, local.loss)
+    library = draws_in_training(asked.module, asked.samples, local.loss)
     drawn = None
     if library is not None:
         drawn = (
             f"the network draws random numbers ({library}) in training, at the address of each job"
         )
-    if wanted.kind != "auto":
-        if wanted.kind == "channels-last" and torch_device != "cpu":
+    if wanted != "auto":
+        if wanted == "channels-last" and asked.torch_device != "cpu":
             raise ScenarioError(
                 "trainer.kind: channels-last trains on the CPU alone; use auto, or --torch-device"
                 " cpu"
             )
-        proof = _proof(wanted.kind, module, samples, local.loss, drawn)
+        proof = _proof(wanted, asked, drawn)
         if proof.fault is not None:
             raise ScenarioError(
-                f"trainer.kind: {wanted.kind} is not proved equal to serial for"
-                f" {type(module).__name__}: {proof.fault}; use auto or serial"
+                f"trainer.kind: {wanted} is not proved equal to serial for"
+                f" {type(asked.module).__name__}: {proof.fault}; use auto or serial"
             )
-        return (wanted.kind, proved(proof))
+        return (wanted, proved(proof))
     if drawn is not None:
         return ("serial", drawn)
     faults = []
-    for candidate in candidates(
-        module, samples, cost=cost, local=local, on_cpu=torch_device == "cpu"
-    ):
-        proof = _proof(candidate, module, samples, local.loss, drawn)
+    for candidate in _candidates(asked):
+        proof = _proof(candidate, asked, drawn)
         if proof.fault is None:
             return (candidate, proved(proof))
         faults.append(f"{candidate} is not proved equal: {proof.fault}")
     return ("serial", "; ".join(faults) or "none is faster for such a network")
 
 
-def candidates(
-    module: nn.Module, samples: SampleForm, *, cost: ModelCost, local: LocalSettings, on_cpu: bool
-) -> list[TrainerKind]:
-    """Return trainers that are faster than the serial one for a network, the fastest first.
-
-    Arguments are those of `choose_user_trainer`.
-    """
+def _candidates(asked: TrainerQuestion) -> list[TrainerKind]:
+    """Return trainers that are faster than the serial one for a network, the fastest first."""
+    samples, cost, local = asked.samples, asked.cost, asked.local
+    on_cpu = asked.torch_device == "cpu"
     result: list[TrainerKind] = []
-    if widths_of(module) is not None and samples.vocabulary_size is None and local.is_plain:
+    if widths_of(asked.module) is not None and samples.vocabulary_size is None and local.is_plain:
         result.append("stacked")
     flop = sum(cost.forward_flop.values())
     is_small = flop * local.batch_size <= MAX_LAYER_FLOP * cost.num_layers
@@ -121,9 +105,7 @@ def candidates(
     return result
 
 
-def _proof(
-    trainer: TrainerKind, module: nn.Module, samples: SampleForm, loss: LossKind, drawn: str | None
-) -> Proof:
+def _proof(trainer: TrainerKind, asked: TrainerQuestion, drawn: str | None) -> Proof:
     if drawn is not None:
         return Proof(trainer, None, drawn)
-    return proof_of(trainer, module, samples, loss)
+    return proof_of(trainer, asked.module, asked.samples, asked.local.loss)

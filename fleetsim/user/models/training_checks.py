@@ -26,10 +26,6 @@ def check_training(module: nn.Module, samples: SampleForm, loss: LossKind = MODE
     """Check that a network can be trained, and that a job's result depends on the job alone.
 
     The network does not change.
-
-    Raises:
-        ModelFaultError: a weight gets no gradient, training fails or changes a frozen weight, or
-            one job has two results.
     """
     _check_gradients(module, samples, loss)
     trial = Trial.of(module, samples, torch.float32)
@@ -67,15 +63,7 @@ def check_single_samples(
 ) -> None:
     """Check that a network can be trained on batches of one sample, if some client has such.
 
-    Args:
-        module: network; it does not change.
-        samples: form of the samples.
-        loss: loss of the clients.
-        num_samples: training samples of every client [N].
-        batch_size: samples of a full batch.
-
-    Raises:
-        ModelFaultError: it cannot, and some client has such a batch.
+    `num_samples` are the training samples of every client [N]. The network does not change.
     """
     (clients,) = np.nonzero((num_samples % batch_size == 1) | (batch_size == 1))
     if clients.size == 0:

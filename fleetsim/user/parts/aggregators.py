@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from fleetsim.host.own_code import own_code
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
@@ -37,11 +35,7 @@ class AggregatorPluginSettings(PluginSettings, AggregatorKind):
     """Settings of an aggregator of the user's own, which sees every update unless it says not."""
 
     def needs_single_updates(self) -> bool:
-        """Return what the user's object says.
-
-        Raises:
-            ScenarioError: it cannot be made.
-        """
+        """Return what the user's object says."""
         return bool(getattr(self.part(), DECLARATION, True))
 
     def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
@@ -52,14 +46,14 @@ class AggregatorPluginSettings(PluginSettings, AggregatorKind):
 class AggregatorPlugins(PluginKind):
     """Kind of the aggregators, at `server.aggregator`."""
 
-    name: ClassVar[str] = "aggregator"
-    noun: ClassVar[str] = "an aggregator"
-    key_path: ClassVar[KeyPath | None] = ("server", "aggregator")
-    protocol: ClassVar[type] = Aggregator
-    optional: ClassVar[frozenset[str]] = frozenset({"state", "restore"})
-    marks: ClassVar[frozenset[str]] = frozenset({"aggregate"})
+    name = "aggregator"
+    noun = "an aggregator"
+    key_path = ("server", "aggregator")
+    protocol = Aggregator
+    optional = frozenset({"state", "restore"})
+    marks = frozenset({"aggregate"})
     bundled = kinds_of(AggregatorSettings)
-    settings_base: ClassVar[type[Settings]] = AggregatorPluginSettings
+    settings_base = AggregatorPluginSettings
 
     @classmethod
     def fault(cls, made: object) -> str | None:
@@ -72,8 +66,31 @@ class AggregatorPlugins(PluginKind):
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_aggregator(make, calls)
+        """Rehearse it; see `PluginKind.check`."""
+        first, state = _versions(make(), calls, restarts_after=_RESTART)
+        second, _ = _versions(make(), calls)
+        for number, (one, two) in enumerate(zip(first, second, strict=True), start=1):
+            if not same(one, two):
+                raise calls.refused(
+                    f"aggregate gives two results for version {number} from equal reports; it must"
+                    " use neither a clock, nor unseeded draws, nor what an earlier object has left"
+                )
+        _check_sums(make, calls)
+        after = make()
+        if state is not None:
+            calls.call(after, "restore", state)
+        rest, _ = _versions(after, calls, begins_at=_RESTART)
+        for number, (one, two) in enumerate(
+            zip(first[_RESTART:], rest, strict=True), start=_RESTART + 1
+        ):
+            if not same(one, two):
+                lacks = (
+                    "keeps something between calls, and has no state and restore"
+                    if state is None
+                    else "is not continued by restore(state()): they must hold all that it keeps"
+                )
+                message = f"aggregate gives another version {number} after a restart; it {lacks}"
+                raise calls.refused(message)
 
 
 class CheckedAggregator:
@@ -90,11 +107,7 @@ class CheckedAggregator:
         self._keeps_state = AggregatorPlugins.has(own, "state")
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the next model [P], a new array.
-
-        Raises:
-            PluginError: it fails, or its answer is no array of finite numbers of the model's shape.
-        """
+        """Return the next model [P], a new array."""
         answer = self._calls.ask(
             "aggregate", read_only(base), [_read_only_report(one) for one in reports]
         )
@@ -113,11 +126,7 @@ class CheckedAggregator:
         return model
 
     def state(self) -> State:
-        """Return its state, copied; empty if it keeps none.
-
-        Raises:
-            PluginError: it is no mapping of arrays by name.
-        """
+        """Return its state, copied; empty if it keeps none."""
         if not self._keeps_state:
             return {}
         with own_code(f"{self._said}: state"):
@@ -171,42 +180,6 @@ def _read_only_report(report: Report) -> Report:
     )
 
 
-def check_aggregator(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that aggregators of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    first, state = _versions(make(), calls, restarts_after=_RESTART)
-    second, _ = _versions(make(), calls)
-    for number, (one, two) in enumerate(zip(first, second, strict=True), start=1):
-        if not same(one, two):
-            raise calls.refused(
-                f"aggregate gives two results for version {number} from equal reports; it must use"
-                " neither a clock, nor unseeded draws, nor what an earlier object has left"
-            )
-    _check_sums(make, calls)
-    after = make()
-    if state is not None:
-        calls.call(after, "restore", state)
-    rest, _ = _versions(after, calls, begins_at=_RESTART)
-    for number, (one, two) in enumerate(
-        zip(first[_RESTART:], rest, strict=True), start=_RESTART + 1
-    ):
-        if not same(one, two):
-            lacks = (
-                "keeps something between calls, and has no state and restore"
-                if state is None
-                else "is not continued by restore(state()): they must hold all that it keeps"
-            )
-            message = f"aggregate gives another version {number} after a restart; it {lacks}"
-            raise calls.refused(message)
-
-
 def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
     """Check that an aggregator which says that it needs sums alone gets by with them.
 
@@ -237,7 +210,7 @@ def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
 def _aggregated(
     own: Any, calls: WatchedCalls, base: Parameters, reports: list[Report]
 ) -> Parameters:
-    """Return the model that a new aggregator makes of reports."""
+    """Return the model that an aggregator makes of reports."""
     answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
     message = model_fault(answer, base)
     if message is not None:
@@ -251,14 +224,11 @@ def _versions(
     """Return the models that an aggregator makes, and a copy of its state in between if asked."""
     made, state = [], None
     for number in range(begins_at, _NUM_VERSIONS):
-        base, reports = _model(number), _reports(number)
-        answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
-        message = model_fault(answer, base)
-        if message is None and not np.isfinite(answer).all():
-            message = "numbers that are not finite, from finite models"
-        if message is not None:
-            raise calls.refused(f"aggregate returned {message}")
-        made.append(np.array(answer, dtype=np.float32))
+        made.append(_aggregated(own, calls, _model(number), _reports(number)))
+        if not np.isfinite(made[-1]).all():
+            raise calls.refused(
+                "aggregate returned numbers that are not finite, from finite models"
+            )
         if number + 1 == restarts_after and AggregatorPlugins.has(own, "state"):
             state = calls.call(own, "state")
             message = state_fault(state)

@@ -27,30 +27,19 @@ def function_of(part: Any) -> LossFunction:
 
 
 class CheckedLoss:
-    """Loss of the user's own, each of whose answers is checked.
-
-    Attributes:
-        call: what computes the losses, unchecked.
-    """
+    """Loss of the user's own, each of whose answers is checked."""
 
     def __init__(self, part: Any, said: str) -> None:
-        """Wrap an object with `losses`, or one that can be called; `said` names it in messages.
-
-        Raises:
-            ScenarioError: it has weights of its own that would have to be trained.
-        """
+        """Wrap an object with `losses`, or one that can be called; `said` names it in messages."""
         message = weights_fault(part)
         if message is not None:
             raise ScenarioError(f"{said}: {message}")
         self.call = function_of(part)
+        """Function that computes the losses, unchecked."""
         self._said = said
 
     def losses(self, outputs: Any, labels: Tensor) -> Tensor:
-        """Return the loss of each sample [n].
-
-        Raises:
-            PluginError: it fails, or returns no loss of each sample.
-        """
+        """Return the loss of each sample [n]."""
         with own_faults(f"{self._said}: losses"):
             result = self.call(outputs, labels)
         wrong = answer_fault(result, len(labels))
@@ -85,11 +74,7 @@ def answer_fault(found: Any, num_samples: int) -> str | None:
 
 
 def check_loss(call: LossFunction, samples: SampleForm) -> None:
-    """Check a loss on drawn logits and labels for samples of a form.
-
-    Raises:
-        ModelFaultError: one line on the first fault.
-    """
+    """Check a loss on drawn logits and labels for samples of a form."""
     first, labels = _drawn(samples, "one")
     others, other_labels = _drawn(samples, "other")
     found, gradient = _computed(call, first, labels)
@@ -105,11 +90,7 @@ def check_loss(call: LossFunction, samples: SampleForm) -> None:
 
 
 def _computed(call: LossFunction, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return losses and the gradient of their sum by the outputs.
-
-    Raises:
-        ModelFaultError: the loss fails, is no loss, or changes its arguments.
-    """
+    """Return losses and the gradient of their sum by the outputs."""
     leaf, kept_labels = outputs.clone().requires_grad_(), labels.clone()
     seen = leaf * 1.0  # as the outputs of a network, it may be changed in place
     found = _losses(call, seen, labels)

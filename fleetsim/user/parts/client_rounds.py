@@ -48,15 +48,9 @@ class _Trace(NamedTuple):
 def check_client_training(
     make: Callable[[], Any], calls: WatchedCalls, *, has: Callable[[object, str], bool]
 ) -> None:
-    """Check that own training of one class keeps the contract.
+    """Check that own training of one class keeps the contract; arguments as `PluginKind.check`.
 
-    Args:
-        make: function that makes a new object.
-        calls: calls of its methods.
-        has: function that says whether an object has a method of its own.
-
-    Raises:
-        ScenarioError: one line on the first fault.
+    `has` says whether an object has a method of its own.
     """
     one, two = make(), make()
     first, second = _rounds(lambda: one, calls, has), _rounds(lambda: two, calls, has)

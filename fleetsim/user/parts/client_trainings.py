@@ -3,14 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from fleetsim.contracts import ClientTraining, ServerPart
 from fleetsim.learning.local.algorithms.algorithm_kind import AlgorithmKind
 from fleetsim.learning.local.algorithms.settings import AlgorithmSettings
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls
@@ -41,15 +39,15 @@ class ClientTrainingPluginSettings(PluginSettings, AlgorithmKind):
 class ClientTrainingPlugins(PluginKind):
     """Kind of the clients' own training, at `task.local.algorithm`."""
 
-    name: ClassVar[str] = "local"
-    noun: ClassVar[str] = "own training of clients"
-    key_path: ClassVar[KeyPath | None] = ("task", "local", "algorithm")
-    protocol: ClassVar[type] = ClientTraining
-    optional: ClassVar[frozenset[str]] = _PART
-    marks: ClassVar[frozenset[str]] = frozenset({"train_client"})
+    name = "local"
+    noun = "own training of clients"
+    key_path = ("task", "local", "algorithm")
+    protocol = ClientTraining
+    optional = _PART
+    marks = frozenset({"train_client"})
     bundled = kinds_of(AlgorithmSettings)
-    settings_base: ClassVar[type[Settings]] = ClientTrainingPluginSettings
-    page: ClassVar[str] = "docs/models/own-training.md"
+    settings_base = ClientTrainingPluginSettings
+    page = "docs/models/own-training.md"
 
     @classmethod
     def fault(cls, made: object) -> str | None:

@@ -17,13 +17,11 @@ from fleetsim.learning.data.content_hash import content_sha256
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user import identity
 from fleetsim.user.data.checked_dataset import dataset_fault
-from fleetsim.user.data.own_dataset import OwnDataset
+from fleetsim.user.data.own_dataset import OwnDataset, dataset
 from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused
 
 _PURPOSE = "data/plug-in"
@@ -37,6 +35,7 @@ _GIVEN = re.compile(rf".*:[0-9a-f]{{{_HASH_LENGTH}}}")
 _SEED, _NUM_CLIENTS = 1, 5
 _NUM_READ = 50
 """Samples that are made twice where they are made at each access."""
+_APART = "the second time; it must use neither a clock, nor draws without a seed of its own"
 _ARRAYS = ("train_inputs", "train_labels", "test_inputs", "test_labels", "owner")
 
 
@@ -51,12 +50,7 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
     kind: str
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
-        """Return the data set.
-
-        Raises:
-            ScenarioError: its code fails, or returns no data set.
-            DataError: its data have a form that is not read, or hold something wrong.
-        """
+        """Return the data set."""
 
         def read() -> tuple[Any, Dataset]:
             with global_generators.addressed(seed, _PURPOSE):
@@ -67,28 +61,24 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
         if _runs_code(part) and result.size_byte <= _READ_TWICE_BYTE:
             again = read()[1]
             if content_sha256(again) != content_sha256(result):
-                message = (
-                    "load gives other data the second time; it must use neither a clock, nor draws"
-                    " without a seed of its own"
-                )
-                raise refused(self.plugin.said, message)
+                raise refused(self.plugin.said, f"load gives other data {_APART}")
         return result
 
 
 class DatasetPlugins(PluginKind):
     """Kind of the data sets, at `task.dataset`."""
 
-    name: ClassVar[str] = "dataset"
-    noun: ClassVar[str] = "a data set"
-    key_path: ClassVar[KeyPath | None] = ("task", "dataset")
-    protocol: ClassVar[type] = DatasetSource
-    marks: ClassVar[frozenset[str]] = frozenset({"load"})
+    name = "dataset"
+    noun = "a data set"
+    key_path = ("task", "dataset")
+    protocol = DatasetSource
+    marks = frozenset({"load"})
     bundled = kinds_of(DatasetSettings) | {"blank"}
-    settings_base: ClassVar[type[Settings]] = DatasetPluginSettings
-    page: ClassVar[str] = "docs/own-data.md"
-    takes_functions: ClassVar[bool] = True
+    settings_base = DatasetPluginSettings
+    page = "docs/own-data.md"
+    takes_functions = True
     # Data are never changed, and read once.
-    copies_objects: ClassVar[bool] = False
+    copies_objects = False
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -96,21 +86,11 @@ class DatasetPlugins(PluginKind):
         return _asked(function) is not None
 
     @classmethod
-    def of_function(cls, function: Callable[..., Any]) -> object:
-        """Return a data set that a function returns."""
-        return _OfFunction(function)
-
-    @classmethod
     def of_object(cls, given: Any) -> tuple[object, str, Any]:
-        """Return data that Python gives, with a name that ends with the digest of their content.
-
-        Raises:
-            DataError: they have a form that is not read, or hold something wrong.
-            ScenarioError: an option does not suit them.
-        """
-        if hasattr(given, "load") and not isinstance(given, OwnDataset):
+        """Return data that Python gives, with a name that ends with the digest of their content."""
+        if _runs_code(given):
             return given, identity.name_of(type(given)), type(given)
-        own = given if isinstance(given, OwnDataset) else OwnDataset(given)
+        own = given if isinstance(given, OwnDataset) else dataset(given)
         return own, f"{own.name}:{own.sha256[:_HASH_LENGTH]}", None
 
     @classmethod
@@ -129,30 +109,23 @@ class DatasetPlugins(PluginKind):
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_dataset(make, calls)
-
-
-class _OfFunction:
-    """Data set that a function of the user's own returns."""
-
-    def __init__(self, load: Callable[..., Any]) -> None:
-        self.load = load
+        """Rehearse it; see `PluginKind.check`."""
+        first, second = (calls.watched("load", lambda: _loaded(make(), calls)) for _ in range(2))
+        if first.accessed is not None and second.accessed is not None:
+            _check_access(first.accessed, second.accessed, calls)
+        for name in _ARRAYS:
+            one, two = getattr(first, name), getattr(second, name)
+            if not _equal(one, two):
+                raise calls.refused(f"load gives other {name} {_APART}")
+        if (first.num_classes, first.vocabulary_size) != (
+            second.num_classes,
+            second.vocabulary_size,
+        ):
+            raise calls.refused("load gives another number of classes or tokens the second time")
 
 
 def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
-    """Return the data set of a plug-in.
-
-    Args:
-        part: object with `load`, or data in a form that is read.
-        said: name of the plug-in in messages.
-        seed: the scenario's seed, for a `load` that asks for it.
-        num_clients: number of clients, likewise.
-
-    Raises:
-        ScenarioError: its code fails, or returns no data set.
-        DataError: its data have a form that is not read, or hold something wrong.
-    """
+    """Return the data set of an object with `load`, which may ask for both numbers, or of data."""
     result = part
     if _runs_code(part):
         given = {"seed": seed, "num_clients": num_clients}
@@ -166,7 +139,7 @@ def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
         return result
     if isinstance(result, OwnDataset):
         return result.load()
-    own = OwnDataset(result)
+    own = dataset(result)
     own.said = said
     return own.load()
 
@@ -180,35 +153,7 @@ def _asked(load: Callable[..., Any]) -> list[str] | None:
     """Return which of seed and num_clients a `load` asks for; None if it cannot be called so."""
     parameters = inspect.signature(load).parameters
     asked = [name for name in ("seed", "num_clients") if name in parameters]
-    try:
-        inspect.signature(load).bind(**dict.fromkeys(asked, 0))
-    except TypeError:
-        return None
-    return asked
-
-
-def check_dataset(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that data sets of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    first, second = (calls.watched("load", lambda: _loaded(make(), calls)) for _ in range(2))
-    if first.accessed is not None and second.accessed is not None:
-        _check_access(first.accessed, second.accessed, calls)
-    for name in _ARRAYS:
-        one, two = getattr(first, name), getattr(second, name)
-        if not _equal(one, two):
-            raise calls.refused(
-                f"load gives other {name} the second time; it must use neither a clock, nor draws"
-                " without a seed of its own"
-            )
-    if (first.num_classes, first.vocabulary_size) != (second.num_classes, second.vocabulary_size):
-        raise calls.refused("load gives another number of classes or tokens the second time")
+    return asked if accepts(load, **dict.fromkeys(asked, 0)) else None
 
 
 def _loaded(part: Any, calls: WatchedCalls) -> Dataset:

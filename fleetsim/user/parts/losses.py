@@ -1,10 +1,9 @@
 """Losses of the user's own."""
 
-import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from fleetsim.contracts import Loss, SampleForm
 from fleetsim.errors import ScenarioError
@@ -12,11 +11,9 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.loss_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls
+from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))
 """Forms of samples that are tried in turn; the first is taken on which the loss does not fail."""
@@ -26,29 +23,18 @@ class LossPluginSettings(PluginSettings, LossKind):
     """Settings of a loss of the user's own."""
 
     def build(self) -> Loss:
-        """Return a new loss, each of whose answers is checked.
-
-        Raises:
-            ScenarioError: it cannot be made, or has weights that would have to be trained.
-        """
+        """Return a new loss, each of whose answers is checked."""
         from fleetsim.user.parts.checked_loss import CheckedLoss  # noqa: PLC0415
 
         return CheckedLoss(self.part(), self.plugin.said)
 
     def check_on(self, samples: SampleForm) -> None:
-        """Check the loss on drawn logits for samples of a form.
-
-        Raises:
-            ScenarioError: it is none.
-        """
+        """Check the loss on drawn logits for samples of a form."""
         from fleetsim.user.parts.checked_loss import check_loss, function_of  # noqa: PLC0415
 
         key = f"task.local.loss.kind = {quoted(self.kind)}"
-        try:
-            with addressed(0, "trial") as draws:
-                check_loss(function_of(self.build()), samples)
-        except ModelFaultError as fault:
-            raise ScenarioError(f"{key}: {fault}") from fault
+        with model_faults(key), addressed(0, "trial") as draws:
+            check_loss(function_of(self.build()), samples)
         if draws.library is not None:
             raise ScenarioError(
                 f"{key}: losses draws from or seeds the global generator of {draws.library}; a loss"
@@ -59,14 +45,14 @@ class LossPluginSettings(PluginSettings, LossKind):
 class LossPlugins(PluginKind):
     """Kind of the losses, at `task.local.loss`."""
 
-    name: ClassVar[str] = "loss"
-    noun: ClassVar[str] = "a loss"
-    key_path: ClassVar[KeyPath | None] = ("task", "local", "loss")
-    protocol: ClassVar[type] = Loss
-    marks: ClassVar[frozenset[str]] = frozenset({"losses"})
+    name = "loss"
+    noun = "a loss"
+    key_path = ("task", "local", "loss")
+    protocol = Loss
+    marks = frozenset({"losses"})
     bundled = kinds_of(LossSettings)
-    settings_base: ClassVar[type[Settings]] = LossPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = LossPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims(cls, found: object) -> bool:
@@ -80,7 +66,7 @@ class LossPlugins(PluginKind):
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
         """Return whether a function takes outputs and labels, and nothing else that it needs."""
-        return _takes(function, 2) and not _takes(function, 1)
+        return accepts(function, None, None) and not accepts(function, None)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
@@ -94,60 +80,33 @@ class LossPlugins(PluginKind):
             return super().fault(made)
         if not callable(made):
             return f"is no loss, it lacks losses; {cls.page} has an example"
-        if not _takes(made, 2):
+        if not accepts(made, None, None):
             return f"cannot be called with outputs and labels; {cls.page} has an example"
         return None
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_own_loss(make, calls)
+        """Rehearse it; see `PluginKind.check`."""
+        from fleetsim.user.parts import checked_loss  # noqa: PLC0415
 
+        part = make()
+        message = checked_loss.weights_fault(part)
+        if message is not None:
+            raise calls.refused(message)
 
-def _takes(call: Callable[..., Any], num: int) -> bool:
-    """Return whether something can be called with a number of arguments by position.
+        def rehearse(samples: SampleForm) -> ModelFaultError | None:
+            try:
+                checked_loss.check_loss(checked_loss.function_of(part), samples)
+            except ModelFaultError as fault:
+                return fault
+            return None
 
-    True of a built-in one that does not say what it takes: its answers are checked later.
-    """
-    try:
-        inspect.signature(call).bind(*[None] * num)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
-
-
-def check_own_loss(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that losses of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    from fleetsim.user.parts import checked_loss  # noqa: PLC0415
-
-    part = make()
-    message = checked_loss.weights_fault(part)
-    if message is not None:
-        raise calls.refused(message)
-
-    def rehearse(samples: SampleForm) -> ModelFaultError | None:
-        try:
-            checked_loss.check_loss(checked_loss.function_of(part), samples)
-        except ModelFaultError as fault:
-            return fault
-        return None
-
-    first: ModelFaultError | None = None
-    for samples in FORMS:
-        found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
-        if found is None:
-            return
-        first = first or found
-        if " fails: " not in str(found):
-            raise calls.refused(str(found)) from found
-    raise calls.refused(str(first)) from first
+        first: ModelFaultError | None = None
+        for samples in FORMS:
+            found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
+            if found is None:
+                return
+            first = first or found
+            if " fails: " not in str(found):
+                raise calls.refused(str(found)) from found
+        raise calls.refused(str(first)) from first

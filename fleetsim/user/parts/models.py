@@ -6,22 +6,19 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from fleetsim.contracts import IntArray, Model, ModelCost, SampleForm
+from fleetsim.contracts import Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.models.user_model_kind import UserModelKind
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
-from fleetsim.training.settings import TrainerKind, TrainerSettings
-from fleetsim.training.trainer_choice import fault
+from fleetsim.training.settings import TrainerKind
+from fleetsim.training.trainer_choice import TrainerQuestion, fault
 from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls
+from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,11 +47,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         return self.plugin.said
 
     def build(self, samples: SampleForm) -> Any:
-        """Return what the user's class or function gives, unchecked; weights are drawn with it.
-
-        Raises:
-            ScenarioError: it fails.
-        """
+        """Return what the user's class or function gives, unchecked; weights are drawn with it."""
         return network_of(self.part(), samples, self.said)
 
     def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
@@ -69,17 +62,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
 
         return own_cost(module, samples, self.said)
 
-    def proved_trainer(
-        self,
-        wanted: TrainerSettings,
-        module: nn.Module,
-        samples: SampleForm,
-        *,
-        cost: ModelCost,
-        num_samples: IntArray,
-        local: LocalSettings,
-        torch_device: str,
-    ) -> tuple[TrainerKind, str]:
+    def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
         from fleetsim.user.models.trainer_choice import choose_user_trainer  # noqa: PLC0415
         from fleetsim.user.models.training_checks import (  # noqa: PLC0415
@@ -87,30 +70,26 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
             check_training,
         )
 
-        message = fault(wanted, self, local)
+        module, samples, local = asked.module, asked.samples, asked.local
+        message = fault(asked.wanted, self, local)
         if message is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-        try:
+        with model_faults(self.said):
             check_training(module, samples, local.loss)
             check_single_samples(
-                module, samples, local.loss, num_samples=num_samples, batch_size=local.batch_size
+                module,
+                samples,
+                local.loss,
+                num_samples=asked.num_samples,
+                batch_size=local.batch_size,
             )
-            return choose_user_trainer(
-                wanted, module, samples, cost=cost, local=local, torch_device=torch_device
-            )
-        except ModelFaultError as found:
-            raise ScenarioError(f"{self.said}: {found}") from found
+            return choose_user_trainer(asked)
 
 
 class NetworkMaker:
-    """Class or function of the user's own with its settings, which makes networks.
-
-    Attributes:
-        call: the class or function.
-    """
+    """Class or function of the user's own with its settings, if any, which makes networks."""
 
     def __init__(self, call: Callable[..., object], *given: object) -> None:
-        """Wrap a class or function and the settings that it is called with, if any."""
         self.call = call
         self._given = given
         try:
@@ -120,11 +99,7 @@ class NetworkMaker:
             self._takes_samples = False
 
     def network(self, samples: SampleForm, said: str) -> object:
-        """Call it, with `samples` if it has a parameter of that name.
-
-        Raises:
-            ScenarioError: it fails; the message begins with `said`.
-        """
+        """Call it, with `samples` if it has a parameter of that name."""
         named = {"samples": samples} if self._takes_samples else {}
         words = [*(["settings"] if self._given else []), *named]
         call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
@@ -133,11 +108,7 @@ class NetworkMaker:
 
 
 def network_of(part: Any, samples: SampleForm, said: str) -> object:
-    """Return what a maker of networks makes for samples of a form, or a network itself.
-
-    Raises:
-        ScenarioError: the maker fails; the message begins with `said`.
-    """
+    """Return what a maker of networks makes for samples of a form, or a network itself."""
     if ModelPlugins.claims(type(part)):
         return part
     maker = part if isinstance(part, NetworkMaker) else NetworkMaker(part)
@@ -147,14 +118,14 @@ def network_of(part: Any, samples: SampleForm, said: str) -> object:
 class ModelPlugins(PluginKind):
     """Kind of the networks, at `task.model`."""
 
-    name: ClassVar[str] = "model"
-    noun: ClassVar[str] = "a model"
-    key_path: ClassVar[KeyPath | None] = ("task", "model")
-    protocol: ClassVar[type] = Model
-    marks: ClassVar[frozenset[str]] = frozenset({"forward"})
+    name = "model"
+    noun = "a model"
+    key_path = ("task", "model")
+    protocol = Model
+    marks = frozenset({"forward"})
     bundled = kinds_of(ModelSettings)
-    settings_base: ClassVar[type[Settings]] = ModelPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = ModelPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims(cls, found: object) -> bool:
@@ -165,13 +136,7 @@ class ModelPlugins(PluginKind):
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
         """Return whether a function can be called with nothing, or with `samples` alone."""
-        signature = inspect.signature(function)
-        named = {"samples": None} if "samples" in signature.parameters else {}
-        try:
-            signature.bind(**named)
-        except TypeError:
-            return False
-        return True
+        return accepts(function) or accepts(function, samples=None)
 
     @classmethod
     def of_class(cls, found: type, settings: Settings | None) -> object:
@@ -195,54 +160,42 @@ class ModelPlugins(PluginKind):
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_model(make, calls)
+        """Rehearse it; see `PluginKind.check`.
 
+        A network, or the class of one, may say by an attribute `sample_form` on which samples it is
+        tried; else `FORMS` are.
+        """
+        from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
+        from fleetsim.user.models.building import initial_network  # noqa: PLC0415
+        from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
+        from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
 
-def check_model(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that networks of one class can be simulated.
-
-    Args:
-        make: function that makes a new one, or a maker of them. A network, or the class of one, may
-            say by an attribute `sample_form` on which samples it is tried; else `FORMS` are.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
-    from fleetsim.user.models.building import initial_network  # noqa: PLC0415
-    from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
-    from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
-
-    part = make()
-    wanted = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
-    forms = FORMS if wanted is None else (wanted,)
-    faults: list[ScenarioError] = []
-    for samples in forms:
-        try:
-            module = initial_network(
-                partial(network_of, part, samples, calls.said), calls.said, samples, seed=1
-            )
-        except ScenarioError as fault:
-            faults.append(fault)
-            if any(words in str(fault) for words in _OF_THE_FORM):
-                continue  # it may be meant for samples of another form
-            raise
-        own_cost(module, samples, calls.said)
-        try:
-            check_training(module, samples)
-        except ModelFaultError as fault:
-            raise calls.refused(str(fault)) from fault
-        if calls.on_note is not None:
-            calls.on_note(weights_text(module))
-        return
-    # That it computed something says more than that it could not.
-    first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
-    if wanted is not None or _FORWARD not in str(first):
-        raise first
-    shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
-    raise ScenarioError(
-        f"{first}; samples of the shapes {shapes} were tried: for others give it an attribute"
-        " sample_form, or try it on those of a scenario: fleetsim validate SCENARIO --plugin"
-    ) from first
+        part = make()
+        wanted = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
+        forms = FORMS if wanted is None else (wanted,)
+        faults: list[ScenarioError] = []
+        for samples in forms:
+            try:
+                module = initial_network(
+                    partial(network_of, part, samples, calls.said), calls.said, samples, seed=1
+                )
+            except ScenarioError as fault:
+                faults.append(fault)
+                if any(words in str(fault) for words in _OF_THE_FORM):
+                    continue  # it may be meant for samples of another form
+                raise
+            own_cost(module, samples, calls.said)
+            with model_faults(calls.said):
+                check_training(module, samples)
+            if calls.on_note is not None:
+                calls.on_note(weights_text(module))
+            return
+        # That it computed something says more than that it could not.
+        first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
+        if wanted is not None or _FORWARD not in str(first):
+            raise first
+        shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
+        raise ScenarioError(
+            f"{first}; samples of the shapes {shapes} were tried: for others give it an attribute"
+            " sample_form, or try it on those of a scenario: fleetsim validate SCENARIO --plugin"
+        ) from first

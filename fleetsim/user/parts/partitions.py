@@ -1,6 +1,5 @@
 """Partitions of the user's own."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -12,11 +11,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.quoting import quoted
-from fleetsim.rng import stream
-from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.settings import Settings
 from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused, same
 
 _PURPOSE = "partition/plug-in"
@@ -39,11 +35,7 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; not all samples need to be there.
-
-        Raises:
-            ScenarioError: it fails, or what it returns is no partition.
-        """
+        """Return the samples of every client; not all samples need to be there."""
         part, said = self.part(), self.plugin.said
         if labels.ndim > 1 and getattr(part, "splits_sequences", False) is not True:
             raise ScenarioError(
@@ -56,7 +48,7 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
 
         def made_by(one: Any) -> Any:
             return calls.watched(
-                "split", lambda: one.split(given, num_clients, stream(seed, _PURPOSE))
+                "split", lambda: one.split(given, num_clients, rng.stream(seed, _PURPOSE))
             )
 
         answer = made_by(part)
@@ -73,40 +65,39 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
 class PartitionPlugins(PluginKind):
     """Kind of the partitions, at `task.partition`."""
 
-    name: ClassVar[str] = "partition"
-    noun: ClassVar[str] = "a partition"
-    key_path: ClassVar[KeyPath | None] = ("task", "partition")
-    protocol: ClassVar[type] = Partition
-    marks: ClassVar[frozenset[str]] = frozenset({"split"})
+    name = "partition"
+    noun = "a partition"
+    key_path = ("task", "partition")
+    protocol = Partition
+    marks = frozenset({"split"})
     bundled = kinds_of(PartitionSettings)
-    settings_base: ClassVar[type[Settings]] = PartitionPluginSettings
-    takes_functions: ClassVar[bool] = True
+    settings_base = PartitionPluginSettings
+    takes_functions = True
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
         """Return whether a function takes labels, number of clients and generator."""
-        try:
-            inspect.signature(function).bind(*cls.methods()["split"])
-        except TypeError:
-            return False
-        return True
-
-    @classmethod
-    def of_function(cls, function: Callable[..., Any]) -> object:
-        """Return a partition that a function `split(labels, num_clients, generator)` makes."""
-        return _OfFunction(function)
+        return accepts(function, *cls.methods()["split"])
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_partition(make, calls)
-
-
-class _OfFunction:
-    """Partition whose split is a function of the user's own."""
-
-    def __init__(self, split: Callable[..., Any]) -> None:
-        self.split = split
+        """Rehearse it; see `PluginKind.check`."""
+        for num_samples, num_clients in _CASES:
+            labels = rng.stream(1, "plug-in check/labels").integers(0, _NUM_LABELS, num_samples)
+            answers = []
+            for own in (make(), make()):
+                generator = rng.stream(1, "plug-in check/split", num_clients)
+                given = labels.copy()
+                answer = calls.call(
+                    own, "split", given, num_clients, generator, names=("labels", "num_clients")
+                )
+                message = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
+                if message is not None:
+                    of = f"{num_samples} samples and num_clients={num_clients}"
+                    raise calls.refused(f"split returned {message} (of {of})")
+                answers.append([np.asarray(each) for each in answer])
+            if not same(*answers):
+                raise calls.refused(SPLITS_APART)
 
 
 def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | None:
@@ -136,31 +127,3 @@ def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | Non
             return f"sample {sample} for clients {owner[sample]} and {client}"
         owner[own] = client
     return None
-
-
-def check_partition(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that partitions of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    for num_samples, num_clients in _CASES:
-        labels = rng.stream(1, "plug-in check/labels").integers(0, _NUM_LABELS, num_samples)
-        answers = []
-        for own in (make(), make()):
-            generator = rng.stream(1, "plug-in check/split", num_clients)
-            given = labels.copy()
-            answer = calls.call(
-                own, "split", given, num_clients, generator, names=("labels", "num_clients")
-            )
-            message = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
-            if message is not None:
-                of = f"{num_samples} samples and num_clients={num_clients}"
-                raise calls.refused(f"split returned {message} (of {of})")
-            answers.append([np.asarray(each) for each in answer])
-        if not same(*answers):
-            raise calls.refused(SPLITS_APART)

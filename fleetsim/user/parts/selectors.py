@@ -1,17 +1,13 @@
 """Selectors of the user's own."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
 
 from fleetsim.contracts import (
-    Cohort,
-    FleetView,
-    IntArray,
-    ProbeRequest,
     Report,
     RoundOutcome,
-    RoundView,
     Selector,
     State,
     Work,
@@ -22,7 +18,6 @@ from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.host.own_code import own_code
 from fleetsim.quoting import quoted
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.user.parts.small_server import SmallServer
@@ -52,16 +47,16 @@ Answers = list[tuple[int, str, Any]]
 class SelectorPlugins(PluginKind):
     """Kind of the selectors, at `server.selector`."""
 
-    name: ClassVar[str] = "selector"
-    noun: ClassVar[str] = "a selector"
-    key_path: ClassVar[KeyPath | None] = ("server", "selector")
-    protocol: ClassVar[type] = Selector
-    marks: ClassVar[frozenset[str]] = frozenset({"setup", "probe", "select", "observe"})
+    name = "selector"
+    noun = "a selector"
+    key_path = ("server", "selector")
+    protocol = Selector
+    marks = frozenset({"setup", "probe", "select", "observe"})
     bundled = KINDS
-    settings_base: ClassVar[type[Settings]] = Settings
-    page: ClassVar[str] = "docs/selectors.md"
-    takes_classes: ClassVar[bool] = False
-    copies_objects: ClassVar[bool] = False
+    settings_base = Settings
+    page = "docs/selectors.md"
+    takes_classes = False
+    copies_objects = False
 
     @classmethod
     def fault(cls, made: object) -> str | None:
@@ -78,8 +73,24 @@ class SelectorPlugins(PluginKind):
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_selector(make, calls)
+        """Rehearse it; see `PluginKind.check`."""
+        first, state, server = _rounds(make(), calls, SmallServer())
+        second, _, _ = _rounds(make(), calls, SmallServer())
+        for (number, method, one), (_, _, two) in zip(first, second, strict=False):
+            if not same(one, two):
+                raise calls.refused(
+                    f"{method} gives two answers in round {number} to equal views; draw from"
+                    " fleetsim.rng.stream with view.round in the address, and use neither a clock"
+                    " nor what an earlier object has left"
+                )
+        rest, _, _ = _rounds(make(), calls, server, state)
+        expected = [answer for answer in first if answer[0] > _RESTART]
+        for (number, method, one), (_, _, two) in zip(expected, rest, strict=False):
+            if not same(one, two):
+                raise calls.refused(
+                    f"{method} gives another answer in round {number} after a restart;"
+                    " restore(state()) must continue all that it keeps, generators included"
+                )
 
 
 _NUM_TWICE = 2
@@ -89,8 +100,8 @@ _NUM_TWICE = 2
 def guarded(own: Any, second: Any, said: str) -> Selector:
     """Return a selector of the user's own as a run calls it; `second` is another object of it."""
     # Messages of the engine name the class.
-    made: Selector = type(type(own).__name__, (GuardedSelector,), {})(own, second, said)
-    return made
+    made = type(type(own).__name__, (GuardedSelector,), {})(own, second, said)
+    return cast("Selector", made)
 
 
 class GuardedSelector:
@@ -98,52 +109,24 @@ class GuardedSelector:
 
     def __init__(self, own: Any, second: Any, said: str) -> None:
         """Wrap an object that satisfies `SelectorPlugins`, and a second one of its class."""
-        self.needs_losses: bool = own.needs_losses
-        self.needs_probes: bool = own.needs_probes
         self._own, self._said = own, said
         self._calls = TwinCalls(own, second, said)
         self._num_observed = 0
 
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Call `setup`; it and the others raise PluginError if they fail."""
-        asked: Sequence[ProbeRequest] = self._ask("setup", fleet)
-        return asked
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Call `probe`."""
-        asked: Sequence[ProbeRequest] = self._ask("probe", view)
-        return asked
-
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        """Call `select`."""
-        chosen: IntArray | Cohort = self._ask("select", view)
-        return chosen
-
     def observe(self, outcome: RoundOutcome) -> None:
         """Call `observe`."""
-        self._ask("observe", outcome)
+        self._calls.ask("observe", outcome)
         self._num_observed += 1
         if self._num_observed == _NUM_TWICE:
             self._calls.leave_second()
 
-    def state(self) -> State:
-        """Call `state`."""
-        with own_code(f"{self._said}: state"):
-            result: State = self._own.state()
-        return result
-
-    def restore(self, state: State) -> None:
-        """Call `restore`."""
-        self._ask("restore", state)
-
-    def _ask(self, method: str, argument: Any) -> Any:
-        return self._calls.ask(method, argument)
-
     def __getattr__(self, name: str) -> Any:
-        """Return another attribute, such as `diagnostics`; calls of methods are guarded alike."""
+        """Return another attribute; methods with an argument are asked of the second one, too."""
         result = getattr(self._own, name)
         if not callable(result):
             return result
+        if name in _ARGUMENTS:
+            return partial(self._calls.ask, name)
 
         def call(*arguments: Any) -> Any:
             with own_code(f"{self._said}: {name}"):
@@ -173,45 +156,12 @@ class _Watched:
         return call
 
 
-def check_selector(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that selectors of one class keep the contract.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    first, state, server = _rounds(make(), calls, SmallServer())
-    second, _, _ = _rounds(make(), calls, SmallServer())
-    for (number, method, one), (_, _, two) in zip(first, second, strict=False):
-        if not same(one, two):
-            raise calls.refused(
-                f"{method} gives two answers in round {number} to equal views; draw from"
-                " fleetsim.rng.stream with view.round in the address, and use neither a clock nor"
-                " what an earlier object has left"
-            )
-    rest, _, _ = _rounds(make(), calls, server, state)
-    expected = [answer for answer in first if answer[0] > _RESTART]
-    for (number, method, one), (_, _, two) in zip(expected, rest, strict=False):
-        if not same(one, two):
-            raise calls.refused(
-                f"{method} gives another answer in round {number} after a restart; restore(state())"
-                " must continue all that it keeps, generators included"
-            )
-
-
 def _rounds(
     own: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
 ) -> tuple[Answers, State, SmallServer]:
     """Return a selector's answers in all rounds, with copies of state and server in between.
 
-    Args:
-        own: selector, not set up.
-        calls: calls of its methods.
-        server: server of the rounds.
-        restored: state with which it goes on in the middle; None: it begins.
+    It is not set up. With a state that is `restored` it goes on in the middle.
     """
     watched = _Watched(own, calls)
     selector = CheckedSelector(cast("Selector", watched), UserPart(calls.said, None), None)

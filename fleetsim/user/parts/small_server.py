@@ -4,7 +4,6 @@ Every view, report and outcome is a function of client and round, with new array
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from fleetsim.contracts import (
     Cohort,
     Evaluation,
     FleetView,
-    FloatArray,
     Outcome,
     Parameters,
     ProbeRequest,
@@ -29,15 +27,6 @@ _SEED = 1
 _NUM_PARAMETERS = 8
 _ROUND_S = 60.0
 _FATES = (Outcome.DELIVERED, Outcome.DELIVERED, Outcome.DELIVERED, Outcome.LATE, Outcome.OFFLINE)
-
-
-class _Fortune(NamedTuple):
-    """Outcome of a client's work in one round."""
-
-    fate: Outcome
-    loss: float
-    duration_s: float
-    vector: Parameters
 
 
 class SmallServer:
@@ -69,7 +58,9 @@ class SmallServer:
             validation=self._validation(0),
             clients_hash="0" * 64,
             layer_counts={"gemm": 2},
-            label_coverage=self._coverage(),
+            label_coverage=rng.stream(_SEED, "plug-in check/labels").uniform(
+                0.1, 1.0, self.num_clients
+            ),
         )
 
     def view(self, reports: Sequence[Report], *, stage: int = 0) -> RoundView:
@@ -127,41 +118,36 @@ class SmallServer:
         has_vector: bool = False,
         tells_epochs: bool = False,
     ) -> Report:
-        fortune = self._fortune(client)
+        draws = rng.stream(_SEED, "plug-in check/report", client, self.round)
+        change = draws.normal(size=_NUM_PARAMETERS)
+        fate = _FATES[int(draws.integers(len(_FATES)))]
+        loss = float(draws.exponential()) / (self.round + 1)
+        duration_s = float(draws.uniform(1.0, _ROUND_S))
+        vector = (self._model(self.round) + change).astype(np.float32)
         begins_s = _ROUND_S * self.round
         known = Report(
             client=client,
             purpose=purpose,
-            outcome=fortune.fate,
+            outcome=fate,
             dispatched_at_s=begins_s,
-            finished_at_s=begins_s + fortune.duration_s,
+            finished_at_s=begins_s + duration_s,
             num_samples=int(self.fleet().num_samples[client]),
         )
         if not known.is_delivered:
             return known
         return known._replace(
-            download_s=0.2 * fortune.duration_s,
-            compute_s=0.5 * fortune.duration_s,
-            upload_s=0.3 * fortune.duration_s,
-            loss=fortune.loss,
-            loss_rms=1.1 * fortune.loss,
-            accuracy=float(np.exp(-fortune.loss)),
-            vector=fortune.vector if has_vector else None,
-            update_norm=float(np.linalg.norm(fortune.vector - self._model(self.round))),
-            energy_j=2.0 * fortune.duration_s,
+            download_s=0.2 * duration_s,
+            compute_s=0.5 * duration_s,
+            upload_s=0.3 * duration_s,
+            loss=loss,
+            loss_rms=1.1 * loss,
+            accuracy=float(np.exp(-loss)),
+            vector=vector if has_vector else None,
+            update_norm=float(np.linalg.norm(vector - self._model(self.round))),
+            energy_j=2.0 * duration_s,
             base=self._model(self.round) if purpose is Purpose.TRAIN else None,
-            epoch_losses=(1.5 * fortune.loss, fortune.loss) if tells_epochs else None,
+            epoch_losses=(1.5 * loss, loss) if tells_epochs else None,
             resources=self._resources(client) if asks_resources else None,
-        )
-
-    def _fortune(self, client: int) -> _Fortune:
-        draws = rng.stream(_SEED, "plug-in check/report", client, self.round)
-        change = draws.normal(size=_NUM_PARAMETERS)
-        return _Fortune(
-            fate=_FATES[int(draws.integers(len(_FATES)))],
-            loss=float(draws.exponential()) / (self.round + 1),
-            duration_s=float(draws.uniform(1.0, _ROUND_S)),
-            vector=(self._model(self.round) + change).astype(np.float32),
         )
 
     def _resources(self, client: int) -> Resources:
@@ -184,6 +170,3 @@ class SmallServer:
 
     def _validation(self, round_: int) -> Evaluation:
         return Evaluation(accuracy=1.0 - 0.9 / (round_ + 1), loss=2.0 / (round_ + 1))
-
-    def _coverage(self) -> FloatArray:
-        return rng.stream(_SEED, "plug-in check/labels").uniform(0.1, 1.0, self.num_clients)

@@ -3,11 +3,10 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun, Tracker
 from fleetsim.schema.python_data import document_of
-from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.trackers.named import NAMED
 from fleetsim.user.plugin import Plugin
@@ -20,55 +19,36 @@ _SCENARIO = {"name": "check", "seed": 1, "server": {"cohort": 2, "selector": {"k
 class TrackerPlugins(PluginKind):
     """Kind of the trackers, which have no place in the scenario."""
 
-    name: ClassVar[str] = "tracker"
-    noun: ClassVar[str] = "a tracker"
-    key_path: ClassVar[KeyPath | None] = None
-    protocol: ClassVar[type] = Tracker
-    marks: ClassVar[frozenset[str]] = frozenset({"begin", "end"})
+    name = "tracker"
+    noun = "a tracker"
+    key_path = None
+    protocol = Tracker
+    marks = frozenset({"begin", "end"})
     bundled = NAMED
-    settings_base: ClassVar[type[Settings]] = Settings
-    page: ClassVar[str] = "docs/trackers.md"
-    copies_objects: ClassVar[bool] = False
+    settings_base = Settings
+    page = "docs/trackers.md"
+    copies_objects = False
 
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
-        """Rehearse it."""
-        check_tracker(make, calls)
+        """Rehearse it; files that it writes elsewhere than in the run folder stay there."""
+        own = make()
+        with tempfile.TemporaryDirectory() as home:
+            folder = Path(home) / "check"
+            folder.mkdir()
+            _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
+            cut = EndedRun(folder, "interrupted", "interrupted", None)
+            _follow(own, calls, folder, saved=2, ended=cut)
+            _follow(make(), calls, folder, saved=2, ended=cut)
 
 
 def trackers_among(plugins: Sequence[Plugin]) -> list[Tracker]:
-    """Return new trackers of the plug-ins that are some, with the defaults of their settings.
-
-    Raises:
-        ScenarioError: one cannot be made, or is no tracker.
-    """
+    """Return new trackers of the plug-ins that are some, with the defaults of their settings."""
     return [
         own.build(own.checked(document_of({"kind": own.word}, own.said)))
         for own in plugins
         if own.kind is TrackerPlugins
     ]
-
-
-def check_tracker(make: Callable[[], Any], calls: WatchedCalls) -> None:
-    """Check that trackers of one class keep the contract.
-
-    Files that the tracker writes elsewhere than in the run folder stay where they are.
-
-    Args:
-        make: function that makes a new one.
-        calls: calls of its methods.
-
-    Raises:
-        ScenarioError: one line on the first fault.
-    """
-    own = make()
-    with tempfile.TemporaryDirectory() as home:
-        folder = Path(home) / "check"
-        folder.mkdir()
-        _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
-        cut = EndedRun(folder, "interrupted", "interrupted", None)
-        _follow(own, calls, folder, saved=2, ended=cut)
-        _follow(make(), calls, folder, saved=2, ended=cut)
 
 
 def _follow(own: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: EndedRun) -> None:

@@ -46,12 +46,6 @@ def test_a_set_has_at_least_one_client_and_at_most_all(size):
         require_arms(5, size)
 
 
-@pytest.mark.parametrize("members", [[0, 0], [0, 5], [-1, 2]])
-def test_what_is_no_set_of_clients_has_no_number(members):
-    with pytest.raises(ValueError, match="distinct clients below 5"):
-        arm_of(np.array(members), 5)
-
-
 def test_an_arm_is_playable_if_all_its_clients_are_there():
     # {0, 1}, {0, 2}, {1, 2} without client 1.
     assert is_playable(arms(3, 2), np.array([True, False, True])).tolist() == [False, True, False]
@@ -60,8 +54,6 @@ def test_an_arm_is_playable_if_all_its_clients_are_there():
 def test_the_reward_is_the_mean_opinion_of_those_who_answered():
     assert average_opinion(np.array([0.2, 0.4, np.nan, 0.9])) == pytest.approx(0.5)
     assert math.isnan(average_opinion(np.full(3, np.nan)))
-    with pytest.raises(ValueError, match=r"in \[0, 1\], got 1\.5"):
-        average_opinion(np.array([0.5, 1.5]))
 
 
 def test_the_index_by_hand():
@@ -72,8 +64,6 @@ def test_the_index_by_hand():
     assert values == pytest.approx([1.358714, 2.417427, math.inf], abs=1e-6)
     assert index(np.array([0.6]), np.array([4]), 10, 0.01)[0] == pytest.approx(0.607587, abs=1e-6)
     assert index(np.array([0.6]), np.array([4]), 1, 1.0)[0] == 0.6
-    with pytest.raises(ValueError, match="slot must be at least 1, got 0"):
-        index(np.zeros(1), np.ones(1, dtype=np.int64), 0, 1.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 1.0)), max_size=30))
@@ -96,26 +86,6 @@ def test_several_arms_are_rewarded_at_once_and_nothing_is_changed_in_place():
     assert new_plays.tolist() == [2, 3, 1]
     assert means[0] == 0.5
     assert plays[0] == 1
-    with pytest.raises(ValueError, match="got nan"):
-        rewarded(means, plays, np.array([0]), np.array([math.nan]))
-
-
-def test_with_mu_one_every_slot_plays_another_arm():
-    # An arm played twice lacks sqrt(ln t) (1 - 1/sqrt 2) = .244 of bonus at t = 2 and .5 at
-    # t = 18, more than all these rewards differ (.2). Six clients in threes: 20 arms, and slots
-    # 3 ... 22 play each of them once, in the order of the first estimates where these differ.
-    of_clients = np.array([0.6, 0.6, 0.6, 0.8, 0.8, 0.8])
-    sets = arms(6, 3)
-    means, plays = initial_means(sets, of_clients), np.ones(20, dtype=np.int64)
-    first = means.copy()
-    played = []
-    for slot in range(3, 23):
-        arm = best(index(means, plays, slot, 1.0), 1, np.arange(20.0))
-        played.append(int(arm[0]))
-        means, plays = rewarded(means, plays, arm, np.array([0.8]))
-
-    assert sorted(played) == list(range(20))
-    assert np.all(np.diff(first[played]) <= 1e-12)
 
 
 @pytest.mark.slow
@@ -143,5 +113,3 @@ def test_first_estimates_by_hand():
 
     assert means == pytest.approx([0.6, 0.7, 0.5, 0.6, 0.8, 0.6, 0.7, 0.7, 0.8, 0.6])
     assert initial_means(arms(5, 2), of_clients, "sum") == pytest.approx(2 * means)
-    with pytest.raises(ValueError, match="client 2 was in no group that was played"):
-        initial_means(arms(3, 2), np.array([0.5, 0.5, math.nan]))

@@ -60,20 +60,6 @@ def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn()
     assert second_after == second
 
 
-def test_where_no_client_is_there_the_turn_waits():
-    fleet = fleet_of([1] * 8, cohort=4)
-    selector = RoundRobinSettings().build()
-    selector.setup(fleet)
-    chosen = np.asarray(selector.select(view_of(fleet, candidates=[])))
-
-    assert chosen.tolist() == []
-    assert np.asarray(selector.select(view_of(fleet))).tolist() == choices(fleet, 1)[0]
-
-
-def test_another_seed_makes_other_blocks():
-    assert choices(fleet_of([1] * 40, seed=1), 3) != choices(fleet_of([1] * 40, seed=2), 3)
-
-
 def test_sets_are_taken_in_turn_and_topped_up_from_those_behind():
     settings = RoundRobinSettings(sets=((0, 1, 2), (5, 4, 1), (7,)))
     fleet = fleet_of([1] * 8, cohort=3)
@@ -85,17 +71,6 @@ def test_sets_are_taken_in_turn_and_topped_up_from_those_behind():
         [0, 2, 5],
         [5, 4, 7],
     ]
-
-
-def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper():
-    named = (0, 1, 10, 15, 19)
-    sets = (named, (2, 3, 4, 5, 6), (7, 8, 9, 11, 12), (13, 14, 16, 17, 18), (0, 2, 7, 13, 19))
-    fleet = fleet_of([1] * 20, cohort=5)
-    chosen = choices(fleet, 10, settings=RoundRobinSettings(sets=sets))
-
-    assert chosen == [list(members) for members in sets] * 2
-    # The default has four blocks, of all clients.
-    assert {client for block in choices(fleet, 4) for client in block} == set(range(20))
 
 
 @pytest.mark.parametrize("sets", [None, ((0, 1, 2), (5, 4, 1), (7,))])

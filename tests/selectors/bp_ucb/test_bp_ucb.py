@@ -1,11 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 
 from fleetsim import cli
 from fleetsim.contracts import Outcome, Purpose, WorkKind
-from fleetsim.scenario import load, scenario_warnings
+from fleetsim.scenario import load
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.simulate import run
 from tests.selectors.rounds import met, outcome_of, probed, report_of
@@ -96,25 +94,6 @@ def test_the_best_by_their_own_mean_opinions_train():
     assert state["plays"].tolist() == [1, 2, 1, 2]
 
 
-def test_exploration_brings_back_who_was_played_less():
-    """Slot 3, sqrt(ln 3) = 1.048, mu 1: 1 with mean .7 and two plays has .7 + .741 = 1.441, 3 with
-    .6 and two plays 1.341; 0 and 2 with one play .55 + 1.048 = 1.598 and .5 + 1.048 = 1.548."""
-    fleet, selector = ready(**SILENT_BELIEFS | {"mu": 1.0})
-    play(fleet, selector, 1)
-
-    assert play(fleet, selector, 2, opinions(0.55, 0.7, 0.5, 0.6))[1] == [1, 3]
-    assert play(fleet, selector, 3, opinions(0.0, 0.7, 0.0, 0.6))[1] == [0, 2]
-
-
-def test_clients_that_are_content_with_each_other_are_not_left():
-    """2 and 3 like what they train, all others do not: .1 + .01 sqrt(ln 12) = .116 against 1."""
-    fleet, selector = ready(**SILENT_BELIEFS | {"mu": 0.01})
-    play(fleet, selector, 1)
-    chosen = [play(fleet, selector, t, opinions(0.1, 0.1, 1.0, 1.0))[1] for t in range(2, 13)]
-
-    assert all(sorted(pair) == [2, 3] for pair in chosen)
-
-
 def test_a_slot_counts_for_who_delivered_in_it():
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1)
@@ -159,15 +138,6 @@ def test_a_newcomer_begins_with_its_first_opinion():
     assert len(evaluating) == 4
     assert chosen[0] == 3
     assert selector.state()["plays"][3] == 1
-
-
-def test_a_client_alone_has_no_client_to_talk_to():
-    fleet, selector = ready(slot_rounds=1)
-    play(fleet, selector, 1, candidates=[2])
-    (_, talking), chosen = play(fleet, selector, 2, {2: 0.5}, candidates=[2])
-
-    assert [(r.client, r.upload_byte, r.download_byte) for r in talking] == [(2, 0, 0)]
-    assert chosen == [2]
 
 
 def test_without_places_in_the_world_the_seed_draws_them():
@@ -255,18 +225,6 @@ def test_the_bound_follows_the_settings():
     )
 
 
-def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn():
-    _, selector = ready(places_m=None, num_clients=12, seed=3, distance_unit_m=400.0)
-    graph = selector.graph()
-    places = [graph.nodes[n]["position_m"] for n in graph]
-    longest_m = max(math.dist(one, other) for one in places for other in places)
-    bound = 11 * math.tanh(1e-3 * (longest_m / 400.0) ** 3.7)
-    message = BpUcbSettings(distance_unit_m=400.0).warning(None, num_clients=12, seed=3)
-
-    assert (message is None) == (bound < 1.0)
-    assert message is None or f"= {bound:.3g} is" in message
-
-
 def test_the_command_line_warns_once_and_a_run_goes_on(tmp_path, monkeypatch, capsys):
     changes = ["server.selector={kind: bp-ucb}", "stop.rounds=1", "fleet.size=8", "fleet.usage={}"]
     changes += ["server.cohort=2", "task.local.epochs=1", "fleet.devices={pixel-6: 1.0}"]
@@ -281,10 +239,3 @@ def test_the_command_line_warns_once_and_a_run_goes_on(tmp_path, monkeypatch, ca
     assert [line for line in lines if "theorem 2" in line] == [lines[0]]
     assert lines[0].startswith("warning: server.selector: (N - 1) tanh(C d_max^beta) = 6.93 is not")
     assert done.manifest.warnings == (lines[0].removeprefix("warning: "),)
-
-
-def test_a_fleet_that_stands_close_is_run_without_a_word():
-    changes = ["fleet.channel.cell_radius_m=50.0", "server.selector={kind: bp-ucb}"]
-
-    assert scenario_warnings(load("quickstart", changes)) == []
-    assert len(scenario_warnings(load("quickstart", changes[1:]))) == 1

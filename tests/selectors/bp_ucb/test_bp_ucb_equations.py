@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -41,20 +39,3 @@ def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
 
     # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
     assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)
-
-
-def test_who_has_not_answered_comes_first():
-    assert index(np.array([0.9, 0.0]), np.array([1, 0]), np.full(2, 0.5), 2)[1] == math.inf
-
-
-def test_one_client_and_none():
-    assert index(*started(0.4), np.array([1.0]), 1).tolist() == [1.4]
-    assert index(*started(), np.empty(0), 1).size == 0
-
-
-def test_bad_arguments_are_refused():
-    means, plays = started(0.5)
-    with pytest.raises(ValueError, match=r"belief must be in \[0, 1\], got 2\.0"):
-        index(means, plays, np.array([2.0]), 1)
-    with pytest.raises(ValueError, match="slot must be at least 1, got 0"):
-        index(means, plays, np.array([0.5]), 0)

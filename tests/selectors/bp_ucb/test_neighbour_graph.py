@@ -95,30 +95,6 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     assert farthest_m(position_m) == farthest
 
 
-def test_mutual_neighbours_by_hand():
-    # On a line at 0, 1, 2.2 and 10, 10.5, 11.6, each looks at its two nearest: the first three
-    # all name each other and so do the last three; 2.2 and 10 are the nearest of the two groups.
-    graph = client_graph(line_m(0, 1, 2.2, 10, 10.5, 11.6), MutualNearestSettings(num_nearest=2))
-
-    assert edges_of(graph).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [3, 5], [4, 5]]
-
-
-def test_one_sided_neighbours_are_none_unless_asked_for():
-    # Each looks at two, at 0, 1, 2 and 4.5: the first three at each other, the last at 1 and 2.
-    places_m = line_m(0, 1, 2, 4.5)
-    mutual = client_graph(places_m, MutualNearestSettings(num_nearest=2))
-    either = client_graph(places_m, NearestSettings(num_nearest=2))
-
-    # 2 - 3 is there only because 3 would be alone.
-    assert edges_of(mutual).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
-    assert edges_of(either).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
-
-
-def test_clients_at_one_place_are_neighbours():
-    assert edges_of(client_graph(np.zeros((3, 2)))).tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert edges_of(client_graph(np.zeros((1, 2)))).tolist() == []
-
-
 def test_the_graph_can_be_drawn_and_analysed():
     graph = client_graph(line_m(0, 3, 5))
 
@@ -134,16 +110,6 @@ def test_distances_by_hand():
     assert farthest_m(places_m) == 5.0
     assert farthest_m(np.zeros((1, 2))) == 0.0
     assert farthest_m(np.zeros((0, 2))) == 0.0
-
-
-def test_gossip_by_hand():
-    # A path of four and a client apart: all four hear of each other.
-    graph = nx.Graph([(0, 1), (1, 2), (2, 3)])
-    graph.add_node(4)
-    known = gossip(graph)
-
-    assert known[:4, :4].all()
-    assert known[4].tolist() == [False, False, False, False, True]
 
 
 @settings(max_examples=30)

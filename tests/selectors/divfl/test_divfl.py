@@ -1,138 +1,48 @@
-"""Gradients on a line: clients 0 to 6 at 0, 2, 3, 4, 10, 11, 13.
-
-The medoid is the median, 4 (client 3): distances 4 2 1 0 6 7 9. Then 11 (client 5) leaves the sum
-4 + 2 + 1 + 0 + 1 + 0 + 2 = 10; 10 would leave 11, 13 would leave 12, 2 would leave 25.
-"""
-
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Cohort, Purpose, WorkKind
+from fleetsim.contracts import Purpose, WorkKind
 from fleetsim.selectors.divfl.selector import DivFlSettings
 from tests.selectors.rounds import met, probed, report_of, view_of
 
-PLACES = (0.0, 2.0, 3.0, 4.0, 10.0, 11.0, 13.0)
+SIZE = 7
 
 
-def at(place: float) -> np.ndarray:
-    return np.array([place, 0.0, 0.0], dtype=np.float32)
-
-
-def ready(*, cohort=2, **settings):
-    return met(DivFlSettings(**settings), (10,) * len(PLACES), cohort=cohort)
-
-
-def play(fleet, selector, round_, places, *, candidates=None, left=()):
-    """Plays the probes and the choice of a round; returns who was asked, by stage, and chosen."""
+def answered(places, *, round_=1):
+    """A selector, and the view after its probes, to which gradients on a line were sent."""
+    fleet, selector = met(DivFlSettings(), (10,) * SIZE, cohort=2)
 
     def answer(request, stage):
         place = places.get(request.client)
-        report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
-        return report._replace(vector=None if place is None else at(place))
+        vector = None if place is None else np.array([place, 0.0, 0.0], dtype=np.float32)
+        return report_of(request.client, loss=1.0, purpose=Purpose.PROBE)._replace(vector=vector)
 
-    there = range(len(PLACES)) if candidates is None else candidates
-    stages, view = probed(selector, fleet, answer, round_=round_, candidates=there)
-    staying = [client for client in there if client not in left]
-    chosen = selector.select(replace(view, candidates=np.array(staying, dtype=np.int64)))
-    asked = [[request.client for request in requests] for requests in stages]
-    return asked, chosen if isinstance(chosen, Cohort) else chosen.tolist()
-
-
-def play_weights(*arguments, **options):
-    """As `play`; returns the weight of each that was chosen."""
-    _, cohort = play(*arguments, **options)
-    assert not cohort.are_shares
-    return dict(zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True))
-
-
-ALL = dict(enumerate(PLACES))
+    return selector, probed(selector, fleet, answer, round_=round_)[1]
 
 
 def test_a_request_is_for_the_gradient_of_all_samples_and_brings_it_back():
-    fleet, selector = ready()
+    fleet, selector = met(DivFlSettings(), (10,) * SIZE)
     request = selector.probe(view_of(fleet))[0]
 
-    assert request.work.kind is WorkKind.GRADIENT
-    assert request.work.num_samples is None
+    assert (request.work.kind, request.work.num_samples) == (WorkKind.GRADIENT, None)
     assert request.needs_model
     assert request.uploads_vector
 
 
-def test_all_clients_are_asked_once_and_then_those_chosen_whose_answer_counts_later():
-    fleet, selector = ready()
-
-    assert play(fleet, selector, 1, ALL) == ([[0, 1, 2, 3, 4, 5, 6]], [3, 5])
-    # Client 3 moves to 100, which the choice of this round does not know yet.
-    assert play(fleet, selector, 2, {3: 100.0, 5: 11.0}) == ([[3, 5]], [3, 5])
-    # The median of 0 2 3 10 11 13 100 is 10 (4): 10 + 8 + 7 + 90 + 0 + 1 + 3; 100 saves 90.
-    assert play(fleet, selector, 3, {4: 10.0, 3: 100.0}) == ([[4, 3]], [4, 3])
-
-
 @pytest.mark.parametrize("place", [math.nan, math.inf])
 def test_a_gradient_that_is_not_finite_is_none(place):
-    fleet, selector = ready()
-    play(fleet, selector, 1, ALL | {3: place})
+    selector, view = answered(dict.fromkeys(range(SIZE), 1.0) | {3: place})
+    selector.select(view)
 
     assert selector.state()["is_known"].tolist() == [True] * 3 + [False] + [True] * 3
 
 
-def test_chosen_ones_who_leave_are_out_unless_all_did():
-    fleet, selector = ready()
-    play(fleet, selector, 1, ALL)
-
-    assert play(fleet, selector, 2, ALL, left=[3])[1] == [5]
-    # Of 0 2 3 10 13 the third is nearest to all: 3 + 1 + 0 + 1 + 7 + 8 + 10; then 10 (client 4)
-    # leaves 3 + 1 + 0 + 1 + 0 + 1 + 3 = 9, and 13 leaves 3 + 1 + 0 + 1 + 3 + 2 + 0 = 10.
-    assert play(fleet, selector, 3, ALL, left=[3, 5])[1] == [2, 4]
-
-
-def test_a_sample_as_large_as_the_fleet_finds_the_same():
-    fleet, selector = ready(search="stochastic", sample_fraction=1.0)
-
-    assert play(fleet, selector, 1, ALL)[1] == [3, 5]
-
-
-def test_a_small_sample_finds_others():
-    # Samples of two: the first choice is the better of two random clients, so not always 3.
-    chosen = set()
-    for round_ in range(1, 20):
-        fleet, selector = ready(search="stochastic", sample_fraction=0.0)
-        chosen.add(play(fleet, selector, round_, ALL)[1][0])
-
-    assert len(chosen) > 2
-
-
-def test_of_candidates_that_serve_equally_well_the_lowest_id_is_chosen_as_by_the_authors():
-    alike = dict.fromkeys(range(len(PLACES)), 5.0)
-    fleet, selector = ready(cohort=3)
-
-    assert play(fleet, selector, 1, alike)[1] == [0, 1, 2]
-    fleet, selector = ready(cohort=3)
-    assert play(fleet, selector, 1, alike, candidates=[2, 4, 5, 6])[1] == [2, 4, 5]
-
-
 def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_ties():
-    fleet, selector = ready(cohort=2)
-    silent = dict.fromkeys(range(len(PLACES)))
+    chosen = set()
+    for round_ in range(1, 30):
+        selector, view = answered({}, round_=round_)
+        chosen.update(selector.select(view).tolist())
 
-    chosen = {tuple(play(fleet, selector, round_, silent)[1]) for round_ in range(1, 30)}
-    assert {client for pair in chosen for client in pair} == set(range(len(PLACES)))
-
-
-def test_who_is_chosen_stands_for_itself_at_least():
-    # Two at 0, two at 8: 0 stands for 0 and 1 until 1 is chosen too, for itself.
-    fleet, selector = ready(cohort=4, weights="gamma", ties="lowest_id")
-    there = [0, 1, 2, 3, 6]
-    answers = {0: 0.0, 1: 0.0, 2: 8.0, 3: 8.0}
-    gamma = play_weights(fleet, selector, 1, answers, candidates=there)
-    assert gamma == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}
-
-    # A fifth one is wanted: client 6, whose gradient is not known, represents itself alone.
-    fleet, selector = ready(cohort=3, weights="gamma", ties="lowest_id")
-    gamma = play_weights(fleet, selector, 1, {0: 0.0, 1: 0.0}, candidates=[0, 1, 6])
-    assert gamma == {0: 1.0, 1: 1.0, 6: 1.0}
-    gamma = play_weights(fleet, selector, 2, {0: 0.0}, candidates=[0, 6])
-    assert gamma == {0: 2.0, 6: 1.0}
+    assert chosen == set(range(SIZE))

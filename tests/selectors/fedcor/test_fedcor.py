@@ -75,15 +75,6 @@ def test_of_clients_that_move_together_one_is_enough():
     assert abs(sigma[0, 3]) / math.sqrt(sigma[0, 0] * sigma[3, 3]) < 0.5
 
 
-def test_old_observations_are_forgotten():
-    fleet, selector = ready(warm_up_rounds=4, history_rounds=2)
-    for round_ in range(1, 6):
-        play(fleet, selector, round_, [losses(*[1.0 / round_] * 4)])
-
-    # After round 4, at most 2 rounds old.
-    assert selector.state()["changed_in"].tolist() == [2, 3, 4]
-
-
 def test_the_mean_may_be_what_was_observed():
     """Everybody's loss falls by 1 in every round: no covariance is left once that is the mean."""
     found = {}

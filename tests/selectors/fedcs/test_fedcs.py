@@ -37,15 +37,6 @@ def answer(client, resources, outcome=Outcome.DELIVERED):
 ANSWERS = [answer(client, resources) for client, resources in TIMES.items()]
 
 
-def test_selection_and_aggregation_take_their_part_of_the_round():
-    # 14 s of two clients and 4 s + 4 s are the whole deadline of 22 s.
-    fleet, selector = ready(round_s=22.0, selection_s=4.0, aggregation_s=4.0)
-    assert selector.select(view_of(fleet, reports=ANSWERS)).tolist() == [1]
-
-    fleet, selector = ready(round_s=22.0, selection_s=4.0, aggregation_s=3.9)
-    assert selector.select(view_of(fleet, reports=ANSWERS)).tolist() == [1, 0]
-
-
 def test_at_most_those_wanted_or_a_limit_of_its_own():
     fleet, selector = ready(max_clients=3)
 
@@ -65,14 +56,3 @@ def test_who_did_not_answer_has_left_or_cannot_work_is_out():
     view = view_of(fleet, reports=reports, candidates=[0, 1, 2, 4])
 
     assert selector.select(view).tolist() == [2]
-
-
-def test_without_any_answer_random_ones_of_those_there_are_taken():
-    fleet, selector = ready(30, cohort=3)
-    chosen = [
-        tuple(selector.select(view_of(fleet, round_=r, candidates=range(9))).tolist())
-        for r in range(1, 6)
-    ]
-
-    assert len(set(chosen)) == 5
-    assert all(len(set(cohort)) == 3 and max(cohort) < 9 for cohort in chosen)

@@ -28,29 +28,6 @@ def play(fleet, selector, round_, answers, **view):
     return asked, selector.select(view_of(fleet, round_=round_, reports=reports, **view)).tolist()
 
 
-def test_a_set_of_which_no_client_is_there_is_replaced_before_its_time():
-    fleet, selector = ready(every_rounds=5, cohort=1)
-    answers = [answer(client, 1.0 + client) for client in range(6)]
-
-    assert play(fleet, selector, 1, answers)[1] == [0]
-    assert play(fleet, selector, 2, answers, candidates=[2, 4]) == ([2, 4], [2])
-    assert play(fleet, selector, 3, [])[1] == [2]
-
-
-def test_fairness_forces_all_clients_in_by_turns():
-    # One of three, b = 3, f = 1, 0 better than 1 better than 2. F after each selection:
-    # 1 2 2 | 1 3 3 (1 and 2 forced) | 2 1 4 | 3 2 1 (0 forced) | 1 3 2.
-    fleet, selector = ready(3, cohort=1, every_rounds=1, fairness_bound=3.0)
-    answers = [answer(client, 1.0 + client) for client in range(3)]
-    chosen, fairness = [], []
-    for round_ in range(1, 6):
-        chosen += play(fleet, selector, round_, answers)[1]
-        fairness.append(selector.state()["fairness"].tolist())
-
-    assert chosen == [0, 0, 1, 2, 0]
-    assert fairness == [[1, 2, 2], [1, 3, 3], [2, 1, 4], [3, 2, 1], [1, 3, 2]]
-
-
 def test_who_gives_no_whole_answer_is_out_and_its_fairness_grows():
     fleet, selector = ready(cohort=6)
     answers = [

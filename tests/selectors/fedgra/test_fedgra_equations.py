@@ -1,11 +1,8 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim import rng
 from fleetsim.contracts import FloatArray
 from fleetsim.selectors.fedgra.equations import (
     HIGHER_IS_BETTER,
@@ -33,44 +30,6 @@ DIRECTIONS = np.array([False, True])
 TABLES: st.SearchStrategy[FloatArray] = st.lists(
     st.tuples(*[st.integers(0, 6).map(float)] * 4), min_size=1, max_size=7
 ).map(np.array)
-
-
-def slow_grades(rows: list[list[float]], inverse: bool) -> list[float]:
-    """Equations (6) to (16) client by client; with max - min below, as a table may be all 0."""
-    n, m = len(rows), len(rows[0])
-    mapped_rows = [[0.0] * m for _ in rows]
-    for k in range(m):
-        column = [row[k] for row in rows]
-        low, high = min(column), max(column)
-        for i in range(n):
-            if high > low:
-                gain = column[i] - low if HIGHER_IS_BETTER[k] else high - column[i]
-                mapped_rows[i][k] = gain / (high - low)
-    x = [[0.0] * m for _ in rows]
-    for k in range(m):
-        mean = sum(row[k] for row in mapped_rows) / n
-        for i in range(n):
-            x[i][k] = mapped_rows[i][k] / mean if mean else 0.0
-    delta = [[max(row[k] for row in x) - x[i][k] for k in range(m)] for i in range(n)]
-    most = max(max(row) for row in delta)
-    information = []
-    for k in range(m):
-        total = sum(row[k] for row in x)
-        if n == 1 or total == 0.0:
-            information.append(0.0)
-            continue
-        shares = [row[k] / total for row in x]
-        information.append(1.0 + sum(p * math.log(p) for p in shares if p) / math.log(n))
-    result = []
-    for i in range(n):
-        grade = 0.0
-        for k in range(m):
-            if information[k] > 0.0:
-                weight = information[k] / sum(information)
-                xi = 0.5 * most / (delta[i][k] + 0.5 * most)
-                grade += xi / weight if inverse else xi * weight
-        result.append(grade)
-    return result
 
 
 def test_the_worst_client_is_mapped_to_zero():
@@ -103,10 +62,6 @@ def test_entropy_is_low_where_few_clients_stand_out():
     assert entropy == pytest.approx([0.5793801, 0.0], abs=1e-7)
 
 
-def test_one_client_tells_nothing():
-    assert entropies(np.array([[2.0, 0.0]])).tolist() == [1.0, 1.0]
-
-
 def test_weights_are_the_shares_of_information():
     # 1 - E = .4206199 and 1, sum 1.4206199: .2960819 and .7039181.
     weights = entropy_weights(np.array([0.5793801, 0.0]))
@@ -124,24 +79,6 @@ def test_grades_multiply_by_the_weights_or_as_printed_divide():
 
     assert ewm == pytest.approx([1.0, 0.4122885, 0.3615316], abs=1e-7)
     assert inverse == pytest.approx([4.7980638, 2.5000063, 1.9210160], abs=2e-6)
-
-
-@settings(max_examples=40)
-@given(table=TABLES, inverse=st.booleans())
-def test_grades_are_those_of_the_equations_client_by_client(table, inverse):
-    fast = grey_relational_grades(table, weighting="inverse" if inverse else "ewm")
-
-    assert fast == pytest.approx(slow_grades(table.tolist(), inverse), rel=1e-9)
-
-
-@settings(max_examples=40)
-@given(table=TABLES, data=st.data())
-def test_a_grade_belongs_to_its_client_whatever_the_order(table, data):
-    order = data.draw(st.permutations(range(len(table))))
-
-    assert grey_relational_grades(table[order]) == pytest.approx(
-        grey_relational_grades(table)[order], rel=1e-12
-    )
 
 
 @settings(max_examples=40)
@@ -176,15 +113,6 @@ def test_who_is_no_worse_in_any_metric_has_no_lower_grade(table):
 
 
 @pytest.mark.parametrize("weighting", ["ewm", "inverse"])
-def test_a_metric_in_which_all_are_equal_does_not_count(weighting):
-    with_constant = np.column_stack([METRICS, np.full(3, 7.0)])
-
-    assert grey_relational_grades(
-        with_constant, np.array([False, True, True]), weighting=weighting
-    ) == pytest.approx(grey_relational_grades(METRICS, DIRECTIONS, weighting=weighting))
-
-
-@pytest.mark.parametrize("weighting", ["ewm", "inverse"])
 def test_clients_that_nothing_tells_apart_have_equal_grades(weighting):
     for num in (1, 4):
         grade = grey_relational_grades(np.full((num, 4), 3.0), weighting=weighting)
@@ -198,39 +126,13 @@ def test_no_client_has_no_grades():
     assert choose(none, none, np.empty(0, dtype=bool), 3, none).tolist() == []
 
 
-def test_metrics_of_all_zeros_divide_nothing_by_nothing():
-    assert mapped(np.zeros((2, 1)), np.array([True])).tolist() == [[0.0], [0.0]]
-
-
-def test_two_clients_differ_fully():
-    # Shares 1 and 0: entropy 0, whole weight; Delta 0 and 2 = Delta_max: xi = 1 and 1/3.
-    grade = grey_relational_grades(np.array([[5.0], [3.0]]), np.array([False]))
-
-    assert grade == pytest.approx([1 / 3, 1.0])
-
-
 def test_a_metric_without_weight_is_left_out_of_printed_grades():
     assert grades(np.ones((2, 2)), np.array([1.0, 0.0]), "inverse").tolist() == [1.0, 1.0]
-
-
-def test_bad_metrics_are_refused_with_their_value():
-    with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
-        mapped(np.array([[1.0], [-1.0]]), np.array([True]))
-    with pytest.raises(ValueError, match="got nan"):
-        mapped(np.array([[1.0], [np.nan]]), np.array([True]))
-    with pytest.raises(ValueError, match=r"\(3, 2\) metrics but \(4,\) directions"):
-        mapped(METRICS, HIGHER_IS_BETTER)
-    with pytest.raises(ValueError, match=r"rho must be in \(0, 1\], got 0\.0"):
-        relational_coefficients(METRICS, 0.0)
-    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        entropy_weights(np.array([0.5, 1.5]))
 
 
 def test_load_takes_its_share_of_a_capacity():
     # 4 cores at 2.3 GHz, a quarter busy: 9.2e9 * .75 = 6.9e9; 8 GB, all in use: 0.
     assert free_capacity(np.array([9.2e9, 8e9]), np.array([0.25, 1.0])).tolist() == [6.9e9, 0.0]
-    with pytest.raises(ValueError, match=r"got 1\.1"):
-        free_capacity(np.ones(2), np.array([0.5, 1.1]))
 
 
 def test_smoothing_begins_with_the_first_value():
@@ -238,8 +140,6 @@ def test_smoothing_begins_with_the_first_value():
     average = smoothed(np.array([10.0, 10.0]), np.array([20.0, np.nan]))
 
     assert average == pytest.approx([11.0, 10.0])
-    with pytest.raises(ValueError, match="theta must be between 0 and 1, got 2"):
-        smoothed(np.ones(1), np.ones(1), 2.0)
 
 
 def test_the_loss_metric_is_the_length_of_the_losses():
@@ -256,8 +156,6 @@ def test_divergence_is_the_distance_between_models():
 
 def test_a_cohort_is_chosen_in_round_one_and_every_fifth():
     assert [r for r in range(1, 17) if is_selection_round(r, 5)] == [1, 6, 11, 16]
-    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
-        is_selection_round(1, 0)
 
 
 def test_fairness_grows_until_selection():
@@ -276,13 +174,6 @@ def test_printed_fairness_begins_anew_when_a_client_is_marked():
     )
 
     assert after.tolist() == [1.0, 1.0]
-    assert is_forced.tolist() == [False, True]
-
-
-def test_who_was_just_selected_is_not_forced_again():
-    # Even with b = 1, which a fairness of 1 reaches.
-    _, is_forced = fairness_after(np.ones(2), np.array([True, False]), bound=1.0)
-
     assert is_forced.tolist() == [False, True]
 
 
@@ -324,50 +215,3 @@ def test_capped_and_printed_overflow():
 
     assert choose(grade, fairness, is_forced, 3, keys).tolist() == [0, 1, 2]
     assert choose(grade, fairness, is_forced, 3, keys, "printed").tolist() == [0, 1, 2, 3, 4]
-
-
-def test_printed_overflow_leaves_one_place_less_for_all_forced_clients_together():
-    # Two forced, three wanted: both, and 3 - 1 = 2 others, four in all.
-    grade, is_forced = np.array([0.1, 0.2, 0.9, 0.8, 0.7]), np.array([True, True] + [False] * 3)
-    chosen = choose(grade, np.ones(5), is_forced, 3, np.zeros(5), "printed")
-
-    assert chosen.tolist() == [1, 0, 2, 3]
-
-
-def test_printed_overflow_without_forced_clients_is_plain_ranking():
-    is_forced = np.zeros(3, dtype=bool)
-
-    assert choose(
-        np.array([0.1, 0.3, 0.2]), np.ones(3), is_forced, 2, np.zeros(3), "printed"
-    ).tolist() == [1, 2]
-
-
-@settings(max_examples=40)
-@given(
-    clients=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12),
-    num=st.integers(0, 14),
-    seed=st.integers(0, 3),
-    data=st.data(),
-)
-def test_a_choice_is_distinct_complete_and_the_same_in_any_order(clients, num, seed, data):
-    grade = np.array([c[0] for c in clients], dtype=float)
-    fairness = np.array([c[1] for c in clients], dtype=float)
-    is_forced = np.array([c[2] for c in clients], dtype=bool)
-    keys = rng.stream(seed, "keys").random(len(clients))
-    order = np.array(data.draw(st.permutations(range(len(clients)))), dtype=np.int64)
-
-    positions = choose(grade, fairness, is_forced, num, keys)
-    permuted = choose(grade[order], fairness[order], is_forced[order], num, keys[order])
-
-    assert len(set(positions.tolist())) == len(positions) == min(num, len(clients))
-    assert order[permuted].tolist() == positions.tolist()
-    assert is_forced[positions].sum() == min(num, is_forced.sum())
-
-
-def test_a_negative_number_is_refused():
-    with pytest.raises(ValueError, match="num must not be negative, got -1"):
-        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), -1, np.ones(2))
-    with pytest.raises(ValueError, match="increment must be positive, got 0"):
-        fairness_after(np.ones(1), np.zeros(1, dtype=bool), increment=0.0)
-    with pytest.raises(ValueError, match="keys must have one entry"):
-        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), 1, np.ones(3))

@@ -13,7 +13,6 @@ from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 FIRST = {0: [3.0, 0.0, 0.0], 1: [0.0, 3.0, 0.0], 2: [3.0, 3.0, 0.0]}
 """First vectors: G = (2, 2, 0), |G| = 2 sqrt(2), c = 6, 6, 12 over it: 2.1213, 2.1213, 4.2426."""
-C = 3.0 / math.sqrt(2.0)
 
 
 def ready(*, planned=10, is_validated=True, **settings):
@@ -52,38 +51,6 @@ def observe(selector, round_, reports):
     selector.observe(dataclasses.replace(outcome, validation=Evaluation(0.6, 0.9)))
 
 
-def test_the_first_gradient_may_be_that_of_a_batch_or_of_what_there_is():
-    fleet, selector = ready(initial_batch=20)
-    samples = [request.work.num_samples for request in selector.probe(view_of(fleet))]
-
-    assert samples == [10, 20, 20]
-
-
-def test_a_round_by_hand():
-    # Client 2 delivers g = (1, 1, 0): c = 4 / (2 sqrt 2) = 1.4142, the others keep 2.1213. With
-    # e = exp(1.4142 - 2.1213) = .4931 the shares are 1, 1 and e over 2.4931. Accuracy .5 -> .6
-    # makes the factor 2 exp(.1) = 2.2103. Then G = (1, 1, 0).
-    fleet, selector = ready()
-    choose(fleet, selector, 1)
-    observe(selector, 1, [trained(2, [1.0, 1.0, 0.0])])
-    state = selector.state()
-    e = math.exp(math.sqrt(2.0) - C)
-    share = np.array([1.0, 1.0, e]) / (2.0 + e)
-    reward = share * [1.0, 1.0, 2.0 * math.exp(0.1)]
-
-    assert state["projection"] == pytest.approx([C, C, math.sqrt(2.0)], rel=1e-6)
-    assert state["reward_sum"] == pytest.approx(reward, rel=1e-6)
-    assert state["num_rewards"].tolist() == [1, 1, 1]
-    assert state["num_pulls"].tolist() == [1, 1, 2]
-    assert state["direction"] == pytest.approx([1.0, 1.0, 0.0], rel=1e-6)
-
-    # alpha = 1 / 10, n = 4: bonuses .1 sqrt(2 ln 4) = .1665 and .1 sqrt(ln 4) = .1177, so that u =
-    # .4011 + .1665 = .5676 twice and .4372 + .1177 = .5549: 2 comes last.
-    asked, chosen = choose(fleet, selector, 2)
-    assert asked == []
-    assert chosen[2] == 2
-
-
 def test_a_vector_that_is_not_finite_is_none():
     fleet, selector = ready()
     answers = [initial(0), initial(1, [math.nan, 0.0, 0.0])]
@@ -95,14 +62,6 @@ def test_a_vector_that_is_not_finite_is_none():
     state = selector.state()
     assert math.isnan(state["projection"][1])
     assert state["num_pulls"].tolist() == [1, 0, 0]
-
-
-def test_without_an_answer_the_first_updates_are_the_direction():
-    fleet, selector = ready()
-    choose(fleet, selector, 1, answers=[])
-    observe(selector, 1, [trained(0, [0.0, 4.0, 0.0])])
-
-    assert selector.state()["projection"][0] == pytest.approx(4.0, rel=1e-6)
 
 
 def test_the_number_of_rounds_is_asked_for_by_name():

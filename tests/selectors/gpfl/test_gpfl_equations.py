@@ -31,15 +31,11 @@ def test_the_vector_is_the_sum_of_the_local_gradients():
 
     assert client_vector(base, local, 0.5).tolist() == [4.0, -2.0]
     assert client_vector(base, local, 0.5, "delta").tolist() == [2.0, -1.0]
-    with pytest.raises(ValueError, match=r"learning_rate must be positive, got 0\.0"):
-        client_vector(base, local, 0.0)
 
 
 def test_the_direction_is_the_mean_vector():
     # The sum is (0, 9), of three.
     assert direction(VECTORS).tolist() == [0.0, 3.0]
-    with pytest.raises(ValueError, match="at least one vector, got 0"):
-        direction([])
 
 
 def test_the_projection_keeps_the_length_of_the_vector():
@@ -47,12 +43,6 @@ def test_the_projection_keeps_the_length_of_the_vector():
     assert gradient_projection(VECTORS, np.array([0.0, 3.0])).tolist() == [4.0, 5.0, 0.0]
     # Half as long and turned about: half of it, negative.
     assert gradient_projection([np.array([0.0, -2.5])], np.array([0.0, 3.0])).tolist() == [-2.5]
-
-
-def test_the_length_of_the_direction_does_not_matter():
-    long, short = np.array([3e6, 4e6]), np.array([3e-6, 4e-6])
-
-    assert gradient_projection(VECTORS, long) == pytest.approx(gradient_projection(VECTORS, short))
 
 
 def test_nothing_points_along_a_direction_of_zero():
@@ -112,14 +102,6 @@ def test_the_corrected_factor_rewards_better_models_only():
     assert reward_factor(0.6, 0.5, 9.0, 1.0, "corrected") == pytest.approx(1.1051709)
     assert reward_factor(0.4, 0.5, 0.1, 1.0, "corrected") == pytest.approx(0.9048374)
     assert reward_factor(0.5, 0.5, 1.2, 1.0, "corrected") == pytest.approx(0.8187308)
-    with pytest.raises(ValueError, match="must be finite, got nan"):
-        reward_factor(math.nan, 0.5, 1.0, 1.0)
-
-
-def test_only_who_delivered_is_rewarded_by_the_factor():
-    mu = rewards(np.array([0.25, 0.25, 0.5]), np.array([True, False, True]), 2.0)
-
-    assert mu.tolist() == [0.5, 0.25, 1.0]
 
 
 def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
@@ -136,37 +118,10 @@ def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
     assert before[0].tolist() == [1.0, 1.0, 0.0]
 
 
-@given(
-    rounds=st.lists(
-        st.tuples(
-            st.lists(st.floats(0.0, 1.0), min_size=2, max_size=2),
-            st.lists(st.booleans(), min_size=2, max_size=2),
-        ),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_means_of_many_rounds(rounds):
-    every, pulls = [(np.zeros(2), np.zeros(2, dtype=np.int64)) for _ in range(2)]
-    for mu, took_part in rounds:
-        every = with_rewards(*every, np.array(mu), np.array(took_part))
-        pulls = with_rewards(*pulls, np.array(mu), np.array(took_part), "per_pull")
-
-    for i in range(2):
-        mine = [mu[i] for mu, took_part in rounds if took_part[i]]
-        assert every[0][i] / every[1][i] == pytest.approx(np.mean([mu[i] for mu, _ in rounds]))
-        assert pulls[1][i] == len(mine)
-        assert pulls[0][i] == pytest.approx(sum(mine))
-
-
 def test_exploration_grows_with_the_rounds():
     # rho t / T: 2 * 10 / 40.
     assert exploration_weight(10, 40, 2.0) == 0.5
     assert exploration_weight(40, 40) == 1.0
-    with pytest.raises(ValueError, match="planned_rounds must be at least 1, got 0"):
-        exploration_weight(1, 0)
-    with pytest.raises(ValueError, match="rho must not be negative, got -1"):
-        exploration_weight(1, 10, -1.0)
 
 
 def test_the_confidence_bound_of_two_clients():
@@ -180,11 +135,6 @@ def test_the_confidence_bound_of_two_clients():
     assert bound == pytest.approx([1.0825546, 0.6056756], abs=1e-7)
 
 
-def test_plays_are_all_pulls_or_the_rounds_and_one():
-    assert num_plays(np.array([1, 1, 4]), 9) == 6
-    assert num_plays(np.array([1, 1, 4]), 9, "rounds") == 10
-
-
 def test_a_stranger_goes_before_all_clients():
     bound = confidence_bound(
         np.array([9.0, 0.0, 0.0]), np.array([1, 0, 3]), np.array([1, 1, 0]), 0.0, 2
@@ -192,25 +142,6 @@ def test_a_stranger_goes_before_all_clients():
 
     assert bound.tolist() == [9.0, math.inf, math.inf]
     assert first_scores(np.array([4.0, np.nan, -1.0])).tolist() == [4.0, math.inf, -1.0]
-
-
-def test_one_play_in_all_gives_no_bonus():
-    assert confidence_bound(np.array([0.5]), np.array([1]), np.array([1]), 1.0, 1).tolist() == [0.5]
-
-
-@given(
-    means=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8),
-    pulls=st.integers(1, 30),
-    alpha=st.floats(0.01, 5.0),
-)
-def test_of_equal_means_the_one_asked_less_has_the_higher_bound(means, pulls, alpha):
-    size = len(means)
-    nums = np.full(size, pulls)
-    nums[0] += 1
-    sums = np.array([means[0], means[0], *means[2:]])
-    bound = confidence_bound(sums, np.ones(size, dtype=np.int64), nums, alpha, int(nums.sum()))
-
-    assert bound[1] > bound[0]
 
 
 def test_one_round_from_vectors_to_the_next_cohort():
@@ -228,15 +159,3 @@ def test_one_round_from_vectors_to_the_next_cohort():
     bound = confidence_bound(sums, nums, pulls, exploration_weight(1, 10), num_plays(pulls, 1))
 
     assert bound == pytest.approx([1.1027505, 0.2207708, 0.1836587], abs=1e-6)
-
-
-def test_bad_numbers_are_refused():
-    ones = np.ones(2, dtype=np.int64)
-    with pytest.raises(ValueError, match="num_pulls must not be negative, got -1"):
-        confidence_bound(np.ones(2), ones, -ones, 1.0, 2)
-    with pytest.raises(ValueError, match="num_rewards must not be negative, got -1"):
-        confidence_bound(np.ones(2), -ones, ones, 1.0, 2)
-    with pytest.raises(ValueError, match=r"alpha must not be negative, got -0\.5"):
-        confidence_bound(np.ones(2), ones, ones, -0.5, 2)
-    with pytest.raises(ValueError, match="num_pulls must have one entry for each of 2"):
-        confidence_bound(np.ones(2), ones, np.ones(3, dtype=np.int64), 1.0, 2)

@@ -124,14 +124,6 @@ def test_an_update_that_diverged_leaves_the_utility():
     assert selector.state()["gradient_utility"].tolist() == [10.0, 10.0, 10.0]
 
 
-def test_a_world_without_computing_times_keeps_the_usual_epochs():
-    fleet, selector = ready()
-    selector.select(view_of(fleet))
-    selector.observe(outcome_of(1, [delivered(c, norm=1.0, compute_s=0.0) for c in range(3)]))
-
-    assert selector.select(view_of(fleet, round_=2)).epochs.tolist() == [2, 2, 2]
-
-
 def test_a_lowest_dropout_above_the_highest_is_refused():
     with pytest.raises(ValidationError, match=r"lowest_dropout 0\.7"):
         PyramidFlSettings(lowest_dropout=0.7)

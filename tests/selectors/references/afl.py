@@ -3,10 +3,10 @@
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class Afl:
+class Afl(Reference):
     def __init__(
         self, *, dropped=75, sharpness=0.01, uniform=10, evaluates=True, floors_random=False
     ) -> None:

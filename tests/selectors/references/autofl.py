@@ -3,7 +3,7 @@
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
 def bin_of(value, *bounds):
@@ -17,7 +17,7 @@ def in_use(percent):
     return 0 if percent == 0 else 1 + bin_of(percent, 25, 75)
 
 
-class AutoFl:
+class AutoFl(Reference):
     def __init__(
         self,
         *,

@@ -2,10 +2,10 @@
 
 import math
 
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class DivFl:
+class DivFl(Reference):
     def __init__(self, *, ideal=False, updates=False, power=1, weighs=False) -> None:
         self.ideal, self.updates, self.power, self.weighs = ideal, updates, power, weighs
 

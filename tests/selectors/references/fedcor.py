@@ -7,10 +7,10 @@ import torch
 
 from fleetsim import rng
 from fleetsim.contracts import WorkKind
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class FedCor:
+class FedCor(Reference):
     def __init__(self, settings) -> None:
         self.s = settings
 

@@ -3,10 +3,10 @@
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class FedCS:
+class FedCS(Reference):
     def __init__(self, round_s: float, fraction: float = 0.5) -> None:
         self.round_s, self.fraction = round_s, fraction
 
@@ -56,6 +56,3 @@ class FedCS:
         if not taken:
             taken = [min(sorted(down), key=lambda k: spread([k]) + end(k, 0.0))]
         return taken, chosen
-
-    def observe(self, outcome):
-        pass

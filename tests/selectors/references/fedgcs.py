@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference
 
 
 def matrix_times(matrix, vector):
@@ -166,7 +166,7 @@ class Net:
         return found
 
 
-class FedGcs:
+class FedGcs(Reference):
     """Choices with a weight file and no learning."""
 
     def __init__(self, settings, weights, known, records, scores):
@@ -175,12 +175,6 @@ class FedGcs:
 
     def setup(self, fleet):
         self.seed, self.size = fleet.seed, fleet.num_samples.size
-
-    def asked(self, view, requests):
-        return [], clients_of(requests)
-
-    def observe(self, outcome):
-        """Nothing changes."""
 
     def choice(self, view, chosen):
         dice = rng.stream(self.seed, "select/fedgcs", view.round)

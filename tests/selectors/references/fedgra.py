@@ -2,13 +2,13 @@
 
 import math
 
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 NUM_METRICS = 4
 LOSS = 0
 
 
-class FedGra:
+class FedGra(Reference):
     def __init__(self, settings) -> None:
         self.s = settings
 
@@ -46,9 +46,6 @@ class FedGra:
             self.chosen = expected
             self.grow_fairness()
         return expected, chosen
-
-    def observe(self, outcome):
-        """Nothing is learned of a round."""
 
     def metrics(self, view):
         rows = {}

@@ -4,10 +4,10 @@ import math
 import statistics
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class FedMarl:
+class FedMarl(Reference):
     def __init__(self, settings, network) -> None:
         self.candidates = settings.candidates
         self.network = {name: array.tolist() for name, array in network.items()}

@@ -3,7 +3,7 @@
 import math
 
 from fleetsim.contracts import WorkKind
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
 def length(vector):
@@ -14,7 +14,7 @@ def mean_of(vectors):
     return [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
 
 
-class Gpfl:
+class Gpfl(Reference):
     def __init__(self, settings) -> None:
         self.s = settings
 

@@ -4,10 +4,10 @@ import math
 from statistics import fmean, median
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference
 
 
-class Oort:
+class Oort(Reference):
     def __init__(self, settings) -> None:
         self.s = settings
 
@@ -23,9 +23,6 @@ class Oort:
         if self.s.pacer_step_s is not None:
             self.step = self.s.pacer_step_s
         self.percentile = self.s.preferred_percentile
-
-    def asked(self, view, requests):
-        return [], clients_of(requests)
 
     def penalty(self, k):
         t = self.t.get(k)

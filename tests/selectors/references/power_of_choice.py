@@ -3,10 +3,10 @@
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of, told_loss
+from tests.selectors.references.referee import Reference, clients_of, told_loss
 
 
-class PowerOfChoice:
+class PowerOfChoice(Reference):
     def __init__(self, variant: str, d: int | None = None, loss: str = "last_epoch") -> None:
         self.variant, self.d, self.loss = variant, d, loss
 

@@ -4,10 +4,10 @@ from itertools import combinations
 
 import numpy as np
 
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 
-class RbcsF:
+class RbcsF(Reference):
     def __init__(self, beta=0.15, v=10.0, alpha=0.1, ridge=1.0) -> None:
         self.beta, self.v, self.alpha, self.ridge = beta, v, alpha, ridge
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from fleetsim.contracts import (
     Cohort,
@@ -16,21 +16,25 @@ from fleetsim.contracts import (
 from tests.selectors.delegate import Delegate
 
 
-class Reference(Protocol):
+class Reference:
     """Expected acts of a selector, from the equations of its paper in plain Python.
 
-    One whose cohorts may say more than their clients has a method `work` too: what each of a cohort
-    is to do or to weigh, and what the selector says.
+    It asks for nothing and learns nothing, unless a subclass does. One whose cohorts may say more
+    than their clients has a method `work` too: what each of a cohort is to do or to weigh, and what
+    the selector says.
     """
 
     def setup(self, fleet: FleetView) -> None:
         """Learn of the fleet."""
+        raise NotImplementedError
 
     def asked(self, view: RoundView, requests: Sequence[ProbeRequest]) -> Any:
         """Return the requests expected at this stage, and those made; equal if all is well."""
+        return [], clients_of(requests)
 
     def choice(self, view: RoundView, chosen: list[int]) -> Any:
         """Return the expected choice, and that made; equal if all is well."""
+        raise NotImplementedError
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn of a finished round."""

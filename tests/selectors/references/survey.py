@@ -3,10 +3,10 @@
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of, told_loss
+from tests.selectors.references.referee import Reference, told_loss
 
 
-class Survey:
+class Survey(Reference):
     def __init__(self, policy: int, loss: str = "last_epoch", *, is_printed=False) -> None:
         self.policy, self.loss, self.is_printed = policy, loss, is_printed
 
@@ -15,9 +15,6 @@ class Survey:
         self.n = fleet.num_samples.tolist()
         self.told: dict[int, list[float]] = {}
         self.last: set[int] = set()
-
-    def asked(self, view, requests):
-        return [], clients_of(requests)
 
     def choice(self, view, chosen):
         there = view.candidates.tolist()

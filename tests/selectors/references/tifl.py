@@ -4,12 +4,12 @@ import math
 
 from fleetsim import rng
 from fleetsim.contracts import WorkKind
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import Reference, clients_of
 
 MAX_S = 25.0
 
 
-class Tifl:
+class Tifl(Reference):
     """With T_max = `MAX_S`, `profile_rounds: 2`."""
 
     def __init__(self, m=3, interval=3, *, rule="rank", trigger="stalled", endless=True):
@@ -122,6 +122,3 @@ class Tifl:
         for tier in self.tiers[drawn:]:
             expected += sorted(there & set(tier), key=lambda k: lots[k])
         return expected[: view.wanted], chosen
-
-    def observe(self, outcome):
-        pass

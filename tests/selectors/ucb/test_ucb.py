@@ -113,12 +113,6 @@ def test_a_slot_that_no_client_speaks_of_uses_up_its_number():
     assert selector.state()["means"].tolist() == [0.86, 0.5]
 
 
-def test_over_commitment_does_not_make_a_set_larger():
-    fleet, selector = ready(5, UcbSettings())
-
-    assert selector.select(view_of(fleet, wanted=4)).size == 2
-
-
 @pytest.mark.parametrize("settings", [UcbSettings, QuickInitUcbSettings, BpUcbSettings])
 def test_every_slot_may_begin_with_the_initial_model(settings):
     """Two slots of two rounds: a model to start from with the first round of each."""
@@ -156,15 +150,6 @@ def test_every_set_is_played_once_and_then_the_one_of_the_largest_index():
     assert chosen == [[0, 1], [0, 2], [1, 2], [0, 2], [0, 2], [1, 2]]
 
 
-def test_unplayed_sets_come_in_random_order():
-    seen = set()
-    for seed in range(12):
-        fleet, selector = ready(6, UcbSettings(slot_rounds=1), seed=seed)
-        seen.add(tuple(play(fleet, selector, 1)))
-
-    assert len(seen) > 4
-
-
 @pytest.mark.parametrize("settings", [UcbSettings(), QuickInitUcbSettings()])
 def test_too_many_sets_are_refused_with_a_way_out(settings):
     with pytest.raises(ScenarioError, match=r"server\.selector.*75,287,520.*fleet\.size.*'bp-ucb'"):
@@ -191,15 +176,6 @@ def test_groups_first_then_the_set_whose_groups_did_best():
     assert state["means"][sets.index([0, 4])] == pytest.approx(0.3)
 
 
-def test_the_sum_begins_at_up_to_k():
-    fleet, selector = ready(4, QuickInitUcbSettings(init="sum", **IN_ORDER))
-    play(fleet, selector, 1)
-    play(fleet, selector, 2, 0.5)
-    play(fleet, selector, 3, 0.75)
-
-    assert selector.state()["means"].tolist() == [1.0, 1.25, 1.25, 1.25, 1.25, 1.5]
-
-
 def test_the_groups_are_random_and_cover_all_clients():
     seen = set()
     for seed in range(8):
@@ -210,14 +186,6 @@ def test_the_groups_are_random_and_cover_all_clients():
         seen.add(tuple(groups[0]))
 
     assert len(seen) > 4
-
-
-def test_a_group_that_no_client_speaks_of_is_played_again():
-    fleet, selector = ready(4, QuickInitUcbSettings(**IN_ORDER))
-
-    assert play(fleet, selector, 1) == [0, 1]
-    assert play(fleet, selector, 2, {}) == [0, 1]
-    assert play(fleet, selector, 3, 0.5) == [2, 3]
 
 
 def test_absent_clients_are_passed_over_and_have_their_group_when_they_come():

@@ -23,7 +23,7 @@ from fleetsim.learning.models.settings import (
     ShuffleNetV2Settings,
     TwoNNSettings,
 )
-from fleetsim.user.flop.operation_flop import counted_flop
+from fleetsim.user.flop.operation_flop import counted_passes
 from fleetsim.user.models.own_cost import counted_cost
 from tests.learning.given_networks import VECTORS
 
@@ -42,7 +42,7 @@ class Calls(nn.Module):
 
 
 def flop_of(module: nn.Module, *shape: int) -> tuple[dict[str, float], dict[str, int]]:
-    flop, layers = counted_flop(module, torch.zeros(1, *shape))
+    flop, layers, _ = counted_passes(module, torch.zeros(1, *shape))
     return dict(flop), dict(layers)
 
 
@@ -102,106 +102,71 @@ def test_networks_of_users_cost_what_torch_counts(make: Any, images: tuple[int, 
     assert sum(flop.values()) == theirs.get_total_flops() > 0
 
 
-def test_products_in_a_networks_own_forward_count() -> None:
-    flop = flop_of(Calls(lambda x, w: x @ w, 6, 4), 5, 6)
+class Attends(nn.Module):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return scaled_dot_product_attention(inputs, inputs, inputs, is_causal=True)
 
+
+class Cell(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(6, 4)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        last: Tensor = self.cell(inputs[:, 1], self.cell(inputs[:, 0]))
+        return last
+
+
+class Scaled(nn.Module):
+    """Weight norm, embeddings and scales of its own are free."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+        self.embedding = nn.Embedding(4, 3)
+        self.linear = weight_norm(nn.Linear(3, 2))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.linear(self.embedding(inputs.long()).sum(1) * self.scale)
+        return logits.softmax(-1)
+
+
+class Twice(nn.Linear):
+    """A stock layer with another forward pass is counted by its operations."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        both: Tensor = super().forward(inputs) + super().forward(-inputs)
+        return both
+
+
+SHARED = nn.Linear(6, 6)
+PRODUCTS: list[tuple[nn.Module, tuple[int, ...], str, float, int]] = [
     # Five positions by six by four, two FLOP each.
-    assert flop == ({"gemm": 2.0 * 5 * 6 * 4}, {"gemm": 1})
-
-
-def test_einsum_and_products_with_vectors_count() -> None:
-    assert flop_of(Calls(lambda x, w: torch.einsum("ni,oi->no", x, w), 4, 6), 6)[0] == {
-        "gemm": 48.0
-    }
-    assert flop_of(Calls(torch.mv, 6), 6)[0] == {"gemm": 12.0}
-    assert flop_of(Calls(lambda x, w: torch.dot(x[0], w), 6), 6)[0] == {"gemm": 12.0}
-
-
-def test_attention_counts_over_the_whole_square() -> None:
-    class Attends(nn.Module):
-        def forward(self, inputs: Tensor) -> Tensor:
-            return scaled_dot_product_attention(inputs, inputs, inputs, is_causal=True)
-
+    (Calls(lambda x, w: x @ w, 6, 4), (5, 6), "gemm", 2.0 * 5 * 6 * 4, 1),
+    (Calls(lambda x, w: torch.einsum("ni,oi->no", x, w), 4, 6), (6,), "gemm", 48.0, 1),
+    (Calls(torch.mv, 6), (6,), "gemm", 12.0, 1),
+    (Calls(lambda x, w: torch.dot(x[0], w), 6), (6,), "gemm", 12.0, 1),
     # Scores and means over 7 positions of 4 numbers, 2 heads: two products of 2 * 7 * 7 * 4 each.
-    assert flop_of(Attends(), 2, 7, 4)[0] == {"gemm": 2.0 * 2 * 2 * 7 * 7 * 4}
-
-
-def test_multi_head_attention_has_its_projections_and_two_products() -> None:
-    class Attends(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
-
-        def forward(self, inputs: Tensor) -> Tensor:
-            mixed: Tensor = self.attention(inputs, inputs, inputs, need_weights=False)[0]
-            return mixed
-
-    flop, layers = flop_of(Attends(), 5, 8)
-
-    projections = 2 * 5 * 8 * (3 * 8 + 8)
-    attention = 2 * 2 * 2 * 5 * 5 * 4
-    assert flop == {"gemm": float(projections + attention)}
-    assert layers == {"gemm": 4}
-
-
-def test_recurrent_layers_and_cells_have_their_own_class() -> None:
-    class Cell(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell = nn.GRUCell(6, 4)
-
-        def forward(self, inputs: Tensor) -> Tensor:
-            state: Tensor = self.cell(inputs[:, 0])
-            last: Tensor = self.cell(inputs[:, 1], state)
-            return last
-
-    # Three gates of 4 units on 6 inputs and 4 units of state.
-    step = 2.0 * 3 * 4 * (6 + 4)
-    assert flop_of(nn.GRU(6, 4, batch_first=True), 2, 6)[0] == {"rnn": 2 * step}
-    assert flop_of(Cell(), 2, 6)[0] == {"rnn": 2 * step}
-
-
-def test_functional_convolutions_are_told_apart_by_groups() -> None:
-    images = (4, 5, 5)
-
-    plain = flop_of(Calls(conv2d, 2, 4, 3, 3), *images)
-    depthwise = flop_of(Calls(lambda x, w: conv2d(x, w, groups=4), 4, 1, 3, 3), *images)
-    transposed = flop_of(Calls(conv_transpose2d, 4, 2, 3, 3), *images)
-
-    assert plain == ({"conv": 2.0 * 9 * 9 * 4 * 2}, {"conv": 1})
-    assert depthwise == ({"depthwise": 2.0 * 9 * 9 * 4}, {"depthwise": 1})
+    (Attends(), (2, 7, 4), "gemm", 2.0 * 2 * 2 * 7 * 7 * 4, 2),
+    # Two steps of three gates of 4 units on 6 inputs and 4 units of state.
+    (nn.GRU(6, 4, batch_first=True), (2, 6), "rnn", 2 * 2.0 * 3 * 4 * (6 + 4), 1),
+    (Cell(), (2, 6), "rnn", 2 * 2.0 * 3 * 4 * (6 + 4), 4),
+    (Calls(conv2d, 2, 4, 3, 3), (4, 5, 5), "conv", 2.0 * 9 * 9 * 4 * 2, 1),
+    (Calls(lambda x, w: conv2d(x, w, groups=4), 4, 1, 3, 3), (4, 5, 5), "depthwise",
+        2.0 * 9 * 9 * 4, 1),
     # Each of 25 pixels of 4 channels adds a patch of 9 pixels of 2 channels.
-    assert transposed[0] == {"conv": 2.0 * 25 * 4 * 9 * 2}
+    (Calls(conv_transpose2d, 4, 2, 3, 3), (4, 5, 5), "conv", 2.0 * 25 * 4 * 9 * 2, 1),
+    (Scaled(), (5,), "gemm", 12.0, 1),
+    (Twice(6, 3), (6,), "gemm", 2 * 2.0 * 6 * 3, 2),
+    (nn.Sequential(SHARED, SHARED), (6,), "gemm", 2 * 72.0, 2),
+]  # fmt: skip
 
 
-def test_weight_norm_embeddings_and_own_scales_are_free() -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(3))
-            self.embedding = nn.Embedding(4, 3)
-            self.linear = weight_norm(nn.Linear(3, 2))
-
-        def forward(self, inputs: Tensor) -> Tensor:
-            logits: Tensor = self.linear(self.embedding(inputs.long()).sum(1) * self.scale)
-            return logits.softmax(-1)
-
-    assert flop_of(Scaled(), 5) == ({"gemm": 12.0}, {"gemm": 1})
-
-
-def test_a_stock_layer_with_another_forward_is_counted_by_its_operations() -> None:
-    class Twice(nn.Linear):
-        def forward(self, inputs: Tensor) -> Tensor:
-            both: Tensor = super().forward(inputs) + super().forward(-inputs)
-            return both
-
-    assert flop_of(Twice(6, 3), 6) == ({"gemm": 2 * 2.0 * 6 * 3}, {"gemm": 2})
-
-
-def test_a_shared_layer_counts_each_time_it_computes() -> None:
-    shared = nn.Linear(6, 6)
-
-    assert flop_of(nn.Sequential(shared, shared), 6) == ({"gemm": 2 * 72.0}, {"gemm": 2})
+@pytest.mark.parametrize(("module", "shape", "kind", "flop", "num_layers"), PRODUCTS)
+def test_products_count_by_hand(
+    module: nn.Module, shape: tuple[int, ...], kind: str, flop: float, num_layers: int
+) -> None:
+    assert flop_of(module, *shape) == ({kind: flop}, {kind: num_layers})
 
 
 class Fourier(nn.Module):
@@ -269,7 +234,7 @@ def test_counting_changes_no_mode_and_no_statistics() -> None:
     module[2].eval()
     before = {name: value.clone() for name, value in module.state_dict().items()}
 
-    counted_flop(module, torch.ones(1, 6))
+    counted_passes(module, torch.ones(1, 6))
 
     assert [layer.training for layer in module] == [True, True, False]
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())

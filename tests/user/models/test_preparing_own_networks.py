@@ -146,58 +146,17 @@ def test_memory_of_a_network_with_dropout_is_measured_without_drawing() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_position_embedding_makes_a_network_of_numbers_not_one_of_tokens() -> None:
-    class Positions(nn.Module):
-        def __init__(self, samples: SampleForm) -> None:
-            super().__init__()
-            self.places = nn.Embedding(64, 4)
-            self.head = nn.Linear(4, samples.num_classes)
-
-        def forward(self, images: Tensor) -> Tensor:
-            pixels = images.flatten(1)[:, :, None] * self.places(torch.arange(64))
-            logits: Tensor = self.head(pixels.mean(1))
-            return logits
-
-    assert prepared(Positions).trainer_kind == "vectorised"
-
-
-class Unused(nn.Module):
-    def __init__(self, samples: SampleForm) -> None:
-        super().__init__()
-        self.linear, self.spare = nn.Linear(64, samples.num_classes), nn.Linear(2, 2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.linear(images.flatten(1))
-        return logits
-
-
-class Fourier(Unused):
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(torch.fft.rfft2(images).abs().repeat(1, 1, 1, 2)[..., :8])
-
-
 @pytest.mark.parametrize(
     ("make", "options", "says"),
     [
-        (Unused, {}, "model mine:Net: the loss does not depend on spare.weight, spare.bias"),
-        (Fourier, {}, r"model mine:Net: the FLOP of Fourier are not known"),
-        (
-            net(nn.BatchNorm1d(16)),
-            {"batch_size": 1},
-            "model mine:Net: its forward pass on a batch of one sample, which client 0 has",
-        ),
-        (
-            net(nn.Dropout()),
-            {"trainer": TrainerSettings(kind="vectorised")},
-            "trainer.kind: vectorised is not proved equal to serial",
-        ),
-        (
-            net(nn.ReLU()),
-            {"trainer": TrainerSettings(precision="mixed")},
-            "trainer.precision: mixed is for trainer.kind = vectorised",
-        ),
+        (net(nn.BatchNorm1d(16)), {"batch_size": 1},
+            "model mine:Net: its forward pass on a batch of one sample, which client 0 has"),
+        (net(nn.Dropout()), {"trainer": TrainerSettings(kind="vectorised")},
+            "trainer.kind: vectorised is not proved equal to serial"),
+        (net(nn.ReLU()), {"trainer": TrainerSettings(precision="mixed")},
+            "trainer.precision: mixed is for trainer.kind = vectorised"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_simulated_is_refused_in_one_line(
     make: Callable[[SampleForm], Any], options: dict[str, Any], says: str
 ) -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from torch import Tensor, nn
 
@@ -8,6 +9,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.trainer_choice import TrainerQuestion
 from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
 from tests.learning.given_networks import IMAGES, VECTORS
@@ -22,15 +24,12 @@ def chosen(
     batch_size: int = 4,
     device: str = "cpu",
 ) -> tuple[TrainerKind, str]:
+    trainer = TrainerSettings() if wanted is None else TrainerSettings(kind=wanted)
+    sgd = SgdSettings(learning_rate=0.1)
+    local = LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd)
+    cost = counted_cost(module, samples)
     return choose_user_trainer(
-        TrainerSettings() if wanted is None else TrainerSettings(kind=wanted),
-        module,
-        samples,
-        cost=counted_cost(module, samples),
-        local=LocalSettings(
-            epochs=1, batch_size=batch_size, optimizer=SgdSettings(learning_rate=0.1)
-        ),
-        torch_device=device,
+        TrainerQuestion(trainer, module, samples, cost, np.array([batch_size]), local, device)
     )
 
 

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -39,17 +38,6 @@ class Drops(Net):
         return super().forward(dropout(inputs, 0.5, training=self.training))
 
 
-class Unused(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(3, 3)
-
-
-class Detached(Net):
-    def forward(self, inputs: Tensor) -> Tensor:
-        return super().forward(inputs).detach()
-
-
 class CountsSteps(Net):
     """Its buffer is no part of the flat vector."""
 
@@ -63,21 +51,6 @@ class CountsSteps(Net):
         if self.training:
             self.steps += 1
         return super().forward(inputs) * (1.0 + 0.1 * self.steps)
-
-
-class Remembers(Net):
-    last: Tensor | float = 0.0
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        logits = super().forward(inputs) * (1.0 + self.last)
-        if self.training:
-            self.last = logits.mean().detach()
-        return logits
-
-
-class AsksTheSystem(Net):
-    def forward(self, inputs: Tensor) -> Tensor:
-        return super().forward(inputs) * (1.0 + self.training * os.urandom(1)[0] / 1000)
 
 
 class HasFrozen(Net):
@@ -125,11 +98,7 @@ class FailsInTraining(Net):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (Unused, "the loss does not depend on head.weight, head.bias; use the layer"),
-        (Detached, "logits do not depend on its weights by differentiable operations"),
         (CountsSteps, r"keeps state outside of its weights .* \(buffer steps\)"),
-        (Remembers, "keeps state outside of its weights from one client's training to the next;"),
-        (AsksTheSystem, "two trainings from the same weights on the same samples differ"),
         (Unfreezes, r"unfreezes body.weight \(requires_grad\) in training; which weights are"),
         (Freezes, r"freezes linear.bias \(requires_grad\) in training; which weights are"),
         (MovesFrozen, "changes body.weight in training, which has requires_grad=False; make it a"),
@@ -166,11 +135,6 @@ def test_draws_and_statistics_are_no_fault(make: Callable[[], nn.Module]) -> Non
     check_training(module, VECTORS)
 
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
-
-
-def test_a_count_of_batches_that_was_kept_is_a_state_outside_of_the_weights() -> None:
-    """It is, as a number that grows from client to client; the results do not depend on it."""
-    check_training(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), VECTORS)
 
 
 def test_what_draws_in_training_is_known() -> None:
