@@ -75,12 +75,6 @@ def as_bytes(state: State) -> dict[str, tuple[str, bytes]]:
     return {name: (value.dtype.str, value.tobytes()) for name, value in state.items()}
 
 
-def test_the_published_aggregators_are_there() -> None:
-    kinds = {cls.model_fields["kind"].default for cls in UNION}
-
-    assert kinds >= {"fedavg", "fedavgm", "fedadagrad", "fedadam", "fedyogi"}
-
-
 @every_mode
 def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(settings):
     """Read-only arrays would raise if they were written to."""
@@ -102,13 +96,6 @@ def test_the_order_of_arrival_does_not_show_in_a_single_bit(settings: Aggregator
     }
 
     assert len(models) == 1
-
-
-@every_mode
-def test_the_same_rounds_give_the_same_bytes(settings: AggregatorSettings) -> None:
-    first = rounds(settings.build(), initial(), [1, 2, 3])
-
-    assert rounds(settings.build(), initial(), [1, 2, 3]) == first
 
 
 @every_mode

@@ -1,6 +1,3 @@
-import json
-
-import numpy as np
 import pytest
 
 import fleetsim
@@ -172,12 +169,3 @@ def test_a_selector_that_does_not_learn_is_refused(tmp_path):
             out=tmp_path / "one.safetensors",
             command="train",
         )
-
-
-@pytest.mark.slow
-def test_what_was_learned_is_saved_as_plain_arrays(tmp_path):
-    trained("fedmarl", tmp_path / "one.safetensors", 1)
-    saved = read_weights(str(tmp_path / "one.safetensors.training"))
-
-    assert all(isinstance(array, np.ndarray) for array in saved.weights[ANY_CLIENTS].values())
-    assert len(json.loads(saved.facts["episodes"])) == 1

@@ -37,7 +37,3 @@ def test_another_file_is_not_touched(tmp_path):
     with pytest.raises(DataError, match=r"notes\.txt: is no weight file.*--out"):
         write_weights(path, "favor", {"aa": {"bias": np.zeros(1)}}, {})
     assert path.read_text() == "important"
-
-
-def test_nothing_there_is_no_file(tmp_path):
-    assert read_own(tmp_path / "missing.safetensors", "favor") is None

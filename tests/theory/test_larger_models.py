@@ -66,20 +66,6 @@ def assert_never_less(
     assert large_j >= small_j * (1 - 1e-12)
 
 
-@pytest.mark.slow
-@given(
-    device=any_device,
-    work=any_work,
-    inputs=st.integers(1, 1600),
-    widths=st.tuples(st.integers(1, 1600), st.integers(1, 1600)),
-    wider=st.tuples(st.integers(0, 300), st.integers(0, 300)),
-)
-def test_a_wider_dense_network_never_takes_less(device, work, inputs, widths, wider):
-    larger = (widths[0] + wider[0], widths[1] + wider[1])
-
-    assert_never_less(device, work, dense(inputs, *widths), dense(inputs, *larger))
-
-
 @settings(max_examples=40)  # two networks are built for each
 @given(
     device=any_device,

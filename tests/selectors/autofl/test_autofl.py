@@ -114,17 +114,6 @@ def test_the_state_has_the_model_the_training_and_the_labels_in_it():
     assert rows_of(selector.learned()) == {expected: [45.0, 0.0, 0.0, 0.0, 0.0]}
 
 
-def test_who_did_not_answer_is_not_chosen_and_if_nobody_did_chance_decides():
-    fleet, selector = ready()
-    assert choose(fleet, selector, 1, [silence(0), answer(2)]) == {2: 1.0}
-    end(selector, 1, {2: 1.0}, 0.5)
-
-    seen = {tuple(choose(fleet, selector, round_, [])) for round_ in range(2, 12)}
-    assert len(seen) > 3
-    end(selector, 11, dict.fromkeys(next(iter(seen)), 1.0), 0.5)
-    assert len(rows_of(selector.learned())) == 1
-
-
 def test_a_reward_waits_until_its_client_answers():
     # Round 1: R_0 = 50 - 5 - 4 = 41. In round 2 client 0 is silent.
     fleet, selector = ready()
@@ -140,35 +129,6 @@ def test_a_reward_waits_until_its_client_answers():
     assert selector.state()["waiting/reward"].tolist() == []
 
 
-def test_the_old_state_as_the_next_one_is_learned_at_once():
-    fleet, selector = ready(next_state="same")
-    choose(fleet, selector, 1)
-    end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
-
-    assert rows_of(selector.state())[IDLE][0] == pytest.approx(36.9)
-
-
-@pytest.mark.parametrize(
-    ("settings", "reward"),
-    [
-        # 50 % after 40 % after 60 %: 50 + 100 - 5 - 4; after the best of all, a fall to 50 %.
-        ({}, 141.0),
-        ({"previous": "best"}, -50.0),
-        ({"cohort_energy": "sum"}, 136.0),
-        ({"accuracy_weight": 10.0, "gain_weight": 100.0}, 1491.0),
-        ({"unit_j": 9.0}, 149.0),
-    ],
-)
-def test_readings_of_the_reward(settings, reward):
-    fleet, selector = ready(accuracy=0.6, **settings)
-    choose(fleet, selector, 1)
-    end(selector, 1, {0: None, 1: None}, 0.4)
-    choose(fleet, selector, 2)
-    end(selector, 2, {0: 4.0, 1: 6.0}, 0.5)
-
-    assert selector.state()["waiting/reward"][0] == pytest.approx(reward)
-
-
 def test_an_accuracy_that_is_not_known_teaches_nothing():
     fleet, selector = ready(accuracy=0.6)
     choose(fleet, selector, 1)
@@ -178,19 +138,6 @@ def test_an_accuracy_that_is_not_known_teaches_nothing():
 
     # The comparison is still with 60 %.
     assert selector.state()["waiting/reward"].tolist() == [-50.0, -50.0]
-
-
-def test_clients_of_similar_speed_share_a_table_and_others_do_not():
-    # 3 and 4 GFLOP/s are between 2^31 = 2.1e9 and 2^32 = 4.3e9, 1 GFLOP/s is not.
-    fleet, selector = ready(3, tables="category", next_state="same", fleet={"cohort": 1})
-    speeds = [3e9, 4e9, 1e9]
-    answers = [answer(c, flop_per_s=speed) for c, speed in enumerate(speeds)]
-    assert choose(fleet, selector, 1, answers) == {0: 1.0}
-    end(selector, 1, {0: 100.0}, 0.5)
-
-    # -150 at the full clock, for client 1 as well. Client 2 has a table of its own.
-    assert choose(fleet, selector, 2, answers[1:2]) == {1: 0.8}
-    assert choose(fleet, selector, 3, answers[2:]) == {2: 1.0}
 
 
 # --- tables that outlast a run --------------------------------------------------------------------

@@ -70,27 +70,6 @@ def test_the_last_bins_are_the_last_state():
     assert state_number(**last).tolist() == [62_207]
 
 
-def test_a_state_by_hand():
-    # LeNet-5 has 2 convolutions and 3 dense layers; batches of 32, 5 epochs, 10 of 100 clients, an
-    # idle processor, half of the memory, 50 Mbit/s, 2 of 10 labels. Two clients more differ in
-    # their processor and their labels.
-    numbers = state_number(
-        num_conv=2,
-        num_fc=3,
-        num_rc=0,
-        batch_size=32,
-        epochs=5,
-        participants=10,
-        cpu_percent=np.array([0.0, 30.0, 0.0]),
-        memory_percent=50.0,
-        rate_mbit_per_s=50.0,
-        coverage_percent=np.array([20.0, 20.0, 100.0]),
-    )
-
-    lenet = 2 * 864 + 1 * 288 + 1 * 96 + 2 * 6 + 1 * 3
-    assert numbers.tolist() == [lenet, lenet + 2 * 24, lenet + 2]
-
-
 @pytest.mark.parametrize("part", LEAST)
 @pytest.mark.parametrize("value", [-1.0, np.nan])
 def test_what_is_no_quantity_has_no_state(part, value):
@@ -136,15 +115,6 @@ def test_updates_by_hand():
     second = updated(first, 10.0, first, learning_rate=0.9, discount=0.1)
 
     assert [first, second] == pytest.approx([45.0, 17.55])
-
-
-def test_an_update_ends_where_reward_and_value_agree():
-    # Q = R + mu Q has the solution R / (1 - mu) = 20 / 0.8.
-    value = 0.0
-    for _ in range(200):
-        value = updated(value, 20.0, value, learning_rate=0.5, discount=0.2)
-
-    assert value == pytest.approx(25.0)
 
 
 def test_the_first_of_equal_levels_is_taken_unless_the_client_explores():

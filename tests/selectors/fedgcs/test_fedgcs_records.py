@@ -53,16 +53,6 @@ def test_records_of_unknown_clients_can_be_left_out():
     assert len(FOUR.within(is_known)) == 0
 
 
-def test_state_and_back():
-    for records in (FOUR, NO_RECORDS):
-        again = Records.restored(records.state())
-
-        assert [s.tolist() for s in again.selections] == [s.tolist() for s in records.selections]
-        assert again.performance.tolist() == records.performance.tolist()
-        assert again.latency_s.tolist() == records.latency_s.tolist()
-        assert again.energy_j.tolist() == records.energy_j.tolist()
-
-
 @pytest.mark.parametrize(("num", "fraction", "held"), [(2, 0.5, 0), (3, 0.1, 1), (40, 0.1, 4)])
 def test_a_share_of_the_records_is_held_out(num, fraction, held):
     records = Records.of([[i] for i in range(num)], *np.ones((3, num)))
@@ -71,14 +61,6 @@ def test_a_share_of_the_records_is_held_out(num, fraction, held):
     assert held_out.size == held
     assert sorted([*rows.tolist(), *held_out.tolist()]) == list(range(num))
     assert records.split(0.0, seed=3)[1].size == 0
-
-
-def test_other_seeds_hold_out_others():
-    records = Records.of([[i] for i in range(40)], *np.ones((3, 40)))
-
-    assert records.split(0.1, 3)[1].tolist() == records.split(0.1, 3)[1].tolist()
-    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 4)[1].tolist()
-    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 3, 1)[1].tolist()
 
 
 def test_each_selection_comes_in_many_orders():

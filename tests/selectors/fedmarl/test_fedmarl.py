@@ -69,15 +69,6 @@ def test_twice_the_cohort_trains_an_epoch_and_tells_its_loss(frozen):
     assert selector.probe(view_of(fleet, stage=1)) == ()
 
 
-@pytest.mark.parametrize(
-    ("candidates", "wanted", "num"), [(None, 2, 4), (None, 6, 6), (3, 2, 3), (1, 2, 2), (9, 2, 8)]
-)
-def test_the_number_of_candidates(frozen, candidates, wanted, num):
-    fleet, selector = met(frozen(candidates=candidates), (10,) * 8)
-
-    assert len(selector.probe(view_of(fleet, wanted=wanted))) == num
-
-
 def test_candidates_are_drawn_alike_whether_agents_learn_or_not(frozen):
     drawn = []
     for settings in (frozen(), FedMarlSettings(), FedMarlSettings(learning=False)):
@@ -92,40 +83,6 @@ def test_candidates_are_drawn_alike_whether_agents_learn_or_not(frozen):
 
 LOSSES = {0: 4.0, 1: 1.0, 2: 0.5, 3: 2.0, 4: 1.5}
 """The median is 1.5: clients 4, 1 and 2 are not above it."""
-
-
-@pytest.mark.parametrize(
-    ("bias", "wanted", "expected"),
-    [
-        (0.0, 5, [2, 1, 4]),
-        (0.0, 2, [2, 1]),
-        (9.0, 5, [2, 1, 4, 3, 0]),
-        (9.0, 3, [2, 1, 4]),
-        # All say stop: the one that is closest to continue does.
-        (-9.0, 3, [2]),
-    ],
-)
-def test_who_continues(frozen, bias, wanted, expected):
-    fleet, selector = met(frozen(bias, candidates=5), (10,) * 5)
-    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
-    answer = selector.select(view_of(fleet, wanted=wanted, reports=reports))
-
-    assert chosen(answer) == (expected, [True] * len(expected))
-    assert (answer.epochs, answer.weights) == (None, None)
-
-
-def test_who_failed_diverged_or_left_is_out(frozen):
-    fleet, selector = met(frozen(9.0, candidates=5), (10,) * 5)
-    reports = [
-        probe_of(0, 1.0, outcome=Outcome.LATE),
-        probe_of(1, math.nan),
-        probe_of(2, math.inf),
-        probe_of(3, 1.0),
-        probe_of(4, 2.0),
-    ]
-
-    left = view_of(fleet, wanted=5, reports=reports, candidates=[0, 1, 2, 4])
-    assert chosen(selector.select(left)) == ([4], [True])
 
 
 def test_of_a_client_that_is_asked_again_the_last_answer_counts(frozen):

@@ -194,15 +194,3 @@ def test_two_steps_at_once_are_one_and_then_one():
         np.testing.assert_array_equal(array, second.moments[name])
     assert together.network["output/bias"].tolist() != first.network["output/bias"].tolist()
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
-
-
-@pytest.mark.slow
-def test_steps_lead_to_the_target():
-    batch = Batch([PAIR, LONE], np.array([1.0, 4.0]))
-    after = improved(ONE_UNIT, {}, 0, [batch] * 2000, 0.01)
-
-    found = [
-        team_value(action_values(after.network, each.states), each.continues)
-        for each in (PAIR, LONE)
-    ]
-    assert found == pytest.approx([1.0, 4.0], abs=1e-2)

@@ -52,19 +52,13 @@ def test_the_utilities_of_four_clients():
     assert scores == pytest.approx(array(20.401178, 5.070919, 15.200589, 10.200589), abs=1e-6)
 
 
-def test_only_clients_slower_than_preferred_are_penalised():
+def test_only_clients_known_to_be_slower_than_preferred_are_penalised():
     # T = 10, alpha = 1: 9 and 10 are in time, 20 pays one half, 40 three quarters.
-    penalty = system_penalty(array(9.0, 10.0, 20.0, 40.0), 10.0, 1.0)
+    penalty = system_penalty(array(9.0, 10.0, 20.0, 40.0, math.nan), 10.0, 1.0)
 
-    assert penalty.tolist() == [1.0, 1.0, 0.5, 0.25]
-
-
-def test_nothing_is_penalised_while_durations_or_the_preference_are_unknown():
-    assert system_penalty(array(math.nan, 5.0), 10.0, 2.0).tolist() == [1.0, 1.0]
-    assert system_penalty(array(5.0, 500.0), math.nan, 2.0).tolist() == [1.0, 1.0]
-
-
-def test_alpha_zero_switches_the_penalty_off():
+    assert penalty.tolist() == [1.0, 1.0, 0.5, 0.25, 1.0]
+    for no_preference in (math.nan, math.inf):
+        assert system_penalty(array(5.0, 1e9), no_preference, 2.0).tolist() == [1.0, 1.0]
     assert system_penalty(array(1e6), 1.0, 0.0).tolist() == [1.0]
 
 
@@ -159,10 +153,6 @@ def test_the_preferred_duration_is_that_at_the_rank():
     assert math.isnan(duration_at(array(math.nan), 50.0))
     with pytest.raises(ValueError, match=r"percentile must not be negative, got -1\.0"):
         duration_at(durations_s, -1.0)
-
-
-def test_no_preference_penalises_no_client():
-    assert system_penalty(array(1e9), duration_at(array(1, 2), 100.0), 2.0).tolist() == [1.0]
 
 
 def test_explorers_are_drawn_among_a_window_of_the_largest():

@@ -306,17 +306,6 @@ def test_a_choice_is_the_head_of_the_tier_and_those_behind_it(tier_of, tier, num
     assert choose(np.array(tier_of, dtype=np.int64), tier, num, keys, fill).tolist() == slow
 
 
-def test_clients_of_a_tier_are_drawn_equally_often():
-    # 2 of 4 in 2000 draws: 1000 each, standard error 22.4, within 4 of them.
-    counts = np.zeros(5)
-    for draw in range(2000):
-        keys = rng.stream(4, "tifl", draw).random(5)
-        counts[choose(np.array([0, 1, 0, 0, 0]), 0, 2, keys)] += 1
-
-    assert counts[1] == 0
-    assert np.all(np.abs(counts[[0, 2, 3, 4]] - 1000) < 90)
-
-
 def test_a_negative_tier_or_number_is_refused():
     with pytest.raises(ValueError, match="tier must not be negative, got -1"):
         choose(np.zeros(2, dtype=np.int64), DROPPED, 1, np.zeros(2))
