@@ -66,6 +66,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
     needs_losses = True
     needs_probes = True
+    state_parts = ("_compression", "_agent")
     state_fields = (
         Column("was_asked", np.bool_),
         Scalar("is_over", bool),
@@ -104,7 +105,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 self._settings, self._size, self._num_axes, seed=self._fleet.seed
             )
             if self._weights:
-                self._made_agent.use(self._weights)
+                self._made_agent.network.use(self._weights)
         return self._made_agent
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
@@ -126,7 +127,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return view.candidates
         settings, is_learning = self._settings, self._is_learning
         if is_learning and self._compression.is_fitted and not self._is_stored:
-            self._agent.begin(self._compression.rows)
+            self._agent.replay.begin(self._compression.rows)
             self._is_stored = True
         num = 1 if is_learning and settings.action == "client" else view.wanted
         episode = self._agent.num_episodes
@@ -157,27 +158,19 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return
         settings = self._settings
         self._is_over = accuracy >= settings.target_accuracy
-        rows, is_last = self._compression.rows, self._is_over
         gained = reward(accuracy, settings.target_accuracy, settings.reward_base)
-        # By the networks that made the choice, which learn next.
-        target = self._agent.target(rows, reward=gained, is_last=is_last)
-        loss = self._agent.follow(rows, outcome.selected.tolist(), reward=gained, is_last=is_last)
+        target, loss = self._agent.follow(
+            self._compression.rows,
+            outcome.selected.tolist(),
+            reward=gained,
+            is_last=self._is_over,
+        )
         self._is_stored = True
         self._diagnostics |= known(realised=target, reward=gained, loss=loss)
 
     def diagnostics(self) -> Diagnostics:
         """Return the mean value of the chosen clients, its target, reward, loss and exploration."""
         return self._diagnostics
-
-    def state(self) -> State:
-        """Return the declared state, coordinates and axes, and the agent."""
-        return super().state() | self._compression.state() | self._agent.state()
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._compression.restore(state)
-        self._agent.restore(state)
 
     def learned(self) -> State:
         """Return the agent, and the coordinates onto which later runs turn their axes."""
@@ -190,7 +183,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
     def policy(self) -> State:
         """Return the network, and the coordinates onto which runs turn their axes."""
-        return {"reference": self._compression.reference.copy(), **self._agent.weights()}
+        return {"reference": self._compression.reference.copy(), **self._agent.network.weights()}
 
     @property
     def _is_learning(self) -> bool:
@@ -200,7 +193,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         """Return Q of all clients; zeros before there is a state [N]."""
         if not self._compression.is_fitted:
             return np.zeros(self._size)
-        return self._agent.values(self._compression.rows)
+        return self._agent.network.values(self._compression.rows)
 
     def _take_in(self, reports: Sequence[Report], now: RoundView | RoundOutcome) -> None:
         """Take the models of reports, and the global one, into the coordinates."""
@@ -216,11 +209,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 self._is_stored = False
 
     def _refuse_memory(self, fleet: FleetView) -> None:
-        """Refuse a fleet or a model that takes more memory than `memory_gib`.
-
-        Raises:
-            ScenarioError: it does.
-        """
+        """Refuse a fleet or a model that takes more memory than `memory_gib`."""
         settings = self._settings
         needed = memory_byte(settings, self._size, fleet.cohort, fleet.parameters.size)
         if needed > settings.memory_gib * BYTE_PER_GIB:
@@ -233,12 +222,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             )
 
     def _read_weights(self, fleet: FleetView) -> State:
-        """Return the arrays of the weight file, if there is one.
-
-        Raises:
-            ScenarioError: they are of other clients or of a network of another shape.
-            DataError: there is no such file, or an array is missing or of another form.
-        """
+        """Return the arrays of the weight file, if there is one, for these clients and shapes."""
         name, settings = self._settings.weights, self._settings
         if name is None:
             return {}

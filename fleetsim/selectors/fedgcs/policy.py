@@ -11,6 +11,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray, State
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.score_scale import ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 if TYPE_CHECKING:
@@ -49,11 +50,7 @@ class Policy:
     def fitted(
         self, records: Records, num_clients: int, settings: FedGCSKeys, seed: int, index: int
     ) -> Policy:
-        """Return the policy after a fit to records that goes on from these networks.
-
-        Raises:
-            ValueError: there are less than two records, or one names a client that does not exist.
-        """
+        """Return the policy after a fit to records that goes on from these networks."""
         from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
 
         result = fitting.fit(
@@ -94,7 +91,8 @@ class Policy:
         readable = self.records.within(is_known)
         if not is_allowed.any() or not len(readable):
             return None
-        order = np.argsort(-readable.scores(rules), kind="stable")
+        scores = ScoreScale.of(readable, rules).scores(readable, rules)
+        order = np.argsort(-scores, kind="stable")
         starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
         found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
         return [known[tokens] for tokens in found.sets], found

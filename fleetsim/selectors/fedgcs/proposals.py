@@ -73,9 +73,6 @@ def propose(
         wanted: most clients of a set.
         settings: rules.
         generator: source of the orders of clients.
-
-    Raises:
-        ValueError: no token is allowed, or none is wanted.
     """
     with networks.one_thread():
         encoded = network.encode(network.tokens([generator.permutation(s) for s in starts]))
@@ -124,14 +121,8 @@ def decode(
     wanted: int,
     settings: FedGCSKeys,
 ) -> list[IntArray]:
-    """Return the most likely sequence of distinct allowed tokens that beam search finds, of each.
-
-    Raises:
-        ValueError: no token is allowed, or none is wanted.
-    """
+    """Return the most likely sequence of distinct allowed tokens found for each representation."""
     most = min(wanted, int(is_allowed.sum()))
-    if most < 1:
-        raise ValueError(f"a set needs a token that is allowed and wanted, got {most}")
     least = most if settings.length == "fixed" else 1
     return networks.beam_search(network, encoded, is_allowed, least, most, settings.beam_width)
 

@@ -1,4 +1,4 @@
-"""Records of selections: what each brought and cost, their scores, orders and division.
+"""Records of selections: what each brought and cost, their orders and division.
 
 A record is one selection (a set of clients) with the performance after it, and its seconds and
 joules. FedGCS learns from the records of other selectors' rounds.
@@ -16,8 +16,6 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.argument_checks import require_all, require_lengths
-from fleetsim.selectors.fedgcs.equations import min_max, scores
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +60,7 @@ class Records:
         latency_s: Sequence[float] | FloatArray,
         energy_j: Sequence[float] | FloatArray,
     ) -> Records:
-        """Return records from any sequences of numbers.
-
-        Raises:
-            ValueError: the lengths differ, a selection is empty or names a client twice, or a
-                number is negative or not finite.
-        """
+        """Return records from any sequences of numbers."""
         return cls(
             tuple(np.array(selection, dtype=np.int64) for selection in selections),
             np.array(performance, dtype=np.float64),
@@ -111,35 +104,6 @@ class Records:
             self.latency_s[rows],
             self.energy_j[rows],
         )
-
-    def scores(self, rules: FedGCSKeys) -> FloatArray:
-        """Return (1) of each record [R].
-
-        A budget that is not given is the median of the records, and at least the smallest positive
-        number, so that records without costs have their performance as the score.
-        """
-        if not self.selections:
-            return np.empty(0)
-        performance = self.performance
-        budget_s, budget_j = self.budgets(rules)
-        return scores(
-            min_max(performance) if rules.performance_scale == "min_max" else performance,
-            self.latency_s,
-            self.energy_j,
-            budget_s=budget_s,
-            budget_j=budget_j,
-            latency_exponent=rules.latency_exponent,
-            energy_exponent=rules.energy_exponent,
-        )
-
-    def budgets(self, rules: FedGCSKeys) -> tuple[float, float]:
-        """Return the budgets of seconds and joules of `scores`, where there is a record."""
-
-        def budget(given: float | None, costs: FloatArray) -> float:
-            tiny = float(np.finfo(np.float64).tiny)
-            return max(float(np.median(costs)), tiny) if given is None else given
-
-        return budget(rules.budget_s, self.latency_s), budget(rules.budget_j, self.energy_j)
 
     def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
         """Return rows to train with and rows held out, drawn at random, both ascending.

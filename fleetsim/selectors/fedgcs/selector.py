@@ -178,12 +178,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     def _proposed(self, view: RoundView, generator: np.random.Generator) -> IntArray:
         """Return the best proposal of candidates; empty if there is none."""
         settings = self._settings
-        found = self._policy.proposed(
-            self._mask(view.candidates),
-            view.wanted,
-            settings,
-            generator,
-        )
+        is_candidate = self._mask(view.candidates)
+        found = self._policy.proposed(is_candidate, view.wanted, settings, generator)
         if found is None:
             return np.empty(0, dtype=np.int64)
         sets, self.last_proposals = found
@@ -214,8 +210,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         """Return the score of a round on the scale of the estimates; None if either is missing."""
         if self._scale.size == 0 or not len(record):
             return None
-        settings = self._settings
-        return ScoreScale(*self._scale.tolist()).score(record, settings)
+        return float(ScoreScale(*self._scale.tolist()).targets(record, self._settings)[0])
 
     def _keep_scale(self) -> None:
         """Keep the scale of the records to which the networks have just been fitted."""
@@ -254,11 +249,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._num_since_fit = 0
 
     def _require_known(self, weights: State) -> None:
-        """Refuse weights that name clients beyond the fleet.
-
-        Raises:
-            ScenarioError: they do.
-        """
+        """Refuse weights that name clients beyond the fleet."""
         named = [weights[key].max() for key in ("known", "records/clients") if key in weights]
         last = int(max(named))
         if last >= self._size:

@@ -40,9 +40,6 @@ def surrogate_records(
         size: clients of each set, or all if there are fewer.
         generator: source of the sets.
 
-    Raises:
-        ValueError: the lengths differ.
-
     >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
     >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)
     >>> one.performance.tolist(), one.latency_s.tolist(), one.energy_j.tolist()

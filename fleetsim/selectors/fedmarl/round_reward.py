@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FleetView, FloatArray, IntArray, Report, RoundOutcome
+from fleetsim.contracts import BoolArray, FleetView, Report, RoundOutcome
 from fleetsim.selectors.fedmarl.equations import (
     Floats32,
     processing_latency_s,
@@ -27,20 +27,8 @@ class Choice:
     """States of the agents [n, 6]."""
     continues: BoolArray
     """Their actions, as they are carried out [n]."""
-    probed: IntArray
-    """Clients that were asked, whether they answered or not [p]."""
-    probe_s: FloatArray
-    """Seconds of each probe [p]."""
-
-    @classmethod
-    def after(cls, probes: Sequence[Report], states: Floats32, continues: BoolArray) -> Choice:
-        """Return the choice that was made after these probes."""
-        return cls(
-            states,
-            continues,
-            np.array([report.client for report in probes], dtype=np.int64),
-            np.array([report.duration_s for report in probes], dtype=np.float64),
-        )
+    probes: Sequence[Report]
+    """Last report of each client that was asked, whether it answered or not [p]."""
 
 
 def round_reward(
@@ -51,33 +39,28 @@ def round_reward(
     settings: FedMarlKeys,
     num_rounds: int,
 ) -> float:
-    """Return the reward of the agents for a round.
+    """Return the reward of the agents for a round, with the accuracies before and after it.
 
     A client that failed counts with the seconds for which the server waited. Clients that continue
-    count with all bytes of a model, also those that failed.
-
-    Args:
-        choice: the choice of the round.
-        outcome: its outcome.
-        accuracies: those before and after the round.
-        fleet: the fleet, with the epochs, the payload and the cohort.
-        settings: weights of the three parts; those of latency and traffic are per run.
-        num_rounds: rounds of a run.
+    count with all bytes of a model, also those that failed. The weights of latency and traffic are
+    per run, of `num_rounds` rounds.
     """
-    place = {client: number for number, client in enumerate(choice.probed.tolist())}
-    continues = np.isin(choice.probed, outcome.selected)
+    probed = [report.client for report in choice.probes]
+    probe_s = np.array([report.duration_s for report in choice.probes], dtype=np.float64)
+    place = {client: number for number, client in enumerate(probed)}
+    continues = np.isin(probed, outcome.selected)
     rest_s, upload_s = np.zeros((2, continues.size))
     # Clients that were not probed have no agent.
     for report in (each for each in outcome.reports if each.client in place):
         upload_s[place[report.client]] = report.upload_s
         rest_s[place[report.client]] = report.duration_s - report.upload_s
-    latency_s = processing_latency_s(choice.probe_s, rest_s, upload_s, continues)
+    latency_s = processing_latency_s(probe_s, rest_s, upload_s, continues)
     traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
     before, after = accuracies
     return reward(
         after,
         before,
-        relative_latency(latency_s, float(choice.probe_s.max()), fleet.epochs),
+        relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
         relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
         accuracy_weight=settings.accuracy_weight,
         latency_weight=settings.latency_weight / num_rounds,

@@ -157,7 +157,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
         continues = joint_action(advantage, view.wanted, keys)
-        self._choice = Choice.after(list(probes.values()), states, continues)
+        self._choice = Choice(states, continues, list(probes.values()))
         self._expected = known(expected=team_value(values, continues), exploration=chance)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
@@ -253,7 +253,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     def _remember(self, next_states: Floats32, next_wanted: int) -> None:
         """Keep the last round as a transition, if there is one."""
         if self._last_continues.size:
-            self._agents.remember(
+            self._agents.replay.append(
                 Transition(
                     self._last_states,
                     self._last_continues,

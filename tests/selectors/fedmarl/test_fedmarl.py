@@ -12,7 +12,7 @@ from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
 from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl.agents import Agents, first_network
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 from tests.selectors.references.fedmarl import FedMarl
@@ -131,7 +131,7 @@ def test_the_reward_of_a_round_by_hand_becomes_a_transition_with_the_next_states
             trained[0] = trained[0]._replace(upload_s=3.0)
             selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
 
-    (transition,) = selector._agents._replay
+    (transition,) = selector._agents.replay
     num = transition.continues.sum()
     # Probes of 4 to 7 s, then 10 s: 17 of 5 * 7 s. Each upload is half of the cohort's two.
     gain = 10 * math.tanh(0.175 * 0.6) - 10 * math.tanh(0.175 * 0.2)
@@ -157,7 +157,7 @@ def test_the_last_planned_round_ends_an_episode(planned, num_kept):
     trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
     selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
 
-    kept = list(selector._agents._replay)
+    kept = list(selector._agents.replay)
     assert [each.next_states.shape for each in kept] == [(0, 6)] * num_kept
 
 
@@ -168,7 +168,7 @@ def test_a_round_without_an_accuracy_teaches_nothing():
     trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
     selector.observe(outcome_of(1, trained))
 
-    assert list(selector._agents._replay) == []
+    assert list(selector._agents.replay) == []
 
 
 def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
@@ -217,7 +217,7 @@ def transitions(num: int) -> list[Transition]:
 def taught(num: int) -> Agents:
     agents = Agents(first_network(7, 8), LESSONS)
     for number, transition in enumerate(transitions(num)):
-        agents.remember(transition)
+        agents.replay.append(transition)
         agents.learn(7, number)
     return agents
 
@@ -226,7 +226,7 @@ def test_agents_that_take_up_what_others_learned_go_on_alike():
     straight, resumed = taught(9), Agents(first_network(1, 8), LESSONS)
     resumed.restore(taught(6).state())
     for number, transition in list(enumerate(transitions(9)))[6:]:
-        resumed.remember(transition)
+        resumed.replay.append(transition)
         resumed.learn(7, number)
 
     states = straight.state()
@@ -248,20 +248,11 @@ def test_the_target_network_is_a_copy_of_every_second_round():
     assert (after_three["network/output/bias"] != after_three["target/output/bias"]).any()
 
 
-def test_a_memory_forgets_the_oldest_and_comes_back_from_its_state():
-    memory, other = Replay(3), Replay(2)
-    assert memory.state()["replay/states"].shape == (0, 6)
-    other.restore(memory.state())
-    assert len(other) == 0
-    with pytest.raises(ValueError, match="has none to draw"):
-        other.sample(rng.stream(1, "tests/none"), 1)
+def test_transitions_come_back_from_their_state():
+    assert transitions_of(state_of([])) == []
 
     given = transitions(4)
-    for transition in given:
-        memory.add(transition)
-    other.restore(memory.state())
-    assert [each.reward for each in memory] == [each.reward for each in given[1:]]
-    for found, expected in zip(other, given[2:], strict=True):
+    for found, expected in zip(transitions_of(state_of(given)), given, strict=True):
         np.testing.assert_array_equal(found.states, expected.states)
         np.testing.assert_array_equal(found.continues, expected.continues)
         np.testing.assert_array_equal(found.next_states, expected.next_states)
