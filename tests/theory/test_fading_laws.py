@@ -106,14 +106,6 @@ def test_the_mean_gain_is_one(law: Law, direction: Direction) -> None:
 
 
 @every_law
-def test_the_variance_of_the_gain_is_that_of_the_law(law: Law) -> None:
-    variance = variance_of(law)
-    fourth = expected(law, lambda gain: (gain - 1.0) ** 4)
-
-    assert_mean((gains_of(law) - 1.0) ** 2, variance, fourth - variance**2, within=0.025)
-
-
-@every_law
 @pytest.mark.parametrize("rho", [1.0, 2.0])
 def test_outage_is_that_of_the_law(law: Law, rho: float) -> None:
     outage = expected(law, lambda gain: 1.0, until=(2.0**rho - 1.0) / 10.0**0.5)

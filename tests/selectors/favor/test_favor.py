@@ -288,26 +288,24 @@ def test_another_run_goes_on_with_what_was_learned():
     assert begun == pytest.approx(learned["reference"], abs=1e-5)
 
 
+def filed_policy(agent, folder) -> str:
+    path = folder / "favor.safetensors"
+    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
+    return str(path)
+
+
 def test_a_policy_in_a_file_chooses_like_the_agent_itself(tmp_path):
     agent = trained(clients_hash="ab")
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
+    path = filed_policy(agent, tmp_path)
     fleet, frozen = ready(learning=False, seed=9)
     frozen.take_up(agent.learned())
-    _, filed = ready(learning=False, seed=9, weights=str(path), clients_hash="ab")
+    _, filed = ready(learning=False, seed=9, weights=path, clients_hash="ab")
 
     assert chosen(fleet, filed, wanted=4) == chosen(fleet, frozen, wanted=4)
     assert filed.policy().keys() == frozen.policy().keys()
     np.testing.assert_array_equal(values_of(filed), values_of(frozen))
-
-
-def test_learning_may_begin_with_a_file(tmp_path):
-    agent = trained()
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
-    _, selector = ready(weights=str(path), clients_hash="ab")
-    state, policy = selector.state(), agent.policy()
-
+    # Learning may begin with it, too.
+    state, policy = ready(weights=path, clients_hash="ab")[1].state(), agent.policy()
     for layer in ("hidden.weight", "output.bias"):
         assert (state[f"network/online/{layer}"] == policy[layer]).all()
         assert (state[f"network/target/{layer}"] == policy[layer]).all()
@@ -315,10 +313,9 @@ def test_learning_may_begin_with_a_file(tmp_path):
 
 @pytest.mark.parametrize("change", [{"components": 2}, {"hidden": 9}, {"num_clients": 5}])
 def test_a_file_of_another_shape_is_refused(change, tmp_path):
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": trained().policy()}).encoded())
+    path = filed_policy(trained(), tmp_path)
     with pytest.raises(ScenarioError, match="4 clients, with components = 3 and hidden = 8"):
-        ready(weights=str(path), **change)
+        ready(weights=path, **change)
 
 
 def test_a_run_with_permuted_parameters_has_the_same_state_in_the_coordinates_of_training():

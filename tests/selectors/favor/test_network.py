@@ -37,15 +37,6 @@ def batch_of(*transitions):
     )
 
 
-def test_values_by_hand():
-    # (3, 1): hidden 2 and 6 + 0.5 - 1 = 5.5; Q = 2 + 5.5 + 0.5 = 8 and -11 + 1 = -10.
-    # (0, 2): hidden -2 -> 0 and 0; Q = 0.5 and 1.
-    net = network(HAND, learns=False)
-
-    assert net.values(np.array([[3.0, 1.0]], dtype=np.float32)).tolist() == [8.0, -10.0]
-    assert net.values(np.array([[0.0], [2.0]], dtype=np.float32)).tolist() == [0.5, 1.0]
-
-
 def test_the_loss_of_a_double_q_step_by_hand():
     """From (0, 2) client 1 was chosen, with reward -0.5, and (3, 1) followed.
 
@@ -100,28 +91,3 @@ def test_steps_are_those_of_torch_s_layers_and_optimizer():
     for name, parameter in zip(names, layers.parameters(), strict=True):
         np.testing.assert_allclose(net.weights()[name], parameter.detach().numpy(), atol=1e-5)
         assert not np.allclose(net.weights()[name], first[name], atol=1e-3)
-
-
-def test_the_target_network_follows_only_when_it_is_updated():
-    net = network(HAND)
-    batch = batch_of(((0.0, 2.0), 1, -0.5, (3.0, 1.0), False))
-    net.learn(batch, discount=0.5, learning_rate=0.1)
-    state = net.state()
-    assert state["network/target/output.bias"].tolist() == [0.5, 1.0]
-    assert state["network/online/output.bias"].tolist() != [0.5, 1.0]
-
-    net.update_target()
-    state = net.state()
-    for name in HAND:
-        assert (state[f"network/target/{name}"] == state[f"network/online/{name}"]).all()
-
-
-def test_first_weights_depend_on_the_seed_alone():
-    one, two = network(num_hidden=50), network(num_hidden=50)
-    other = QNetwork(2, 50, 2, seed=5)
-
-    assert (one.weights()["hidden.weight"] == two.weights()["hidden.weight"]).all()
-    assert (one.weights()["hidden.weight"] != other.weights()["hidden.weight"]).any()
-    # Within one over the root of 2 inputs, and of 50.
-    assert np.abs(one.weights()["hidden.weight"]).max() < 0.7072
-    assert np.abs(one.weights()["output.weight"]).max() < 0.1415

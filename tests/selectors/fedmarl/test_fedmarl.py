@@ -147,28 +147,20 @@ def _with_accuracy(outcome, accuracy):
     return replace(outcome, validation=Evaluation(accuracy, 1.0))
 
 
-@pytest.mark.parametrize(("planned", "num_kept"), [(1, 1), (None, 0)])
-def test_the_last_planned_round_ends_an_episode(planned, num_kept):
+@pytest.mark.parametrize(
+    ("planned", "accuracy", "num_kept"), [(1, 0.6, 1), (None, 0.6, 0), (1, None, 0)]
+)
+def test_the_last_planned_round_with_an_accuracy_ends_an_episode(planned, accuracy, num_kept):
     fleet, selector = met(
         FedMarlSettings(), (10,) * 4, planned_rounds=planned, payload_byte=9, validation=KNOWN
     )
     asked = [request.client for request in selector.probe(view_of(fleet))]
     answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
     trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
-    selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
+    selector.observe(_with_accuracy(outcome_of(1, trained), accuracy))
 
     kept = list(selector._agents.replay)
     assert [each.next_states.shape for each in kept] == [(0, 6)] * num_kept
-
-
-def test_a_round_without_an_accuracy_teaches_nothing():
-    fleet, selector = met(FedMarlSettings(), (10,) * 4, planned_rounds=1, validation=KNOWN)
-    asked = [request.client for request in selector.probe(view_of(fleet))]
-    answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
-    trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
-    selector.observe(outcome_of(1, trained))
-
-    assert list(selector._agents.replay) == []
 
 
 def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
