@@ -319,19 +319,6 @@ def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_say
     assert bool(rough.asked) == rough.selector.needs_probes
 
 
-@every_class
-def test_choices_follow_from_history_and_seed_whoever_else_is_in_the_process(settings):
-    alone = Server(build_selector(settings))
-    expected = [alone.play().tolist() for _ in range(6)]
-    one, other = Server(build_selector(settings)), Server(build_selector(settings), seed=12)
-    seen = []
-    for _ in range(6):
-        seen.append(one.play().tolist())
-        other.play()
-
-    assert seen == expected
-
-
 @every_mode
 def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
     straight = Server(build_selector(settings))
