@@ -40,7 +40,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.selectors.argument_checks import require_all, require_lengths
 
 _ABOVE_ZERO = math.ulp(0.0)
-_BOUNDS: Final = {
+BOUNDS: Final = {
     "num_conv": (10.0, 20.0, 30.0),
     "num_fc": (10.0,),
     "num_rc": (5.0, 10.0),
@@ -52,54 +52,21 @@ _BOUNDS: Final = {
     "rate_mbit_per_s": (40.0,),
     "coverage_percent": (25.0, 100.0),
 }
-"""Lower bounds of all bins but the first."""
-NUM_STATES: Final = math.prod(len(bounds) + 1 for bounds in _BOUNDS.values())
+"""Lower bounds of all bins but the first, by part of a state, in the order of the table above."""
+NUM_STATES: Final = math.prod(len(bounds) + 1 for bounds in BOUNDS.values())
 """Number of states of a table."""
 
 
-def state_number(
-    *,
-    num_conv: ArrayLike,
-    num_fc: ArrayLike,
-    num_rc: ArrayLike,
-    batch_size: ArrayLike,
-    epochs: ArrayLike,
-    participants: ArrayLike,
-    cpu_percent: ArrayLike,
-    memory_percent: ArrayLike,
-    rate_mbit_per_s: ArrayLike,
-    coverage_percent: ArrayLike,
-) -> IntArray:
+def state_number(**parts: ArrayLike) -> IntArray:
     """Return the number of the state of each client [n], from 0; equal bins give equal numbers.
 
     Args:
-        num_conv: convolutions of the model; every argument is a number or one per client [n].
-        num_fc: its fully connected layers.
-        num_rc: its recurrent layers.
-        batch_size: batch size of local training.
-        epochs: passes over the client's samples.
-        participants: clients wanted in a round.
-        cpu_percent: share of the processor in use.
-        memory_percent: share of the memory in use.
-        rate_mbit_per_s: rate of the link.
-        coverage_percent: share of the labels that occur among the client's samples.
+        **parts: the ten parts by the names of `BOUNDS`, each a number or one per client [n].
 
     Source: AutoFL (Kim, Wu, MICRO 2021), the states of its table 1, by a re-implementation.
     """
-    parts = {
-        "num_conv": num_conv,
-        "num_fc": num_fc,
-        "num_rc": num_rc,
-        "batch_size": batch_size,
-        "epochs": epochs,
-        "participants": participants,
-        "cpu_percent": cpu_percent,
-        "memory_percent": memory_percent,
-        "rate_mbit_per_s": rate_mbit_per_s,
-        "coverage_percent": coverage_percent,
-    }
     number: IntArray = np.zeros(1, dtype=np.int64)
-    for name, bounds in _BOUNDS.items():
+    for name, bounds in BOUNDS.items():
         values = np.atleast_1d(np.asarray(parts[name], dtype=np.float64))
         require_all(f"{name} must not be negative", values, values >= 0.0)
         number = (len(bounds) + 1) * number + np.searchsorted(bounds, values, side="right")

@@ -259,11 +259,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         }
 
     def take_up(self, learned: State) -> None:
-        """Replace the tables by trained ones.
-
-        Raises:
-            ScenarioError: they are of other clock levels, or of other clients' tables.
-        """
+        """Replace the tables by trained ones of the same clock levels and kind of tables."""
         settings = self._settings
         levels = learned.get("clock_levels", np.empty(0))
         if levels.tolist() != list(settings.clock_levels):

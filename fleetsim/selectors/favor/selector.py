@@ -1,12 +1,7 @@
 """Favor: clients that a deep Q-network values most, by the models of all clients.
 
-docs/selectors.md has state, values, reward, training, other runs, memory and costs. In a round
-
-1. clients that were never asked train one epoch and upload their model;
-2. `fleetsim.selectors.favor.compression` keeps d coordinates of each client's latest model and of
-   the global one: the state. Without any answer there is none, and clients are chosen at random;
-3. the K candidates of the largest values are chosen, each place at random with probability epsilon;
-4. `fleetsim.selectors.favor.agent` stores the transitions of the round and learns.
+docs/selectors.md has state, values, reward, training, other runs, memory and costs. Without any
+answer to the first probes there is no state, and clients are chosen at random.
 
 Source: Wang, Kaplan, Niu, Li, INFOCOM 2020, by notes in translation and a fork of iQua/flsim with a
 deep Q-network. gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units

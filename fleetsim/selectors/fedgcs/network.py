@@ -178,13 +178,8 @@ def beam_search(
 ) -> list[IntArray]:
     """Return the most likely sequence of distinct tokens found for each representation.
 
-    Args:
-        network: trained network.
-        encoded: representations of B sequences.
-        is_allowed: mask of tokens that may be generated [V].
-        least: fewest tokens of a sequence, at least 1.
-        most: most tokens, at most those allowed; the end then follows with certainty.
-        width: sequences that are kept after each step.
+    A sequence has from `least` tokens, at least 1, to `most`, which are allowed by a mask [V]; then
+    the end follows with certainty. After each step `width` sequences are kept.
     """
     num, end = encoded.states.shape[0], network.end
     # Beams of one representation are neighbours in the first axis: B, B * width, B * width, ...
@@ -254,13 +249,10 @@ def network_of(weights: State) -> Network:
 
 
 def take_over(new: Network, clients: IntArray, old: Network, known: IntArray) -> None:
-    """Give a network the weights of an old one; clients that this does not know keep their own.
+    """Give a network the weights of an old one of the same widths.
 
-    Args:
-        new: network of the same widths.
-        clients: clients of its tokens, ascending.
-        old: network to take from.
-        known: clients of the old tokens, ascending.
+    `clients` and `known` are those of the new and of the old tokens, ascending. Clients that the
+    old network does not know keep their weights.
     """
     place = np.minimum(np.searchsorted(known, clients), max(known.size - 1, 0))
     is_known = known[place] == clients

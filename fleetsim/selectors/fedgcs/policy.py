@@ -71,13 +71,9 @@ class Policy:
         rules: FedGCSKeys,
         generator: np.random.Generator,
     ) -> tuple[list[IntArray], Proposals] | None:
-        """Return proposed sets of clients, best first; None if no candidate is known.
+        """Return proposed sets of at most `wanted` candidates of a mask over the fleet [N].
 
-        Args:
-            is_candidate: mask over the fleet [N].
-            wanted: most clients of a set.
-            rules: rules of the score that ranks the records, of ascent and beam search.
-            generator: source of the orders of clients.
+        The best comes first; None if no candidate is known.
         """
         from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
 

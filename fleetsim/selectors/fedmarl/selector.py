@@ -1,17 +1,8 @@
 """FedMarl: probed clients whose agents say continue; the others stop after an epoch.
 
-docs/selectors.md has the states, the rules of the choice, the reward and the learning. In a round
-
-1. candidates drawn at random train one epoch and report its loss;
-2. the agent of each sees the six numbers of `fleetsim.selectors.fedmarl.observations`, and says
-   continue or stop (`fleetsim.selectors.fedmarl.equations`);
-3. clients that continue train the epochs that are left, and upload their model;
-4. all agents receive the reward of `fleetsim.selectors.fedmarl.round_reward` and learn
-   (`fleetsim.selectors.fedmarl.agents`).
-
-The paper trains agents by episodes and deploys them frozen: `fleetsim selector train fedmarl`, then
-`weights` with `learning: false`. Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl
-beside 10 for the others; it is read as 20 candidates for 10 wanted.
+docs/selectors.md has the states, the rules of the choice, the reward and the learning. Ning et al.,
+"FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it is read as 20
+candidates for 10 wanted.
 
 Source: Zhang, Lin, Zhang, AAAI 2022 (arXiv 2201.02932), by third-party notes.
 """
