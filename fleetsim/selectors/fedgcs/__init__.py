@@ -3,8 +3,8 @@
 - `selector`: FedGCS.
 - `settings`: Settings of FedGCS: records, networks, ascent and generation.
 - `equations`: Equations of FedGCS.
-- `records`: Records of selections: what each brought and cost, their scores, orders and division.
-- `score_scale`: Scale of the scores that networks of FedGCS estimate.
+- `records`: Records of selections: what each brought and cost, their orders and division.
+- `score_scale`: Scores of records on the scale of a fit: its budgets and ranges.
 - `surrogate`: Surrogate records of FedGCS.
 - `policy`: Policy of FedGCS.
 - `given_weights`: Form of the arrays of a weight file of FedGCS.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,11 +43,15 @@ from fleetsim.selectors.fedmarl.equations import (
     advantages,
     exploration_chance,
     joint_action,
+    processing_latency_s,
+    relative_latency,
+    relative_traffic,
+    reward,
     team_value,
+    traffic_byte,
 )
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
-from fleetsim.selectors.fedmarl.round_reward import Choice, round_reward
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.known_numbers import known
 from fleetsim.selectors.probing import accuracy_of
@@ -63,6 +68,18 @@ class FedMarlSettings(FedMarlKeys):
     def build(self) -> FedMarlSelector:
         """Selector with these settings."""
         return FedMarlSelector(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Choice of a round whose reward is not known yet."""
+
+    states: Floats32
+    """States of the agents [n, 6]."""
+    continues: BoolArray
+    """Their actions, as they are carried out [n]."""
+    probes: Sequence[Report]
+    """Last report of each client that was asked, whether it answered or not [p]."""
 
 
 class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
@@ -168,9 +185,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             return
         if choice is not None and math.isfinite(before) and math.isfinite(after):
             self._last_states, self._last_continues = choice.states, choice.continues
-            self._last_reward = round_reward(
-                choice, outcome, (before, after), self._fleet, self._settings, self._num_rounds
-            )
+            self._last_reward = self._reward(choice, outcome, before, after)
             self._diagnostics |= known(reward=self._last_reward)
             if outcome.round == self._fleet.planned_rounds:
                 self._remember(NO_STATES, outcome.selected.size)
@@ -240,6 +255,35 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         explores, says_continue = generator.random((2, self._size))[:, clients]
         coin = np.where(says_continue < 0.5, np.inf, -np.inf)
         return np.where(explores < chance, coin, advantage)
+
+    def _reward(self, choice: Choice, outcome: RoundOutcome, before: float, after: float) -> float:
+        """Return the reward of the agents for a round, with the accuracies before and after it.
+
+        A client that failed counts with the seconds for which the server waited. Clients that
+        continue count with all bytes of a model, also those that failed. The weights of latency and
+        traffic are per run.
+        """
+        settings, fleet = self._settings, self._fleet
+        probed = [report.client for report in choice.probes]
+        probe_s = np.array([report.duration_s for report in choice.probes], dtype=np.float64)
+        place = {client: number for number, client in enumerate(probed)}
+        continues = np.isin(probed, outcome.selected)
+        rest_s, upload_s = np.zeros((2, continues.size))
+        # Clients that were not probed have no agent.
+        for report in (each for each in outcome.reports if each.client in place):
+            upload_s[place[report.client]] = report.upload_s
+            rest_s[place[report.client]] = report.duration_s - report.upload_s
+        latency_s = processing_latency_s(probe_s, rest_s, upload_s, continues)
+        traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
+        return reward(
+            after,
+            before,
+            relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
+            relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
+            accuracy_weight=settings.accuracy_weight,
+            latency_weight=settings.latency_weight / self._num_rounds,
+            traffic_weight=settings.traffic_weight / self._num_rounds,
+        )
 
     def _remember(self, next_states: Floats32, next_wanted: int) -> None:
         """Keep the last round as a transition, if there is one."""

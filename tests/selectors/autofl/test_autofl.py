@@ -91,29 +91,6 @@ def test_two_rounds_by_hand():
     assert NUM_STATES + BUSY not in rows_of(selector.state())
 
 
-def test_the_state_has_the_model_the_training_and_the_labels_in_it():
-    # 25 convolutions and 5 depthwise ones, 12 dense layers, 5 recurrent ones; batches of 10, of
-    # which each is an epoch, so that 70 steps are 70 epochs; 60 wanted; 3 of 4 of the memory in
-    # use, 40 Mbit/s down and 41 up, a quarter of the labels.
-    layers = {"conv": 25, "depthwise": 5, "gemm": 12, "rnn": 5}
-    fleet, selector = ready(
-        1,
-        fleet={
-            "cohort": 60,
-            "epochs": 0,
-            "steps": 70,
-            "layer_counts": layers,
-            "label_coverage": np.array([0.25]),
-        },
-    )
-    told = {"free_ram_byte": 1.0, "down_bit_per_s": 40e6, "up_bit_per_s": 41e6}
-    choose(fleet, selector, 1, [answer(0, **told)])
-    end(selector, 1, {0: 0.0}, 0.5)
-
-    expected = 3 * 15_552 + 7_776 + 2_592 + 864 + 2 * 288 + 2 * 96 + 3 * 6 + 3 + 1
-    assert rows_of(selector.learned()) == {expected: [45.0, 0.0, 0.0, 0.0, 0.0]}
-
-
 def test_a_reward_waits_until_its_client_answers():
     # Round 1: R_0 = 50 - 5 - 4 = 41. In round 2 client 0 is silent.
     fleet, selector = ready()

@@ -91,16 +91,6 @@ def test_later_only_the_rows_of_the_cohort_and_of_the_global_model_change():
     assert after[0] == pytest.approx(0.5 * before[3], abs=1e-6)
 
 
-def test_a_client_that_comes_later_is_placed_by_its_first_model():
-    fleet, selector = ready()
-    chosen(fleet, selector, candidates=[0, 1])
-    chosen(fleet, selector, 2)
-
-    # One axis, from client 0 to client 1: clients 2 and 3 have no place on it but the middle.
-    assert np.abs(rows(selector)[[1, 2], 0]) == pytest.approx([math.sqrt(1.5)] * 2, abs=1e-6)
-    assert rows(selector)[3:].tolist() == [[0.0, 0.0, 0.0]] * 2
-
-
 def test_models_that_are_not_finite_are_none():
     fleet, selector = ready()
     view = view_of(fleet)

@@ -69,18 +69,6 @@ def test_twice_the_cohort_trains_an_epoch_and_tells_its_loss(frozen):
     assert selector.probe(view_of(fleet, stage=1)) == ()
 
 
-def test_candidates_are_drawn_alike_whether_agents_learn_or_not(frozen):
-    drawn = []
-    for settings in (frozen(), FedMarlSettings(), FedMarlSettings(learning=False)):
-        fleet, selector = met(settings, (10,) * 20, validation=KNOWN)
-        drawn.append(
-            [r.client for n in (1, 2, 3) for r in selector.probe(view_of(fleet, round_=n))]
-        )
-
-    assert drawn[0] == drawn[1] == drawn[2]
-    assert len(set(drawn[0])) > 4
-
-
 LOSSES = {0: 4.0, 1: 1.0, 2: 0.5, 3: 2.0, 4: 1.5}
 """The median is 1.5: clients 4, 1 and 2 are not above it."""
 

@@ -58,13 +58,6 @@ def test_keys_decide_between_equal_latencies():
     assert tiers(np.full(3, 5.0), 2, np.zeros(3), "width").tolist() == [0, 0, 0]
 
 
-def test_few_clients_make_few_tiers():
-    assert tiers(np.array([2.0, 1.0]), 5, np.zeros(2)).tolist() == [1, 0]
-    assert tiers(np.array([2.0]), 5, np.zeros(1), "width").tolist() == [0]
-    assert tiers(np.array([np.nan]), 5, np.zeros(1)).tolist() == [DROPPED]
-    assert tiers(np.empty(0), 5, np.empty(0)).tolist() == []
-
-
 @settings(max_examples=40)
 @given(
     latencies_s=LATENCIES,
