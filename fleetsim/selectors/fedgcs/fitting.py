@@ -63,24 +63,13 @@ def fit(
     has_control: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
-    """Train the networks on records.
+    """Train the networks on two records or more, for at most so many epochs.
 
-    Args:
-        records: two records or more.
-        num_clients: clients of the fleet.
-        settings: sizes and rules.
-        seed: root seed of all draws.
-        epochs: most epochs.
-        index: number of this fit in a run, a part of the address of its draws.
-        before: weights of an earlier fit, with which this one begins; their sizes are kept. Clients
-            that they do not know get new weights.
-        has_control: true to fit a second network to records whose scores were exchanged at random;
-            its correlations are those of chance.
-        on_progress: receiver of the finished and planned epochs, of both fits together.
-
-    Raises:
-        ValueError: there are less than two records, or one names a client that does not exist.
-        DivergenceError: a weight is not finite after the fit.
+    The number of this fit in a run, `index`, is a part of the address of its draws. It begins with
+    the weights of an earlier one, `before`, whose sizes are kept; clients that those do not know
+    get new weights. With `has_control` a second network is fitted to records whose scores were
+    exchanged at random, so that its correlations are those of chance. `on_progress` gets the epochs
+    of both.
     """
     clients = records.clients
     if len(records) < 2 or clients[-1] >= num_clients:

@@ -126,8 +126,10 @@ class Network(nn.Module):
         (gradient,) = torch.autograd.grad(estimates.sum(), states)
         return estimates.detach(), gradient
 
-    def losses(self, tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (6) of each sequence and (7) of each [B], with the true tokens as inputs."""
+    def joint_losses(
+        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
+    ) -> Tensor:
+        """Return (8) of each sequence [B], with the true tokens as inputs of the decoder."""
         encoded = self.encode(tokens)
         first, state = self.begin(encoded)
         inputs = torch.cat([first, self.embedding(tokens)], dim=1)
@@ -139,15 +141,9 @@ class Network(nn.Module):
             logits.flatten(0, 1), wanted.flatten(), reduction="none"
         )
         sequence = (surprise.view(wanted.shape) * counts).sum(dim=1)
-        return sequence, torch.square(targets - self.estimate(encoded))
-
-    def joint_losses(
-        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
-    ) -> Tensor:
-        """Return (8) of each sequence [B]."""
-        sequence, score = self.losses(tokens, targets)
         if over == "mean":
-            sequence = sequence / ((tokens != self.end).sum(dim=1) + 1)
+            sequence = sequence / counts.sum(dim=1)
+        score = torch.square(targets - self.estimate(encoded))
         return alpha * sequence + (1.0 - alpha) * score
 
     def tokens(self, sequences: Sequence[IntArray]) -> Tensor:

@@ -1,5 +1,6 @@
 """States, rewards and updates of AutoFL, worked out by hand."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,18 +41,8 @@ EXAMPLES: dict[str, tuple[list[float], list[int]]] = {
     "coverage_percent": ([0, 24.9, 25, 99.9, 100], [0, 0, 1, 1, 2]),
 }
 """Values of each part and their bins."""
-STEPS = {
-    "coverage_percent": 1,
-    "rate_mbit_per_s": 3,
-    "memory_percent": 3 * 2,
-    "cpu_percent": 3 * 2 * 4,
-    "participants": 3 * 2 * 4 * 4,
-    "epochs": 3 * 2 * 4 * 4 * 3,
-    "batch_size": 3 * 2 * 4 * 4 * 3 * 3,
-    "num_rc": 3 * 2 * 4 * 4 * 3 * 3 * 3,
-    "num_fc": 3 * 2 * 4 * 4 * 3 * 3 * 3 * 3,
-    "num_conv": 3 * 2 * 4 * 4 * 3 * 3 * 3 * 3 * 2,
-}
+NUM_BINS = [bins[-1] + 1 for _, bins in EXAMPLES.values()]
+STEPS = {part: math.prod(NUM_BINS[place + 1 :]) for place, part in enumerate(EXAMPLES)}
 """Distance of two neighbouring bins in the number of a state: the bins of all later parts."""
 
 
