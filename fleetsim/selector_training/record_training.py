@@ -57,7 +57,7 @@ def train_from_records(
     command: str,
     on_progress: Callable[[int, int, int], None] = lambda fleet, done, planned: None,
     on_fleet: Callable[[int, FleetFit], None] = lambda fleet, fit: None,
-) -> list[FleetFit]:
+) -> None:
     """Fit FedGCS to the records of every fleet, and write the weights of each when it is ready.
 
     `fleets` are records by the hash of their clients, of `num_clients` each. `command` is the
@@ -66,7 +66,6 @@ def train_from_records(
     """
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
 
-    made = []
     for number, (clients, found) in enumerate(fleets.items(), start=1):
         began_s = time.perf_counter()
         try:
@@ -93,6 +92,4 @@ def train_from_records(
             **{f"fit_{key}": repr(value) for key, value in fitted.facts.items()},
         }
         write_weights(out, KIND, {clients: fitted.weights}, facts)
-        made.append(FleetFit(clients, len(found.records), facts))
-        on_fleet(number, made[-1])
-    return made
+        on_fleet(number, FleetFit(clients, len(found.records), facts))

@@ -2,7 +2,7 @@
 
 import io
 from dataclasses import replace
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from fleetsim.contracts import (
     ProbeRequest,
     Purpose,
     Report,
-    RoundOutcome,
     RoundView,
     State,
 )
@@ -295,35 +294,6 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected
-
-
-def test_the_views_hold_what_a_server_can_know_and_nothing_else():
-    # No device, speed, channel, battery, usage, true availability or outcome to come. Clients
-    # register with the number of their samples, the share of labels among them and their place.
-    # The server knows the layers of its own model.
-    def names(record: type) -> set[str]:
-        return set(get_type_hints(record))
-
-    assert names(FleetView) == {
-        *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),
-        *("learning_rate", "planned_rounds", "payload_byte", "position_m"),
-        *("validation", "steps", "clients_hash", "layer_counts", "label_coverage"),
-    }
-    assert names(RoundView) == {
-        *("round", "now_s", "wanted", "candidates", "num_samples"),
-        *("parameters", "reports", "stage", "learning_rate"),
-    }
-    assert names(Report) == {
-        *("client", "purpose", "outcome", "dispatched_at_s", "finished_at_s"),
-        *("num_samples", "loss", "loss_rms", "accuracy", "vector", "energy_j"),
-        *("download_s", "compute_s", "upload_s", "resources", "base", "staleness"),
-        *("refused", "completed_fraction", "weight_fraction", "update_norm"),
-        *("epoch_losses", "weight", "is_share", "sent", "metrics"),
-    }
-    assert names(RoundOutcome) == {
-        *("round", "started_at_s", "finished_at_s", "selected", "reports"),
-        *("aggregated", "parameters", "validation"),
-    }
 
 
 def test_every_kind_is_listed_with_one_line():

@@ -3,11 +3,9 @@
 - `selector`: FedGCS.
 - `settings`: Settings of FedGCS: records, networks, ascent and generation.
 - `equations`: Equations of FedGCS.
-- `records`: Records of selections: what each brought and cost, their orders and division.
-- `score_scale`: Scores of records on the scale of a fit: its budgets and ranges.
+- `records`: Records of selections: what each brought and cost, their scores, orders and division.
 - `surrogate`: Surrogate records of FedGCS.
 - `policy`: Policy of FedGCS.
-- `given_weights`: Form of the arrays of a weight file of FedGCS.
 - `network`: Networks of FedGCS: encoder, evaluator and decoder of selections.
 - `fitting`: Fit of the networks of FedGCS to records.
 - `proposals`: Proposals of FedGCS.

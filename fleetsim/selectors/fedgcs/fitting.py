@@ -27,8 +27,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, State
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Network, Widths
-from fleetsim.selectors.fedgcs.records import Records
-from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.records import Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.learned_weights import part_of, require_finite
 

@@ -28,10 +28,8 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
-from fleetsim.selectors.fedgcs.given_weights import require_form
-from fleetsim.selectors.fedgcs.policy import Policy
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
-from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.policy import Policy, require_form
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.known_numbers import known

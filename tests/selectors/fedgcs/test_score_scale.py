@@ -5,8 +5,7 @@ import statistics
 
 import pytest
 
-from fleetsim.selectors.fedgcs.records import Records
-from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.records import Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
