@@ -17,7 +17,6 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Diagnostics,
     FleetView,
     FloatArray,
     IntArray,
@@ -31,13 +30,12 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
@@ -53,11 +51,8 @@ class FavorSettings(FavorKeys):
         return FavorSelector(self)
 
 
-class FavorSelector(ConfiguredSelector[FavorSettings]):
-    """Selector with the coordinates of all models and an agent that outlasts the run.
-
-    `_expected` is what is known of the present round's choice, `_diagnostics` of the last round.
-    """
+class FavorSelector(TellingSelector[FavorSettings]):
+    """Selector with the coordinates of all models and an agent that outlasts the run."""
 
     needs_losses = True
     needs_probes = True
@@ -89,8 +84,6 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         self._was_asked = np.zeros(self._size, dtype=np.bool_)
         self._is_over = False
         self._is_stored = False
-        self._expected: dict[str, float | list[float]] = {}
-        self._diagnostics: dict[str, float | list[float]] = {}
 
     @property
     def _agent(self) -> Agent:
@@ -162,10 +155,6 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         )
         self._is_stored = True
         self._diagnostics |= known(realised=target, reward=gained, loss=loss)
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the mean value of the chosen clients, its target, reward, loss and exploration."""
-        return self._diagnostics
 
     def learned(self) -> State:
         """Return the agent, and the coordinates onto which later runs turn their axes."""

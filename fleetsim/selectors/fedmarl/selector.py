@@ -19,7 +19,6 @@ from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
     Cohort,
-    Diagnostics,
     FleetView,
     FloatArray,
     IntArray,
@@ -35,7 +34,6 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import (
@@ -53,7 +51,7 @@ from fleetsim.selectors.fedmarl.equations import (
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
@@ -82,13 +80,12 @@ class Choice:
     """Last report of each client that was asked, whether it answered or not [p]."""
 
 
-class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
+class FedMarlSelector(TellingSelector[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
     transition when the states of the next choice are known; until then there is a reward but no
-    transition. No states: there is none. `_expected` is what is known of the present round's
-    choice, `_diagnostics` of the last round.
+    transition. No states: there is none.
     """
 
     needs_losses = True
@@ -127,8 +124,6 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         self._last_states: Floats32 = NO_STATES
         self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
         self._last_reward = 0.0
-        self._expected: dict[str, float | list[float]] = {}
-        self._diagnostics: dict[str, float | list[float]] = {}
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the candidates of the round to train for an epoch."""
@@ -190,10 +185,6 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             if outcome.round == self._fleet.planned_rounds:
                 self._remember(NO_STATES, outcome.selected.size)
         self._diagnostics |= known(loss=self._agents.learn(self._fleet.seed, outcome.round))
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the agents' value of their actions, the reward, loss and exploration."""
-        return self._diagnostics
 
     def learned(self) -> State:
         """Return networks, moments, replay memory and counters."""
