@@ -31,24 +31,13 @@ def test_profiles_have_the_figures_of_the_table_in_the_docs(profile, column):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_knows_one_kind_of_preferred_duration(profile):
-    settings = OortSettings(profile=profile)
-
-    assert (settings.preferred_percentile is None) != (settings.preferred_duration_s is None)
-    assert settings.scale_utilities == (settings.preferred_percentile is not None)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_sets_what_is_not_given(profile):
+def test_a_profile_sets_what_is_not_given_and_one_kind_of_preferred_duration(profile):
     expected = PROFILES[profile] | {"profile": profile, "clip_fraction": 0.5}
     settings = OortSettings(profile=profile, clip_fraction=0.5)
 
     assert {name: getattr(settings, name) for name in expected} == expected
-
-
-def test_settings_written_out_mean_the_same_when_read_again():
-    settings = OortSettings(profile="fedscale", clip_fraction=0.5, pacer_step_percent=1.0)
-
+    assert (settings.preferred_percentile is None) != (settings.preferred_duration_s is None)
+    # Written out, they mean the same when they are read again.
     assert OortSettings.model_validate(settings.model_dump()) == settings
 
 
