@@ -46,16 +46,10 @@ def overrides_of(*more: str) -> list[str]:
     return [f"{key}={value}" for key, value in SHORT.items()] + list(more)
 
 
-@pytest.mark.slow
-def test_the_command_says_how_well_held_out_records_are_ranked(trained):
-    _, output = trained
-
+def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
+    path, output = trained
     assert "12 records, held-out Kendall" in output
     assert "shuffled scores" in output
-
-
-def test_show_prints_origin_and_costs(trained):
-    path, _ = trained
     shown = CliRunner().invoke(app, ["selector", "show", str(path)])
 
     assert shown.exit_code == 0

@@ -75,6 +75,7 @@ def test_two_rounds_by_hand():
     assert choose(fleet, selector, 1) == {0: 1.0, 1: 1.0}
     end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
     assert rows_of(selector.state()) == {}
+    assert selector.diagnostics() == {"expected": 0.0, "realised": 40.0, "reward": 40.0}
     answers = [answer(0), answer(1, load_fraction=0.5), answer(2), answer(3)]
 
     assert choose(fleet, selector, 2, answers) == {0: 1.0, 1: 1.0}
@@ -86,6 +87,9 @@ def test_two_rounds_by_hand():
     # Round 2: down to 40 %, so R = -60 for 0; client 1 failed. Asked next, 0 is in the same state:
     # Q = 36.9 + 0.9 (-60 + 3.69 - 36.9) = -46.989, so that another level is the best now.
     end(selector, 2, {0: 4.0, 1: None}, 0.4)
+    # Expected: 36.9 of client 0, and 0 of client 1 in its new state. Of 36.9 then 0.1 counts.
+    told = selector.diagnostics()
+    assert told == pytest.approx({"expected": 18.45, "reward": -60.0, "realised": -60.0 + 3.69})
     assert choose(fleet, selector, 3, [answer(0)]) == {0: 0.8}
     assert rows_of(selector.state())[IDLE][0] == pytest.approx(-46.989)
     assert NUM_STATES + BUSY not in rows_of(selector.state())
@@ -223,24 +227,6 @@ def test_the_papers_learning_rate_follows_the_last_round_but_finds_the_clients()
 
     assert [set(choice) for choice in choices] == [CHEAP] * 6
     assert sum(set(choice.values()) == {0.6} for choice in choices) >= 4
-
-
-def test_values_and_rewards_of_two_rounds_are_told():
-    # The rounds by hand above. Round 1: no values yet; the mean reward is (41 + 39) / 2.
-    fleet, selector = ready()
-    choose(fleet, selector, 1)
-    end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
-    assert selector.diagnostics() == {"expected": 0.0, "realised": 40.0, "reward": 40.0}
-
-    # Round 2: 36.9 of client 0; client 1 is in another state, with 0. Client 0 delivers, with a
-    # reward of -60; its old state has 36.9, of which 0.1 counts.
-    choose(fleet, selector, 2, [answer(0), answer(1, load_fraction=0.5), answer(2), answer(3)])
-    end(selector, 2, {0: 4.0, 1: None}, 0.4)
-    told = selector.diagnostics()
-    assert told.keys() == {"expected", "realised", "reward"}
-    assert told["expected"] == pytest.approx(18.45)
-    assert told["reward"] == pytest.approx(-60.0)
-    assert told["realised"] == pytest.approx(-60.0 + 3.69)
 
 
 def test_of_clients_without_a_known_state_nothing_is_told():

@@ -75,22 +75,6 @@ def test_the_first_state_by_hand():
     assert rows(selector)[1] == pytest.approx(-rows(selector)[2], abs=1e-6)
 
 
-def test_later_only_the_rows_of_the_cohort_and_of_the_global_model_change():
-    fleet, selector = ready()
-    chosen(fleet, selector)
-    before = rows(selector)
-    late = report_of(2, outcome=Outcome.LATE)
-    model = np.array([0.0, 0.5, 9.0], dtype=np.float32)
-    update = delivered(3, [1.0, 0.0, 0.0], purpose=Purpose.TRAIN)
-    observe(selector, 1, [update, late], model=model)
-    after = rows(selector)
-
-    assert after[[1, 2, 3]].tolist() == before[[1, 2, 3]].tolist()
-    # Half of client 0 and of client 2; what no first model had is not seen.
-    assert after[4] == pytest.approx(0.5 * before[1], abs=1e-6)
-    assert after[0] == pytest.approx(0.5 * before[3], abs=1e-6)
-
-
 def test_models_that_are_not_finite_are_none():
     fleet, selector = ready()
     view = view_of(fleet)

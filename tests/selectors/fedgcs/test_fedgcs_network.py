@@ -6,7 +6,6 @@ import torch
 
 from fleetsim.selectors.fedgcs.network import take_over
 from fleetsim.selectors.fedgcs.proposals import (
-    ascend,
     decode,
     estimates_of,
     propose,
@@ -70,20 +69,6 @@ def test_the_loss_of_a_sequence_may_be_a_mean_over_its_tokens():
 
     expected = [plain.sequence_loss([0, 3, 5]) / 4, plain.sequence_loss([4]) / 2]
     assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_one_step_of_the_ascent_is_the_equation():
-    network = tiny()
-    plain = Net(network.arrays())
-    path, curve = ascend(network, encoded(network), [0.5])
-
-    for row, sequence in enumerate(SEQUENCES):
-        states = plain.encode(sequence)
-        expected = plain.ascended(states, 0.5)
-        found = path[0].states[row, : len(sequence)].numpy()
-        assert found == pytest.approx(np.array(expected), abs=1e-5)
-        assert curve[0, row] == pytest.approx(plain.estimate(states), abs=1e-5)
-        assert curve[1, row] == pytest.approx(plain.estimate(expected), abs=1e-5)
 
 
 @both_starts
