@@ -42,10 +42,6 @@ def trained(tmp_path_factory):
     return out, result.output
 
 
-def overrides_of(*more: str) -> list[str]:
-    return [f"{key}={value}" for key, value in SHORT.items()] + list(more)
-
-
 def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
     path, output = trained
     assert "12 records, held-out Kendall" in output

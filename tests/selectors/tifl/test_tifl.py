@@ -41,11 +41,6 @@ def play(fleet, selector, round_, *, candidates=None, **answers):
     return stages, chosen
 
 
-def tier_after(fleet, selector, round_, **more):
-    play(fleet, selector, round_, **more)
-    return int(selector.state()["tier"])
-
-
 def test_who_never_answers_in_time_is_dropped():
     # Clients 3 and 5 are late after 50 s; with T_max = 4.5 s client 4 is late too.
     fleet, selector = ready(num_tiers=2)
