@@ -43,7 +43,8 @@ class WaitingRewards:
 
     def add(self, new: Rewards) -> None:
         """Add rewards after those that wait."""
-        self.all = Rewards._make(map(np.append, self.all, new))
+        pairs = zip(self.all, new, strict=True)
+        self.all = Rewards._make(np.append(before, added) for before, added in pairs)
 
     def take(self, is_ready: BoolArray) -> Rewards:
         """Return the rewards that wait no longer, by a mask [n], and keep the others."""
