@@ -71,12 +71,7 @@ class BreakEven:
 def spent_before_use(file: WeightFile, *, server_w: float) -> Spent:
     """Return what the weights of a file cost, as a mean over its fleets.
 
-    Args:
-        file: the weight file.
-        server_w: power of the machine that fits, in watt.
-
-    Raises:
-        ScenarioError: the file does not say what it cost.
+    `server_w` is the power of the machine that fits, in watt.
     """
     rows = [_row(facts) for facts in facts_by_clients(file).values()]
     if not rows:
@@ -112,16 +107,9 @@ def _row(facts: Mapping[str, str]) -> tuple[float, float, float]:
 
 
 def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) -> list[BreakEven]:
-    """Return the break-even of an arm for each target, in seconds and joules.
+    """Return the break-even of an arm that uses weights for each target, in seconds and joules.
 
-    Args:
-        costs: the table of costs of a study.
-        spent: cost of the arm's selector before use.
-        arm: arm that uses the weights.
-        baseline: arm against which it saves.
-
-    Raises:
-        ScenarioError: no run of one of the arms is complete.
+    `costs` is the table of costs of a study, and the arm saves against `baseline`.
     """
     for name in (arm, baseline):
         if name not in set(costs["arm"]):

@@ -36,7 +36,7 @@ from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
 from fleetsim.selector_training.weight_writing import read_own, write_weights
-from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
+from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile, part_of
 
 _RESTART = "delete it to begin anew, or choose another file with --out"
 
@@ -75,45 +75,34 @@ def train_by_episodes(
 ) -> Training:
     """Train the scenario's selector over episodes, and write its weights.
 
-    Args:
-        scenario: scenario of every episode but for its seed; its selector learns.
-        episodes: number of episodes in all, those of an earlier call included.
-        first_seed: seed of the first episode.
-        out: the weight file.
-        command: the command line, for the record.
-        workers: processes that train models; None: one for every core.
-        on_progress: callback after every round, with the number of the episode from 1.
-        on_episode: callback after every episode.
-
-    Raises:
-        ScenarioError: the selector does not learn, the scenario cannot be run, or what was saved
-            is of another training.
-        DataError: a file is damaged or cannot be written.
-        KeyboardInterrupt: interrupted; finished episodes are kept.
+    `episodes` includes those of an earlier call, and finished ones are kept where one is
+    interrupted. `command` is the command line, for the record. The callbacks are called after every
+    round and every episode, with the number of the episode from 1.
     """
     kind = scenario.server.selector.kind
-    learner = learning(scenario)
-    base = learner if suits_any_clients(learner) else with_own_clients(learner)
-    clients = ANY_CLIENTS if suits_any_clients(learner) else base.clients_hash
+    base = learning(scenario)
+    clients = ANY_CLIENTS
+    if getattr(type(base.server.selector), "weights_are_for", "") != "any clients":
+        # Clients that stay the same when the seed changes.
+        base = base.with_clients_seed(base.clients_seed)
+        clients = base.clients_hash
     saved = out.with_name(f"{out.name}.training")
     identity = overrides.content_hash(
         {"scenario": base.with_seed(0).content_hash, "first_seed": first_seed}
     )
-    done, learned = _saved(saved, kind, clients, identity)
-    policy: State | None = None
+    done, learned, policy = _saved(saved, kind, clients, identity)
     for number in range(len(done), episodes):
-        selector = _Continued(_learner_of(base), learned)
+        inner: Any = base.build_selector()
         scenario_of_episode = base.with_seed(first_seed + number)
+        selector = _Continued(inner, learned)
         run = _run_episode(scenario_of_episode, selector, workers, partial(on_progress, number + 1))
-        learned, policy = selector.inner.learned(), selector.inner.policy()
+        learned, policy = inner.learned(), inner.policy()
         done.append(_episode_of(run))
         state = learned | {f"policy/{key}": array for key, array in policy.items()}
         facts = {"identity": identity, "episodes": json.dumps(done)}
         data = WeightFile(kind, {clients: state}, facts).encoded()
         atomic_files.write(saved, data, hint="choose another file with --out")
         on_episode(number + 1, done[-1])
-    if policy is None:
-        policy = _saved_policy(saved, kind, clients)
     facts = {
         "command": command,
         "scenario": base.name,
@@ -128,11 +117,7 @@ def train_by_episodes(
 
 
 def learning(scenario: Scenario) -> Scenario:
-    """Return the scenario with its selector learning, and without weights from before.
-
-    Raises:
-        ScenarioError: its selector does not learn over episodes.
-    """
+    """Return the scenario with its selector learning, and without weights from before."""
     settings = scenario.server.selector
     if "learning" not in type(settings).model_fields:
         raise ScenarioError(
@@ -140,22 +125,6 @@ def learning(scenario: Scenario) -> Scenario:
             " favor, fedmarl or autofl"
         )
     return scenario.with_selector_settings({"learning": True, "weights": None})
-
-
-def suits_any_clients(scenario: Scenario) -> bool:
-    """Return whether the weights of the scenario's selector suit any clients."""
-    return bool(getattr(type(scenario.server.selector), "weights_are_for", "") == "any clients")
-
-
-def with_own_clients(scenario: Scenario) -> Scenario:
-    """Return the scenario with clients that stay the same when its seed changes."""
-    return scenario.with_clients_seed(scenario.clients_seed)
-
-
-def _learner_of(scenario: Scenario) -> LearningSelector:
-    selector: Any = scenario.build_selector()
-    result: LearningSelector = selector
-    return result
 
 
 def _run_episode(
@@ -194,31 +163,17 @@ def _episode_of(run: Run) -> Episode:
 
 def _saved(
     path: Path, kind: str, clients: str, identity: str
-) -> tuple[list[Episode], State | None]:
-    """Return the finished episodes of an earlier call, and what they have learned.
-
-    Raises:
-        ScenarioError: they are of another training.
-        DataError: the file is damaged.
-    """
+) -> tuple[list[Episode], State | None, State]:
+    """Return the finished episodes of an earlier call, what they have learned, and the policy."""
     found = read_own(path, kind)
     if found is None:
-        return [], None
+        return [], None, {}
     if found.facts.get("identity") != identity or clients not in found.weights:
         raise ScenarioError(f"{path}: is of a training with other settings or seeds; {_RESTART}")
     episodes = [Episode(*row) for row in json.loads(found.facts["episodes"])]
     state = found.weights[clients]
-    return episodes, {key: array for key, array in state.items() if not key.startswith("policy/")}
-
-
-def _saved_policy(path: Path, kind: str, clients: str) -> State:
-    found = read_own(path, kind)
-    state = {} if found is None else found.weights[clients]
-    return {
-        key.removeprefix("policy/"): array
-        for key, array in state.items()
-        if key.startswith("policy/")
-    }
+    learned = {key: array for key, array in state.items() if not key.startswith("policy/")}
+    return episodes, learned, part_of(state, "policy/")
 
 
 class _Continued:

@@ -31,11 +31,7 @@ class _Asked(Settings):
 
 
 def settings_of(changes: Sequence[str]) -> FedGCSSettings:
-    """Return the settings of FedGCS with overrides, `server.selector.KEY=VALUE` each.
-
-    Raises:
-        ScenarioError: an override cannot be read or applied.
-    """
+    """Return the settings of FedGCS with overrides, `server.selector.KEY=VALUE` each."""
     default = Document({"server": {"selector": {"kind": KIND}}}, "--set")
     return check(_Asked, apply(default, changes)).server.selector
 
@@ -61,30 +57,17 @@ def train_from_records(
     command: str,
     on_progress: Callable[[int, int, int], None] = lambda fleet, done, planned: None,
     on_fleet: Callable[[int, FleetFit], None] = lambda fleet, fit: None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> list[FleetFit]:
+) -> None:
     """Fit FedGCS to the records of every fleet, and write the weights of each when it is ready.
 
-    Args:
-        fleets: records by the hash of their clients.
-        settings: settings of the selector, which hold those of the fit.
-        num_clients: size of each fleet.
-        seed: root seed of the fits.
-        out: the weight file.
-        command: the command line, for the record.
-        on_progress: callback with the number of the fleet from 1, and epochs done and planned.
-        on_fleet: callback with the number of the fleet and its fit.
-        clock: seconds of the host, for the record alone.
-
-    Raises:
-        ScenarioError: there are too few records.
-        DataError: the file cannot be written.
+    `fleets` are records by the hash of their clients, of `num_clients` each. `command` is the
+    command line, for the record. `on_progress` gets the number of the fleet from 1, and epochs done
+    and planned; `on_fleet` the number and the fit.
     """
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
 
-    made = []
     for number, (clients, found) in enumerate(fleets.items(), start=1):
-        began_s = clock()
+        began_s = time.perf_counter()
         try:
             fitted = fitting.fit(
                 found.records,
@@ -105,10 +88,8 @@ def train_from_records(
             "collecting_virtual_s": repr(found.virtual_s),
             "collecting_energy_j": repr(found.energy_j),
             "collecting_host_s": repr(found.host_s),
-            "training_host_s": repr(clock() - began_s),
+            "training_host_s": repr(time.perf_counter() - began_s),
             **{f"fit_{key}": repr(value) for key, value in fitted.facts.items()},
         }
         write_weights(out, KIND, {clients: fitted.weights}, facts)
-        made.append(FleetFit(clients, len(found.records), facts))
-        on_fleet(number, made[-1])
-    return made
+        on_fleet(number, FleetFit(clients, len(found.records), facts))

@@ -64,15 +64,7 @@ def collected(
 ) -> dict[str, Collected]:
     """Return the records of a study by the hash of the clients that they are about.
 
-    Args:
-        study: the study; all of its runs are complete.
-        store: its runs.
-        wanted: records that are wanted.
-        on_run: callback with the number of runs that are read, and of all.
-
-    Raises:
-        ScenarioError: there is no such arm, or a run is missing or cannot give records.
-        DataError: a run is damaged.
+    All of its runs must be complete. `on_run` gets the number of runs that are read, and of all.
     """
     study.require_arms(wanted.arms)
     asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]

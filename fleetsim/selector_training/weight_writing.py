@@ -15,12 +15,7 @@ _ELSEWHERE = "choose another file with --out"
 
 
 def read_own(path: Path, kind: str) -> WeightFile | None:
-    """Return the weight file at a path; None if nothing is there.
-
-    Raises:
-        DataError: it cannot be read, or is no weight file.
-        ScenarioError: it is of another kind of selector.
-    """
+    """Return the weight file at a path, of one kind of selector; None if nothing is there."""
     if paths.kind_of(path) is None:
         return None
     try:
@@ -40,10 +35,6 @@ def write_weights(
     """Write a weight file; weights of other clients that are there already remain.
 
     Facts are stored under the hash of their clients, `HASH/NAME`.
-
-    Raises:
-        DataError: the file cannot be written, or what is there is no weight file.
-        ScenarioError: what is there is of another kind of selector.
     """
     before = read_own(path, kind) or WeightFile(kind, {})
     kept = {

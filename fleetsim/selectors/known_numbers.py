@@ -1,8 +1,9 @@
-"""Diagnostics of a selector without the numbers that it does not know."""
+"""Diagnostics of selectors, without the numbers that they do not know."""
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray
+from fleetsim.contracts import Diagnostics, FloatArray
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SettingsT
 
 
 def known(**values: float | FloatArray | None) -> dict[str, float | list[float]]:
@@ -16,3 +17,18 @@ def known(**values: float | FloatArray | None) -> dict[str, float | list[float]]
         for name, value in values.items()
         if value is not None and np.size(value) > 0 and bool(np.isfinite(value).all())
     }
+
+
+class TellingSelector(ConfiguredSelector[SettingsT]):
+    """Base of selectors that tell numbers of their rounds, for the record alone."""
+
+    def __init__(self, settings: SettingsT) -> None:
+        super().__init__(settings)
+        self._expected: dict[str, float | list[float]] = {}
+        """Numbers that are known of the choice of the present round."""
+        self._diagnostics: dict[str, float | list[float]] = {}
+        """Numbers of the last round."""
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the numbers of the last round that are known."""
+        return self._diagnostics

@@ -7,7 +7,7 @@ import pytest
 
 from fleetsim.engine.servers.checked_selector import diagnostics_text
 from fleetsim.selectors import build_selector
-from tests.contracts.test_selector_contract import Server, one_mode_per_class, through_npz
+from tests.contracts.test_selector_contract import NOBODY, Server, one_mode_per_class, through_npz
 from tests.selector_modes import modes
 
 NUM_ROUNDS = 14
@@ -92,7 +92,7 @@ def test_numbers_are_of_the_last_round_alone(settings):
     """A round that selects no client has neither an expectation nor an outcome."""
     server = Server(build_selector(learning(settings)))
     told(server, NUM_ROUNDS)
-    server.play(server.available()[:0])
+    server.play(NOBODY)
     names = json.loads(recorded(server) or "{}")
 
     assert names.keys() <= {"loss"}

@@ -1,18 +1,14 @@
 """Contract of `fleetsim.contracts.Selector`: each mode through the laws that settings can break."""
 
 import io
-import math
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, NamedTuple, get_type_hints
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from fleetsim import rng
 from fleetsim.contracts import (
-    Cohort,
     Evaluation,
     FleetView,
     IntArray,
@@ -21,14 +17,14 @@ from fleetsim.contracts import (
     ProbeRequest,
     Purpose,
     Report,
-    Resources,
-    RoundOutcome,
     RoundView,
-    Selector,
     State,
-    WorkKind,
 )
+from fleetsim.engine.servers.checked_selector import CheckedSelector
+from fleetsim.engine.servers.training_requests import requests_of
+from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.selectors import KINDS, build_selector
+from fleetsim.user.parts.small_server import SmallServer
 from tests.selector_modes import UNION, modes
 
 SIZE = 30
@@ -86,206 +82,97 @@ every_class = pytest.mark.parametrize("settings", one_mode_per_class())
 """For laws that follow from how a class keeps its data and draws; its settings change neither."""
 every_loss_blind_class = pytest.mark.parametrize("settings", one_mode_per_class(is_loss_blind=True))
 
-EVEN = np.arange(0, SIZE, 2)
 
-
-def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
-    array = np.array(values, dtype=dtype)
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
 
 
-class Draws(NamedTuple):
-    """Events of one client in one round."""
-
-    fate: Outcome
-    loss: float
-    vector: Parameters
-    duration_s: float
-    resources: Resources
+ALL = frozen(np.arange(SIZE))
+NOBODY = ALL[:0]
 
 
-@cache
-def draws_of(seed: int, client: int, round_: int) -> Draws:
-    draw = rng.stream(seed, "report", client, round_)
-    fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
-    loss = float(draw.exponential()) / math.sqrt(round_ + 1)
-    return Draws(
-        fate=fates[int(draw.integers(len(fates)))],
-        loss=loss,
-        vector=frozen(np.full(4, loss), np.float32),
-        duration_s=float(draw.uniform(1.0, 50.0)),
-        resources=Resources(
-            flop_per_s=float(draw.uniform(1e9, 1e11)),
-            ram_byte=int(draw.integers(2**30, 2**33)),
-            load_fraction=float(draw.uniform(0.0, 0.9)),
-            is_charging=False,
-            is_unmetered=True,
-            battery_fraction=0.5,
-            samples_per_s=float(draw.uniform(1.0, 100.0)),
-            down_bit_per_s=float(draw.uniform(1e6, 1e8)),
-            up_bit_per_s=float(draw.uniform(1e6, 1e7)),
-        ),
-    )
+class Server(SmallServer):
+    """Server of the check of plug-ins, with other absences and failures.
 
-
-@dataclass
-class Server:
-    """Server that calls a selector as the engine does, with made-up losses and absences.
-
-    Arrays are read-only, so a selector that writes to a view or a report fails.
+    Answers are checked as in a run. The arrays of views are read-only, so a selector that writes to
+    one fails.
     """
 
-    selector: Selector
-    size: int = SIZE
-    cohort: int = COHORT
-    wanted: int = WANTED
-    seed: int = 11
-    has_losses: bool = True
-    outcome: Outcome | None = None
-    """Outcome of every task; None: mostly delivered, some late, lost or cancelled."""
-    round: int = 0
-
-    def __post_init__(self) -> None:
-        draw = rng.stream(self.seed, "fake fleet")
-        self.num_samples = frozen(draw.integers(1, 200, self.size))
-        self.parameters = frozen(np.zeros(4), np.float32)
+    def __init__(
+        self,
+        selector: Any,
+        *,
+        size: int = SIZE,
+        wanted: int = WANTED,
+        has_losses: bool = True,
+        fate: Outcome | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_clients, self.cohort, self.wanted = size, COHORT, wanted
+        self.has_losses = has_losses
+        self.fate = fate
+        """Outcome of every task; None: mostly delivered, some late or lost."""
+        self._models: dict[int, Parameters] = {}
+        self._fleet = super().fleet()
+        self.selector = selector
+        self._checked = CheckedSelector(selector, UserPart(type(selector).__name__, None), None)
         self.asked: list[ProbeRequest] = []
-        fleet = FleetView(
-            seed=self.seed,
-            num_samples=self.num_samples,
-            cohort=self.cohort,
-            epochs=1,
-            batch_size=10,
-            learning_rate=0.1,
-            planned_rounds=30,
-            parameters=self.parameters,
-            payload_byte=1_000_000,
-            validation=self.validation(),
-        )
-        self.setup_reports = self.answers(list(self.selector.setup(fleet)))
+        self.setup_reports = self.answers(self._checked.setup(self._fleet))
 
-    def available(self) -> IntArray:
-        """Return two thirds of the fleet, others in every round."""
-        is_there = rng.stream(self.seed, "available", self.round).random(self.size) < 2 / 3
-        return frozen(np.flatnonzero(is_there))
-
-    def play(self, candidates: IntArray | None = None, left: IntArray | None = None) -> IntArray:
+    def play(self, candidates: IntArray | None = None, left: Any = ()) -> IntArray:
         """Play one round; `left` are the candidates that leave after the probes."""
         self.round += 1
-        before = self.available() if candidates is None else candidates
+        before = self.view(()).candidates if candidates is None else candidates
         reports, self.setup_reports = self.setup_reports, []
         for stage in range(1000):
-            requests = list(self.selector.probe(self.view(before, reports, stage)))
+            requests = self._checked.probe(self.seen(before, reports, stage))
             if not requests:
                 break
-            self.check_requests(requests, before)
+            assert {request.client for request in requests} <= set(before.tolist())
             reports = [*reports, *self.answers(requests)]
         else:
             raise AssertionError("the probing does not end")
-        after = before if left is None else frozen(np.setdiff1d(before, left))
-        view = self.view(after, reports, 0)
-        answer = self.selector.select(view)
-        chosen = answer.clients if isinstance(answer, Cohort) else answer
-        self.check_choice(chosen, view)
-        if isinstance(answer, Cohort):
-            self.check_asked(answer)
-        self.finish(answer if isinstance(answer, Cohort) else Cohort(chosen))
-        return chosen
+        cohort = self._checked.select(self.seen(np.setdiff1d(before, left), reports))
+        if cohort.continues is None:
+            requests_of(cohort, self._fleet.training, {})
+        self._checked.observe(self.outcome(cohort))
+        return cohort.clients
 
-    def view(self, candidates: IntArray, reports: list[Report], stage: int) -> RoundView:
-        return RoundView(
-            round=self.round,
-            now_s=60.0 * self.round,
-            wanted=self.wanted,
+    def seen(self, candidates: IntArray, reports: list[Report], stage: int = 0) -> RoundView:
+        return replace(
+            self.view(reports, stage=stage),
             candidates=frozen(candidates),
-            num_samples=frozen(self.num_samples[candidates]),
-            parameters=self.parameters,
-            reports=tuple(reports),
-            stage=stage,
+            num_samples=frozen(self._fleet.num_samples[candidates]),
         )
-
-    def finish(self, cohort: Cohort) -> None:
-        chosen = cohort.clients
-        reports = tuple(
-            self.report(client, Purpose.TRAIN, tells_epochs=cohort.asks_epoch_losses)
-            for client in chosen.tolist()
-        )
-        self.selector.observe(
-            RoundOutcome(
-                round=self.round,
-                started_at_s=60.0 * self.round,
-                finished_at_s=60.0 * self.round + 50.0,
-                selected=frozen(chosen),
-                reports=reports,
-                aggregated=any(report.is_delivered for report in reports),
-                parameters=self.parameters,
-                validation=self.validation(),
-            )
-        )
-
-    def validation(self) -> Evaluation:
-        if not self.has_losses:
-            return Evaluation(accuracy=None, loss=None)
-        draw = rng.stream(self.seed, "validation", self.round)
-        return Evaluation(accuracy=float(draw.random()), loss=float(draw.exponential()))
 
     def answers(self, requests: list[ProbeRequest]) -> list[Report]:
         self.asked += requests
-        return [self.report(request.client, Purpose.PROBE) for request in requests]
-
-    def report(self, client: int, purpose: Purpose, *, tells_epochs: bool = False) -> Report:
-        drawn = draws_of(self.seed, client, self.round)
-        outcome, loss = self.outcome or drawn.fate, drawn.loss
-        is_known = outcome is Outcome.DELIVERED and self.has_losses
-        return Report(
-            client=client,
-            purpose=purpose,
-            outcome=outcome,
-            dispatched_at_s=60.0 * self.round,
-            finished_at_s=60.0 * self.round + drawn.duration_s,
-            num_samples=int(self.num_samples[client]),
-            loss=loss if is_known else None,
-            loss_rms=1.1 * loss if is_known else None,
-            accuracy=math.exp(-loss) if is_known and purpose is Purpose.PROBE else None,
-            vector=drawn.vector if is_known else None,
-            update_norm=2.0 * loss if is_known else None,
-            energy_j=5.0 if outcome is Outcome.DELIVERED else None,
-            resources=drawn.resources if outcome is Outcome.DELIVERED else None,
-            base=self.parameters if purpose is Purpose.TRAIN else None,
-            epoch_losses=(2.0 * loss, loss) if is_known and tells_epochs else None,
-        )
-
-    def check_choice(self, chosen: IntArray, view: RoundView) -> None:
-        assert isinstance(chosen, np.ndarray)
-        assert chosen.dtype == np.int64
-        assert chosen.ndim == 1
-        assert np.unique(chosen).size == chosen.size <= view.wanted
-        assert set(chosen.tolist()) <= set(view.candidates.tolist())
-
-    def check_asked(self, cohort: Cohort) -> None:
-        if cohort.start is not None:
-            assert cohort.start.shape == self.parameters.shape
-        if cohort.epochs is not None:
-            assert cohort.epochs.shape == cohort.clients.shape
-            assert (cohort.epochs >= 1).all()
-        for fraction in (cohort.clock_fraction, cohort.upload_fraction):
-            if fraction is not None:
-                assert fraction.shape == cohort.clients.shape
-                assert ((fraction > 0.0) & (fraction <= 1.0)).all()
-        if cohort.weights is not None:
-            assert cohort.weights.shape == cohort.clients.shape
-            assert ((cohort.weights > 0.0) & (cohort.weights < np.inf)).all()
-
-    def check_requests(self, requests: list[ProbeRequest], candidates: IntArray) -> None:
-        clients = [request.client for request in requests]
-        assert len(set(clients)) == len(clients)
-        assert set(clients) <= set(candidates.tolist())
-        assert all(request.upload_byte >= 0 for request in requests)
         for request in requests:
-            num = request.work.num_samples
-            assert num is None or 1 <= num <= self.num_samples[request.client]
-            assert request.work.epochs == 0 or request.work.kind is WorkKind.TRAIN
+            assert (request.work.num_samples or 1) <= self._fleet.num_samples[request.client]
+        return [self.probed(request)._replace(purpose=Purpose.PROBE) for request in requests]
+
+    def fleet(self) -> FleetView:
+        return self._fleet
+
+    def _model(self, round_: int) -> Parameters:
+        if round_ not in self._models:
+            self._models[round_] = frozen(super()._model(round_))
+        return self._models[round_]
+
+    def _validation(self, round_: int) -> Evaluation:
+        return super()._validation(round_) if self.has_losses else Evaluation(None, None)
+
+    def _fortune(self, client: int) -> Any:
+        fortune = super()._fortune(client)
+        return fortune if self.fate is None else fortune._replace(fate=self.fate)
+
+    def _report(self, client: int, purpose: Purpose, **asked: bool) -> Report:
+        report = super()._report(client, purpose, **asked)
+        if self.has_losses:
+            return report
+        learned = ("loss", "loss_rms", "accuracy", "vector", "update_norm", "epoch_losses")
+        return report._replace(**dict.fromkeys(learned))
 
 
 def assert_same_state(one: State, other: State) -> None:
@@ -293,12 +180,6 @@ def assert_same_state(one: State, other: State) -> None:
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name], err_msg=name)
         assert array.dtype == other[name].dtype
-
-
-def comparable(request: ProbeRequest) -> tuple[Any, ...]:
-    """Return the request with the bytes of its model, if it has one."""
-    model = request.parameters
-    return replace(request, parameters=None), None if model is None else model.tobytes()
 
 
 def through_npz(state: State) -> State:
@@ -316,38 +197,15 @@ def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_say
 
     `Server.play` checks that a choice is of distinct candidates, at most those wanted.
     """
-    calm = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+    calm = Server(build_selector(settings), wanted=3, fate=Outcome.DELIVERED)
     rough = Server(build_selector(settings))
-    calm_sizes = [calm.play(frozen(np.arange(SIZE))).size for _ in range(17)]
+    calm_sizes = [calm.play(ALL).size for _ in range(17)]
     rough_sizes = [rough.play().size for _ in range(17)]
 
     assert min(calm_sizes) > 0
     assert max(rough_sizes) > 0
     assert bool(calm.asked) == calm.selector.needs_probes
     assert bool(rough.asked) == rough.selector.needs_probes
-
-
-@every_class
-def test_the_same_history_and_seed_give_the_same_choices(settings):
-    one, two = Server(build_selector(settings)), Server(build_selector(settings))
-
-    assert [one.play().tolist() for _ in range(8)] == [two.play().tolist() for _ in range(8)]
-    assert [comparable(request) for request in one.asked] == [
-        comparable(request) for request in two.asked
-    ]
-
-
-@every_class
-def test_two_selectors_in_one_process_do_not_disturb_each_other(settings):
-    alone = Server(build_selector(settings))
-    expected = [alone.play().tolist() for _ in range(6)]
-    one, other = Server(build_selector(settings)), Server(build_selector(settings), seed=12)
-    seen = []
-    for _ in range(6):
-        seen.append(one.play().tolist())
-        other.play()
-
-    assert seen == expected
 
 
 @every_mode
@@ -390,44 +248,41 @@ def test_a_restored_selector_does_not_write_into_the_state_it_was_given(settings
 def test_with_few_clients_or_none_there_the_run_goes_on(settings):
     """In a fleet smaller than the cohort; the first rounds are those of no client and of one."""
     size = COHORT - 2
-    server = Server(build_selector(settings), size=size, outcome=Outcome.DELIVERED)
+    server = Server(build_selector(settings), size=size, fate=Outcome.DELIVERED)
 
-    assert server.play(frozen([])).tolist() == []
-    assert [server.play(frozen([1])).tolist() for _ in range(6)] == [[1]] * 6
+    assert server.play(NOBODY).tolist() == []
+    assert [server.play(frozen(np.array([1]))).tolist() for _ in range(6)] == [[1]] * 6
     assert min(server.play(frozen(np.arange(size))).size for _ in range(4)) > 0
-    assert server.play(frozen([])).tolist() == []
+    assert server.play(NOBODY).tolist() == []
     assert server.play(frozen(np.arange(size))).size > 0
-
-
-def outlasts_failures_and_departures(settings: Any, outcome: Outcome) -> bool:
-    """Return whether there is a choice before, during and after failures, and of those who stay."""
-    all_clients = frozen(np.arange(SIZE))
-    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
-    sizes = [server.play(all_clients).size]
-    server.outcome = outcome
-    sizes += [server.play(all_clients, left=left).size for left in (None, None, None, EVEN)]
-    server.outcome = Outcome.DELIVERED
-    sizes += [server.play(all_clients, left=left).size for left in (EVEN, None)]
-    assert server.play(all_clients, left=all_clients).tolist() == []
-    return min(sizes) > 0
 
 
 @every_mode
 def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
     """`Server.play` checks that nobody is chosen who has left."""
-    assert outlasts_failures_and_departures(settings, Outcome.OFFLINE)
+    some = np.arange(0, SIZE, 3)
+    server = Server(build_selector(settings), wanted=3)
+    sizes = []
+    for outcome, left in (
+        (Outcome.DELIVERED, ()),
+        (Outcome.OFFLINE, ()),
+        (Outcome.LATE, ()),
+        (Outcome.CANCELLED, ()),
+        (Outcome.OFFLINE, some),
+        (Outcome.DELIVERED, some),
+        (Outcome.DELIVERED, ()),
+    ):
+        server.fate = outcome
+        sizes.append(server.play(ALL, left=left).size)
 
-
-@every_class
-@pytest.mark.parametrize("outcome", [Outcome.LATE, Outcome.CANCELLED])
-def test_it_does_not_matter_how_all_failed(settings, outcome):
-    assert outlasts_failures_and_departures(settings, outcome)
+    assert min(sizes) > 0
+    assert server.play(ALL, left=ALL).tolist() == []
 
 
 @every_mode
 def test_a_run_without_losses_does_not_break_a_selector(settings):
-    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED, has_losses=False)
-    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(8)]
+    server = Server(build_selector(settings), wanted=3, fate=Outcome.DELIVERED, has_losses=False)
+    sizes = [server.play(ALL).size for _ in range(8)]
 
     assert min(sizes) > 0
 
@@ -439,35 +294,6 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected
-
-
-def test_the_views_hold_what_a_server_can_know_and_nothing_else():
-    # No device, speed, channel, battery, usage, true availability or outcome to come. Clients
-    # register with the number of their samples, the share of labels among them and their place.
-    # The server knows the layers of its own model.
-    def names(record: type) -> set[str]:
-        return set(get_type_hints(record))
-
-    assert names(FleetView) == {
-        *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),
-        *("learning_rate", "planned_rounds", "payload_byte", "position_m"),
-        *("validation", "steps", "clients_hash", "layer_counts", "label_coverage"),
-    }
-    assert names(RoundView) == {
-        *("round", "now_s", "wanted", "candidates", "num_samples"),
-        *("parameters", "reports", "stage", "learning_rate"),
-    }
-    assert names(Report) == {
-        *("client", "purpose", "outcome", "dispatched_at_s", "finished_at_s"),
-        *("num_samples", "loss", "loss_rms", "accuracy", "vector", "energy_j"),
-        *("download_s", "compute_s", "upload_s", "resources", "base", "staleness"),
-        *("refused", "completed_fraction", "weight_fraction", "update_norm"),
-        *("epoch_losses", "weight", "is_share", "sent", "metrics"),
-    }
-    assert names(RoundOutcome) == {
-        *("round", "started_at_s", "finished_at_s", "selected", "reports"),
-        *("aggregated", "parameters", "validation"),
-    }
 
 
 def test_every_kind_is_listed_with_one_line():

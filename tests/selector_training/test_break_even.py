@@ -39,16 +39,19 @@ RECORDS = file_of(
 )
 
 
-def test_the_cost_of_records_is_that_of_the_runs_and_of_the_fit():
-    spent = spent_before_use(RECORDS, server_w=50.0)
+def compared(*arm: tuple[str, int, float, float, float, bool]):
+    """Break-even of `fedgcs` in seconds and joules, without the power of a server."""
+    spent = spent_before_use(RECORDS, server_w=0.0)
+    return break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
 
-    assert spent == (1, 1000.0, 400.0, 30.0, 1500.0)
 
+def test_the_cost_is_that_of_the_runs_and_of_a_fit_to_records():
+    episodes = file_of(training_virtual_s="70.0", training_energy_j="9.0", training_host_s="500.0")
 
-def test_the_cost_of_episodes_is_that_of_the_runs_alone():
-    file = file_of(training_virtual_s="70.0", training_energy_j="9.0", training_host_s="500.0")
-
-    assert spent_before_use(file, server_w=50.0) == (1, 70.0, 9.0, 0.0, 0.0)
+    assert spent_before_use(RECORDS, server_w=50.0) == (1, 1000.0, 400.0, 30.0, 1500.0)
+    assert spent_before_use(episodes, server_w=50.0) == (1, 70.0, 9.0, 0.0, 0.0)
+    with pytest.raises(ScenarioError, match="does not say what it cost"):
+        spent_before_use(file_of(seed="3"), server_w=1.0)
 
 
 def test_fleets_are_averaged():
@@ -65,17 +68,11 @@ def test_fleets_are_averaged():
     assert facts_by_clients(file)["bb"]["training_host_s"] == "5.0"
 
 
-def test_a_file_that_does_not_say_its_cost_is_refused():
-    with pytest.raises(ScenarioError, match="does not say what it cost"):
-        spent_before_use(file_of(seed="3"), server_w=1.0)
-
-
 def test_runs_and_rounds_to_break_even_by_hand():
     """Savings of 20 and 40 s, and of 10 and 30 J, on average 30 s and 20 J; 12 rounds a run."""
-    arm = [("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 14.0, 80.0, 40.0, True)]
-    spent = spent_before_use(RECORDS, server_w=0.0)
-
-    seconds, joules = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+    seconds, joules = compared(
+        ("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 14.0, 80.0, 40.0, True)
+    )
 
     # (1000 + 30) s of runs and fit / 30 s; 400 J / 20 J.
     assert seconds.runs == pytest.approx(1030.0 / 30.0)
@@ -87,34 +84,28 @@ def test_runs_and_rounds_to_break_even_by_hand():
 
 
 def test_what_saves_nothing_never_pays():
-    arm = [("fedgcs", 1, 10.0, 101.0, 50.0, True), ("fedgcs", 2, 14.0, 121.0, 70.0, True)]
-    spent = spent_before_use(RECORDS, server_w=0.0)
-
-    seconds, joules = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+    seconds, joules = compared(
+        ("fedgcs", 1, 10.0, 101.0, 50.0, True), ("fedgcs", 2, 14.0, 121.0, 70.0, True)
+    )
 
     assert (seconds.saving, seconds.runs, seconds.rounds) == (-1.0, None, None)
     assert (joules.saving, joules.runs) == (0.0, None)
 
 
 def test_seeds_without_the_target_do_not_count():
-    arm = [("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 50.0, 999.0, 999.0, False)]
-    spent = spent_before_use(RECORDS, server_w=0.0)
-
-    seconds, _ = break_even(table(*RANDOM, *arm), spent, arm="fedgcs", baseline="random")
+    seconds, _ = compared(
+        ("fedgcs", 1, 10.0, 80.0, 40.0, True), ("fedgcs", 2, 50.0, 999.0, 999.0, False)
+    )
 
     assert (seconds.num_seeds, seconds.saving) == (1, 20.0)
     assert math.isnan(seconds.low)
 
 
 def test_an_arm_without_complete_runs_is_refused_with_those_that_have_some():
-    spent = spent_before_use(RECORDS, server_w=0.0)
-
     with pytest.raises(
         ScenarioError, match=r"no complete run of 'fedgcs'; .* of random; `fleetsim study run`"
     ):
-        break_even(table(*RANDOM), spent, arm="fedgcs", baseline="random")
-    with pytest.raises(ScenarioError, match=r"no complete run of 'fedgcs'; .* of no arm; "):
-        break_even(table(), spent, arm="fedgcs", baseline="random")
+        compared()
 
 
 def test_the_command_says_which_arms_the_study_has_and_how_runs_are_made(tmp_path):

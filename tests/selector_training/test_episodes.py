@@ -1,6 +1,3 @@
-import json
-
-import numpy as np
 import pytest
 
 import fleetsim
@@ -27,7 +24,7 @@ def scenario_of(kind: str, *more: str):
     return fleetsim.load("quickstart", [f"server.selector.kind={kind}", *own, *SHORT, *more])
 
 
-def trained(kind: str, out, episodes: int, *, first_seed: int = 50):
+def trained(kind: str, out, episodes: int, *, first_seed: int = 50, **more):
     return train_by_episodes(
         scenario_of(kind),
         episodes=episodes,
@@ -35,6 +32,7 @@ def trained(kind: str, out, episodes: int, *, first_seed: int = 50):
         out=out,
         command="train",
         workers=1,
+        **more,
     )
 
 
@@ -128,26 +126,10 @@ def test_an_interrupted_episode_is_repeated(tmp_path):
             raise StopError
 
     with pytest.raises(StopError):
-        train_by_episodes(
-            scenario_of("autofl"),
-            episodes=3,
-            first_seed=50,
-            out=path,
-            command="train",
-            workers=1,
-            on_progress=stop,
-        )
+        trained("autofl", path, 3, on_progress=stop)
     assert not path.exists()
     began = []
-    made = train_by_episodes(
-        scenario_of("autofl"),
-        episodes=3,
-        first_seed=50,
-        out=path,
-        command="train",
-        workers=1,
-        on_progress=lambda number, progress: began.append(number),
-    )
+    made = trained("autofl", path, 3, on_progress=lambda number, _: began.append(number))
 
     whole = trained("autofl", tmp_path / "whole.safetensors", 3)
     (clients,) = whole.file.weights
@@ -172,12 +154,3 @@ def test_a_selector_that_does_not_learn_is_refused(tmp_path):
             out=tmp_path / "one.safetensors",
             command="train",
         )
-
-
-@pytest.mark.slow
-def test_what_was_learned_is_saved_as_plain_arrays(tmp_path):
-    trained("fedmarl", tmp_path / "one.safetensors", 1)
-    saved = read_weights(str(tmp_path / "one.safetensors.training"))
-
-    assert all(isinstance(array, np.ndarray) for array in saved.weights[ANY_CLIENTS].values())
-    assert len(json.loads(saved.facts["episodes"])) == 1

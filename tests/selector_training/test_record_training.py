@@ -1,7 +1,6 @@
 import pytest
 from typer.testing import CliRunner
 
-import fleetsim
 from fleetsim.cli.application import app
 from fleetsim.errors import ScenarioError
 from fleetsim.selector_training.record_training import settings_of, train_from_records
@@ -43,39 +42,10 @@ def trained(tmp_path_factory):
     return out, result.output
 
 
-def overrides_of(*more: str) -> list[str]:
-    return [f"{key}={value}" for key, value in SHORT.items()] + list(more)
-
-
-@pytest.mark.slow
-def test_the_command_says_how_well_held_out_records_are_ranked(trained):
-    _, output = trained
-
+def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
+    path, output = trained
     assert "12 records, held-out Kendall" in output
     assert "shuffled scores" in output
-
-
-@pytest.mark.slow
-def test_the_weights_are_used_in_runs_of_other_seeds_with_these_clients(trained, tmp_path):
-    path, _ = trained
-    frozen = [
-        "server.selector.kind=fedgcs",
-        f"server.selector.weights={path}",
-        "server.selector.learning=false",
-        *(f"server.selector.{one}" for one in SMALL[:3]),
-    ]
-    run = fleetsim.run(
-        fleetsim.load("quickstart", overrides_of(*frozen, "seed=7")), out=tmp_path / "run"
-    )
-
-    assert run.manifest.selector_weights is not None
-    assert len(run.rounds) == 6
-    with pytest.raises(ScenarioError, match="learned on other clients"):
-        fleetsim.load("quickstart", overrides_of(*frozen, "fleet.seed=2"))
-
-
-def test_show_prints_origin_and_costs(trained):
-    path, _ = trained
     shown = CliRunner().invoke(app, ["selector", "show", str(path)])
 
     assert shown.exit_code == 0
@@ -83,30 +53,6 @@ def test_show_prints_origin_and_costs(trained):
     for key in ("command", "seed", "records", "collecting_energy_j", "training_host_s"):
         (value,) = (facts[name] for name in facts if name.endswith(f"/{key}"))
         assert f"{key}: {value}" in shown.output
-
-
-@pytest.mark.slow
-def test_a_fit_is_the_same_when_it_is_repeated(tmp_path):
-    records = Records.of(
-        [[0, 1], [1, 2], [2, 3], [0, 3]], [0.1, 0.4, 0.3, 0.2], [1.0] * 4, [2.0] * 4
-    )
-    fleets = {"aa": Collected(records, {"random": 4}, 4.0, 8.0, 1.0)}
-    settings = settings_of([f"server.selector.{one}" for one in SMALL])
-
-    def bytes_of(name: str) -> bytes:
-        train_from_records(
-            fleets,
-            settings,
-            num_clients=4,
-            seed=3,
-            out=tmp_path / name,
-            command="train",
-            clock=lambda: 0.0,
-        )
-        made: bytes = (tmp_path / name).read_bytes()
-        return made
-
-    assert bytes_of("one.safetensors") == bytes_of("two.safetensors")
 
 
 def test_too_few_records_are_refused_in_one_line(tmp_path):

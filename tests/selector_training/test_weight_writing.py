@@ -3,6 +3,7 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.selector_training.weight_writing import read_own, write_weights
+from fleetsim.selectors.learned_weights import WeightFile
 
 
 def test_weights_of_further_fleets_are_added_and_those_of_the_same_replaced(tmp_path):
@@ -20,24 +21,17 @@ def test_weights_of_further_fleets_are_added_and_those_of_the_same_replaced(tmp_
     assert found.facts == {"aa/seed": "3.0", "bb/seed": "2.0"}
 
 
-def test_weights_of_another_selector_are_not_touched(tmp_path):
-    path = tmp_path / "weights.safetensors"
-    write_weights(path, "favor", {"aa": {"bias": np.zeros(1)}}, {})
-    before = path.read_bytes()
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (WeightFile("favor", {}).encoded(), r"has weights of 'favor', not of 'fedgcs'.*--out"),
+        (b"important", r"kept\.file: is no weight file.*--out"),
+    ],
+)
+def test_a_file_of_something_else_is_not_touched(content, says, tmp_path):
+    path = tmp_path / "kept.file"
+    path.write_bytes(content)
 
-    with pytest.raises(ScenarioError, match=r"has weights of 'favor', not of 'fedgcs'.*--out"):
+    with pytest.raises((DataError, ScenarioError), match=says):
         write_weights(path, "fedgcs", {"aa": {"bias": np.zeros(1)}}, {})
-    assert path.read_bytes() == before
-
-
-def test_another_file_is_not_touched(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("important")
-
-    with pytest.raises(DataError, match=r"notes\.txt: is no weight file.*--out"):
-        write_weights(path, "favor", {"aa": {"bias": np.zeros(1)}}, {})
-    assert path.read_text() == "important"
-
-
-def test_nothing_there_is_no_file(tmp_path):
-    assert read_own(tmp_path / "missing.safetensors", "favor") is None
+    assert path.read_bytes() == content

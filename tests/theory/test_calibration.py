@@ -57,10 +57,3 @@ def test_a_round_of_the_fedgcs_workload_takes_the_worked_out_time_and_energy(
 
     assert timeline.end_s == pytest.approx(time_s, abs=0.5)
     assert timeline.energy_until(math.inf) == pytest.approx(energy_j, abs=0.5)
-
-
-def test_half_the_device_takes_twice_the_time_and_the_same_energy_above_idle() -> None:
-    alone, shared = round_on("pixel-6"), round_on("pixel-6", load=0.5)
-
-    assert shared.end_s == pytest.approx(2 * alone.end_s)
-    assert shared.energy_until(math.inf) == pytest.approx(alone.energy_until(math.inf))

@@ -8,18 +8,16 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import stats
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import CalibratedSettings, FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.units import ratio_to_db
-from tests.theory.intervals import Z, assert_distributed, assert_mean, assert_share
+from tests.theory.intervals import Z, assert_distributed, assert_mean
 
-NUM_BLOCKS = 800_000
 NUM_CLIENTS = 100_000
-BANDWIDTH_HZ = 1e6
 DOWN, UP = Direction.DOWN, Direction.UP
 WAYS = [DOWN, UP]
 
@@ -30,14 +28,6 @@ def channel_of(
     return build_channel(settings, seed=12, size=size, wired_bit_per_s=np.full(size, np.nan))
 
 
-def rates_of(channel: Channel) -> FloatArray:
-    """Uplink rates of the first client."""
-    assert channel.cell is not None
-    first = np.zeros(1, dtype=np.int64)
-    rates: FloatArray = channel.cell.rates_bit_per_s(first, UP, first, NUM_BLOCKS)[0]
-    return rates
-
-
 def snr_of(channel: Channel) -> FloatArray:
     assert channel.cell is not None
     return channel.cell.snr
@@ -45,53 +35,6 @@ def snr_of(channel: Channel) -> FloatArray:
 
 def test_normalised_all_clients_have_20_db_both_ways() -> None:
     assert snr_of(channel_of(NormalisedSettings(), size=50)) == pytest.approx(100.0)
-
-
-def test_the_rate_at_20_db_in_1_mhz() -> None:
-    channel = channel_of(NormalisedSettings(bandwidth_hz=BANDWIDTH_HZ, fading="none"))
-
-    assert channel.rate_at(0, UP, 0.0) == pytest.approx(6.658e6, abs=500.0)
-
-
-@pytest.mark.parametrize(
-    ("rho", "percent"), [(0.5, 0.413), (1.0, 0.995), (2.0, 2.955), (4.0, 13.93)]
-)
-def test_outage_at_20_db(rho: float, percent: float) -> None:
-    outage = 1.0 - math.exp(-(2.0**rho - 1.0) / 100.0)
-    channel = channel_of(NormalisedSettings(outage_bit_per_s_per_hz=rho))
-
-    assert 100.0 * outage == pytest.approx(percent, abs=0.005 if percent > 10 else 0.0005)
-    assert_share(rates_of(channel) == 0.0, outage, within=0.08)
-
-
-def test_the_ergodic_rate_at_20_db_in_1_mhz() -> None:
-    mean = BANDWIDTH_HZ / math.log(2.0) * math.exp(0.01) * float(special.exp1(0.01))
-    square, _ = integrate.quad(
-        lambda gain: (BANDWIDTH_HZ * math.log2(1.0 + 100.0 * gain)) ** 2 * math.exp(-gain), 0, 60
-    )
-    rates = rates_of(channel_of(NormalisedSettings(bandwidth_hz=BANDWIDTH_HZ)))
-
-    assert mean == pytest.approx(5.884e6, abs=500.0)
-    assert_mean(rates, mean=mean, variance=float(square) - mean**2)
-
-
-@pytest.mark.parametrize(
-    ("distance_m", "printed"), [(500.0, 1.88e-2), (707.0, 6.75e-2), (1e3, 0.227)]
-)
-def test_sampled_outage_of_20_dbm_in_1_mhz(distance_m: float, printed: float) -> None:
-    """At 1 bit/s/Hz; the ratios themselves are checked with the link budget in `test_fading`."""
-    settings = FadingSettings(
-        min_distance_m=distance_m,
-        cell_radius_m=distance_m,
-        tx_power_dbm=20.0,
-        bandwidth_hz=BANDWIDTH_HZ,
-        outage_bit_per_s_per_hz=1.0,
-    )
-    channel = channel_of(settings)
-    outage = 1.0 - math.exp(-1.0 / channel.mean_snr(0, UP))
-
-    assert outage == pytest.approx(printed, rel=0.005)
-    assert_share(rates_of(channel) == 0.0, outage, within=0.05)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import special
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
@@ -19,6 +19,7 @@ from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.units import ratio_to_db
+from fleetsim.validation.channel import LAWS
 from tests.fleet.alone import transfer
 from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
 
@@ -52,17 +53,6 @@ def cell_at(distance_m: float) -> Cell:
     return cell
 
 
-def ergodic_bit_per_s(snr: float) -> float:
-    return BANDWIDTH_HZ / math.log(2.0) * math.exp(1.0 / snr) * float(special.exp1(1.0 / snr))
-
-
-def rate_variance(snr: float) -> float:
-    square, _ = integrate.quad(
-        lambda gain: (BANDWIDTH_HZ * math.log2(1.0 + gain * snr)) ** 2 * math.exp(-gain), 0.0, 60.0
-    )
-    return float(square) - ergodic_bit_per_s(snr) ** 2
-
-
 def gains_of(
     cell: Cell, client: int, direction: Direction, first_block: int, num: int
 ) -> FloatArray:
@@ -85,7 +75,9 @@ def test_a_long_transfer_runs_at_the_ergodic_capacity() -> None:
     num_blocks = 50_000
     channel = channel_at(800.0, give_up_s=1e6)
     snr = channel.mean_snr(0, UP)
-    mean, variance = ergodic_bit_per_s(snr), rate_variance(snr)
+    mean = BANDWIDTH_HZ / math.log(2.0) * math.exp(1.0 / snr) * float(special.exp1(1.0 / snr))
+    square = LAWS[0].mean_of(lambda gain: (BANDWIDTH_HZ * math.log2(1.0 + gain * snr)) ** 2)
+    variance = square - mean**2
     laid_out = transfer(channel, 0, UP, 5.5, num_blocks * mean, RADIO)
     half_width_s = Z * math.sqrt(num_blocks * variance) / mean  # delta method for the time
 

@@ -1,7 +1,5 @@
 """Errors of device figures: log-normal with the stated spread, median 1, one per address."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -58,12 +56,3 @@ def test_factors_of_other_addresses_are_independent(other):
     one, two = np.log(factors()) / 0.3, np.log(factors(**other)) / 0.3
 
     assert_uncorrelated(1.0 + one, 1.0 + two)
-
-
-@pytest.mark.slow
-def test_at_a_spread_of_one_a_figure_in_twenty_is_off_by_a_factor_of_seven():
-    """The sentence in the settings: at 1 a figure in twenty is off by a factor of 7 or more."""
-    is_far = np.abs(np.log(factors(sd=1.0))) > math.log(7.0)
-
-    assert_share(is_far.astype(np.float64), 2.0 * stats.norm.sf(math.log(7.0)), within=0.1)
-    assert 2.0 * stats.norm.sf(math.log(7.0)) == pytest.approx(1 / 20, abs=0.002)

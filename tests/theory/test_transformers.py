@@ -24,9 +24,3 @@ def test_a_batch_of_bert_takes_the_boards_the_measured_time(device: str, batch_s
     [seconds] = unloaded_s(compute, BERT, work, num_samples=np.array([4]), batch_size=4)
 
     assert seconds == pytest.approx(batch_s, rel=0.01)
-
-
-def test_attention_is_five_percent_of_bert_at_256_tokens() -> None:
-    share = ATTENTION_FLOP / (LINEAR_FLOP + ATTENTION_FLOP)
-
-    assert share == pytest.approx(256 / (6 * 768 + 256))

@@ -94,33 +94,6 @@ def schedule_from(tables: list[list[bool]], shifts_s: list[int]) -> Schedule:
     return Schedule.of(steps, is_true[kept])
 
 
-@pytest.mark.slow
-@given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times, data=st.data())
-def test_states_and_next_changes_equal_the_table(tables, asked, data):
-    usage = build_usage(
-        trace_from(tables), seed=1, has_people=np.ones(len(tables), dtype=bool), shift="none"
-    )
-    clients = np.array(
-        data.draw(
-            st.lists(st.integers(0, len(tables) - 1), min_size=len(asked), max_size=len(asked))
-        )
-    )
-    lives = [tables[usage.user[client]] for client in clients]
-    states = usage.state_at(clients, np.array(asked))
-    changes_s = usage.steps.next_change_after(clients, np.array(asked))
-
-    found = list(zip(states.online, states.charging, states.unmetered, states.load, strict=True))
-    assert found == [looked_up(table, 0, t_s) for table, t_s in zip(lives, asked, strict=True)]
-    assert changes_s.tolist() == [
-        searched(table, 0, t_s) for table, t_s in zip(lives, asked, strict=True)
-    ]
-    for client, table, t_s in zip(clients, lives, asked, strict=True):
-        assert usage.is_unmetered_at(np.array([client]), t_s)[0] == looked_up(table, 0, t_s)[2]
-        until_s, load = next_load(usage, client, t_s)
-        assert load == looked_up(table, 0, t_s)[3]
-        assert until_s == searched([second[3] for second in table], 0, t_s)
-
-
 @settings(max_examples=40)  # each asks up to 36 queries twice
 @given(
     lives=st.lists(
@@ -129,7 +102,9 @@ def test_states_and_next_changes_equal_the_table(tables, asked, data):
     asked=times,
     data=st.data(),
 )
-def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, data):
+def test_states_and_next_changes_equal_the_table_whatever_the_order_and_the_shift(
+    lives, asked, data
+):
     """Queries ahead and back, single and batched, equal the table for each shift."""
     tables, shifts_s = (list(column) for column in zip(*lives, strict=True))
     usage = build_usage(
@@ -141,34 +116,21 @@ def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, d
     )
     queries = [(client, t_s) for client in range(len(tables)) for t_s in asked]
     clients, times_s = (np.array(column) for column in zip(*queries, strict=True))
-    together = usage.state_at(clients, times_s).load.tolist()
-    expected = [
-        looked_up(tables[usage.user[client]], shifts_s[client], t_s)[3] for client, t_s in queries
-    ]
-    order = data.draw(st.permutations(range(len(queries))))
-    alone = {i: usage.state_at(clients[[i]], times_s[[i]]).load[0] for i in order}
+    lived = [(tables[usage.user[client]], shifts_s[client], t_s) for client, t_s in queries]
+    expected = [looked_up(*at) for at in lived]
+    states = usage.state_at(clients, times_s)
+    changes_s = usage.steps.next_change_after(clients, times_s)
 
-    assert together == expected
-    assert [alone[i] for i in range(len(queries))] == expected
-
-
-@pytest.mark.slow
-@given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times)
-def test_the_state_at_the_next_change_is_another_and_it_is_later(tables, asked):
-    usage = build_usage(trace_from(tables), seed=1, has_people=np.ones(1, dtype=bool), shift="none")
-    for t_s in asked:
-        change_s = usage.steps.next_change_after(np.zeros(1, dtype=int), t_s)[0]
-        if change_s == np.inf:
-            continue
-        now, then = (usage.state_at(np.zeros(1, dtype=int), at_s) for at_s in (t_s, change_s))
-
-        assert change_s > t_s
-        assert (now.online, now.charging, now.unmetered, now.load) != (
-            then.online,
-            then.charging,
-            then.unmetered,
-            then.load,
-        )
+    found = list(zip(states.online, states.charging, states.unmetered, states.load, strict=True))
+    assert found == expected
+    assert changes_s.tolist() == [searched(*at) for at in lived]
+    for i in data.draw(st.permutations(range(len(queries)))):
+        (client, t_s), (table, shift_s, _) = queries[i], lived[i]
+        assert usage.state_at(clients[[i]], times_s[[i]]).load[0] == expected[i][3]
+        assert usage.is_unmetered_at(clients[[i]], t_s)[0] == expected[i][2]
+        until_s, load = next_load(usage, client, t_s)
+        assert load == expected[i][3]
+        assert until_s == searched([second[3] for second in table], shift_s, t_s)
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ class Rewards(NamedTuple):
 
     def at(self, mask: BoolArray) -> Rewards:
         """Return those of a mask [n]."""
-        return Rewards(self.client[mask], self.row[mask], self.level[mask], self.reward[mask])
+        return Rewards._make(column[mask] for column in self)
 
 
 class WaitingRewards:
@@ -43,12 +43,8 @@ class WaitingRewards:
 
     def add(self, new: Rewards) -> None:
         """Add rewards after those that wait."""
-        self.all = Rewards(
-            np.append(self.all.client, new.client),
-            np.append(self.all.row, new.row),
-            np.append(self.all.level, new.level),
-            np.append(self.all.reward, new.reward),
-        )
+        pairs = zip(self.all, new, strict=True)
+        self.all = Rewards._make(np.append(before, added) for before, added in pairs)
 
     def take(self, is_ready: BoolArray) -> Rewards:
         """Return the rewards that wait no longer, by a mask [n], and keep the others."""
@@ -61,12 +57,7 @@ class WaitingRewards:
 
     def restore(self, state: State) -> None:
         """Replace all rewards by copies of those that `state` returned."""
-        self.all = Rewards(
-            np.array(state["waiting/client"], dtype=np.int64),
-            np.array(state["waiting/row"], dtype=np.int64),
-            np.array(state["waiting/level"], dtype=np.int64),
-            np.array(state["waiting/reward"], dtype=np.float64),
-        )
+        self.all = Rewards._make(np.array(state[f"waiting/{name}"]) for name in Rewards._fields)
 
 
 class QTables:
@@ -88,13 +79,9 @@ class QTables:
     def learn(
         self, given: Rewards, next_rows: IntArray, *, learning_rate: float, discount: float
     ) -> None:
-        """Learn from rewards, one by one; clients that share a table may share a row.
+        """Learn from rewards, one by one, with the row of the next state of each client [n].
 
-        Args:
-            given: the rewards, in their order.
-            next_rows: row of the next state of each client [n].
-            learning_rate: weight of a reward.
-            discount: weight of the next state.
+        Clients that share a table may share a row.
         """
         self._add(given.row)
         places = self._places(given.row).tolist()
@@ -113,11 +100,7 @@ class QTables:
         return {"rows": self._rows.copy(), "values": self._values.copy()}
 
     def restore(self, state: State) -> None:
-        """Replace all rows by copies of those that `state` returned.
-
-        Raises:
-            ValueError: these are no rows of values for as many levels.
-        """
+        """Replace all rows by copies of those that `state` returned, of as many levels."""
         rows, values = state["rows"], state["values"]
         is_right = (
             rows.dtype == np.int64

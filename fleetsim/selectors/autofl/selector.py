@@ -27,7 +27,6 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
-    Diagnostics,
     FleetView,
     IntArray,
     ProbeRequest,
@@ -51,10 +50,9 @@ from fleetsim.selectors.autofl.equations import (
 )
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
@@ -134,11 +132,10 @@ class AutoFLSettings(Settings):
         return AutoFLSelector(self)
 
 
-class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
+class AutoFLSelector(TellingSelector[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
-    `_row` and `_level` are those of the present round's cohort, and `_expected` what is known of
-    it; `_diagnostics` are of the last round.
+    `_row` and `_level` are those of the present round's cohort.
     """
 
     needs_probes = True
@@ -159,8 +156,6 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
-        self._expected: dict[str, float | list[float]] = {}
-        self._diagnostics: dict[str, float | list[float]] = {}
         self._waiting = WaitingRewards()
         trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
         self._epochs = trained / np.maximum(fleet.num_samples, 1)
@@ -244,10 +239,6 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
             self._learn(self._tables, given, given.row)
 
-    def diagnostics(self) -> Diagnostics:
-        """Return the mean value of the chosen clients and levels, its target, and the reward."""
-        return self._diagnostics
-
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""
         tables = QTables(len(self._settings.clock_levels))
@@ -259,11 +250,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         }
 
     def take_up(self, learned: State) -> None:
-        """Replace the tables by trained ones.
-
-        Raises:
-            ScenarioError: they are of other clock levels, or of other clients' tables.
-        """
+        """Replace the tables by trained ones of the same clock levels and kind of tables."""
         settings = self._settings
         levels = learned.get("clock_levels", np.empty(0))
         if levels.tolist() != list(settings.clock_levels):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray, State
+from fleetsim.contracts import State
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
 from fleetsim.selectors.favor.settings import FavorKeys
-from fleetsim.selectors.learned_weights import require_finite
+from fleetsim.selectors.learned_weights import part_of, require_finite
 
 if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
@@ -32,26 +32,24 @@ class Agent:
 
         self._settings = settings
         self._seed = seed
-        self._network: QNetwork = QNetwork(
+        self.network: QNetwork = QNetwork(
             (1 + num_clients) * num_coordinates,
             settings.hidden,
             num_clients,
             seed=rng.torch_seed(seed, "select/favor/weights"),
         )
-        self._replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
+        self.replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
         self._num_rounds = 0
         self._num_steps = 0
         self.num_episodes = 0
         """Number of finished runs of learning before this one."""
         if settings.learning:
-            self._network.begin_learning()
+            self.network.begin_learning()
 
     @property
     def exploration(self) -> float:
-        """Probability of a random place in the cohort."""
+        """Probability of a random place in the cohort while it learns."""
         settings = self._settings
-        if not settings.learning:
-            return 0.0
         return exploration_rate(
             self._num_rounds,
             settings.exploration,
@@ -59,49 +57,28 @@ class Agent:
             settings.exploration_decay_rounds,
         )
 
-    def values(self, state: Coordinates) -> FloatArray:
-        """Return Q of each client in a state [N]."""
-        return self._network.values(state)
-
-    def begin(self, state: Coordinates) -> None:
-        """Store the state in which a choice is made, where it follows from none."""
-        self._replay.begin(state)
-
-    def target(self, state: Coordinates, *, reward: float, is_last: bool) -> float:
-        """Return the target of the actions of a round that led to this state."""
-        return self._network.target(
-            state, reward=reward, is_last=is_last, discount=self._settings.discount
-        )
-
     def follow(
         self, state: Coordinates, actions: list[int], *, reward: float, is_last: bool
-    ) -> float | None:
+    ) -> tuple[float, float | None]:
         """Store the transitions of a round to this state, and learn.
 
         Returns:
-            Mean loss of the steps; None if there was none.
-
-        Raises:
-            DivergenceError: a weight is not finite after the steps.
+            Target of the actions, by the networks that made the choice, and the mean loss of the
+            steps of learning; None if there was none.
         """
-        self._replay.follow(state, actions, reward=reward, is_last=is_last)
-        self._num_rounds += 1
         settings = self._settings
+        target = self.network.target(
+            state, reward=reward, is_last=is_last, discount=settings.discount
+        )
+        self.replay.follow(state, actions, reward=reward, is_last=is_last)
+        self._num_rounds += 1
         losses = []
-        if len(self._replay) >= settings.batch_size:
+        if len(self.replay) >= settings.batch_size:
             losses = [self._step() for _ in range(settings.steps_per_round)]
-            require_finite("favor", self._network.weights())
+            require_finite("favor", self.network.weights())
         if settings.sync_in == "rounds" and self._num_rounds % settings.sync_every == 0:
-            self._network.update_target()
-        return math.fsum(losses) / len(losses) if losses else None
-
-    def use(self, weights: State) -> None:
-        """Replace the network by these layers."""
-        self._network.use(weights)
-
-    def weights(self) -> State:
-        """Return copies of the layers of the network."""
-        return self._network.weights()
+            self.network.update_target()
+        return target, math.fsum(losses) / len(losses) if losses else None
 
     def next_episode(self, learned: State) -> None:
         """Continue from the `state` of another run's agent."""
@@ -111,13 +88,13 @@ class Agent:
         self.num_episodes += 1
         is_due = self.num_episodes % self._settings.sync_every == 0
         if self._settings.sync_in == "episodes" and is_due:
-            self._network.update_target()
+            self.network.update_target()
 
     def state(self) -> State:
         """Return copies of networks, moments, transitions and counters."""
         return {
-            **self._network.state(),
-            **self._replay.state(),
+            **self.network.state(),
+            **self.replay.state(),
             "num_rounds": np.array(self._num_rounds),
             "num_steps": np.array(self._num_steps),
             "num_episodes": np.array(self.num_episodes),
@@ -126,28 +103,21 @@ class Agent:
     def restore(self, state: State) -> None:
         """Replace everything by a copy of what `state` returned; what is frozen needs no more."""
         if not self._settings.learning:
-            prefix = "network/online/"
-            self._network.use(
-                {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
-            )
+            self.network.use(part_of(state, "network/online/"))
             return
-        self._network.restore(state)
-        self._replay.restore(state)
+        self.network.restore(state)
+        self.replay.restore(state)
         self._num_rounds = int(state["num_rounds"])
         self._num_steps = int(state["num_steps"])
         self.num_episodes = int(state["num_episodes"])
 
     def _step(self) -> float:
-        """Take one step on a batch of transitions, drawn uniformly without replacement.
-
-        Returns:
-            Loss of the batch before the step.
-        """
+        """Take one step on a batch drawn without replacement; return the loss before it."""
         settings = self._settings
         generator = rng.stream(self._seed, "select/favor/batch", self._num_steps)
-        picked = generator.choice(len(self._replay), settings.batch_size, replace=False)
-        loss = self._network.learn(
-            self._replay.batch(picked),
+        picked = generator.choice(len(self.replay), settings.batch_size, replace=False)
+        loss = self.network.learn(
+            self.replay.batch(picked),
             discount=settings.discount,
             learning_rate=settings.learning_rate,
         )

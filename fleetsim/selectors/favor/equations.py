@@ -51,9 +51,6 @@ def principal_axes(
         num: number of axes.
         scaling: scaling of the parameters.
 
-    Raises:
-        ValueError: there is no model.
-
     >>> mean, axes = principal_axes([np.array([1.0, 0.0]), np.array([5.0, 0.0])], 2)
     >>> mean.tolist(), np.abs(axes).round(9).tolist()
     ([3.0, 0.0], [[1.0, 0.0], [0.0, 0.0]])

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import torch
 
-from fleetsim.contracts import FloatArray, State
+from fleetsim.contracts import BoolArray, FloatArray, State
 from fleetsim.selectors.favor.equations import double_q_target
 from fleetsim.selectors.favor.replay import Batch, Coordinates
 
@@ -59,24 +59,12 @@ class QNetwork:
 
     def target(self, state: Coordinates, *, reward: float, is_last: bool, discount: float) -> float:
         """Return the target y of a reward that leads to a state [N + 1, d]."""
-        inputs = torch.from_numpy(state.reshape(1, -1))
-        with torch.no_grad():
-            values = _forward(self._online, inputs).double().numpy()
-            target_values = _forward(self._target, inputs).double().numpy()
-        target = double_q_target(
-            np.array([reward]), values, target_values, np.array([is_last]), discount
-        )
-        return float(target[0])
+        rewards, are_last = np.array([reward]), np.array([is_last])
+        return float(self._targets(state.reshape(1, -1), rewards, are_last, discount)[0])
 
     def learn(self, batch: Batch, *, discount: float, learning_rate: float) -> float:
         """Take one step on a batch; return the mean squared difference before it."""
-        next_states = torch.from_numpy(batch.next_states)
-        with torch.no_grad():
-            next_values = _forward(self._online, next_states).double().numpy()
-            next_target_values = _forward(self._target, next_states).double().numpy()
-        target = double_q_target(
-            batch.rewards, next_values, next_target_values, batch.is_last, discount
-        )
+        target = self._targets(batch.next_states, batch.rewards, batch.is_last, discount)
         # Leaves of the graph that share the memory of the layers.
         leaves = {name: layer.detach().requires_grad_() for name, layer in self._online.items()}
         values = _forward(leaves, torch.from_numpy(batch.states))
@@ -89,6 +77,17 @@ class QNetwork:
             root = moment.sqrt().add_(_ROOT_FLOOR)
             self._online[name].addcdiv_(gradient, root, value=-learning_rate)
         return float(loss.detach())
+
+    def _targets(
+        self, next_states: Coordinates, rewards: FloatArray, is_last: BoolArray, discount: float
+    ) -> FloatArray:
+        """Return the target y of rewards that lead to states [B, (N + 1) d] -> [B]."""
+        with torch.no_grad():
+            values, target_values = (
+                _forward(layers, torch.from_numpy(next_states)).double().numpy()
+                for layers in (self._online, self._target)
+            )
+        return double_q_target(rewards, values, target_values, is_last, discount)
 
     def update_target(self) -> None:
         """Copy the network that learns into the target network."""

@@ -1,12 +1,7 @@
 """Favor: clients that a deep Q-network values most, by the models of all clients.
 
-docs/selectors.md has state, values, reward, training, other runs, memory and costs. In a round
-
-1. clients that were never asked train one epoch and upload their model;
-2. `fleetsim.selectors.favor.compression` keeps d coordinates of each client's latest model and of
-   the global one: the state. Without any answer there is none, and clients are chosen at random;
-3. the K candidates of the largest values are chosen, each place at random with probability epsilon;
-4. `fleetsim.selectors.favor.agent` stores the transitions of the round and learns.
+docs/selectors.md has state, values, reward, training, other runs, memory and costs. Without any
+answer to the first probes there is no state, and clients are chosen at random.
 
 Source: Wang, Kaplan, Niu, Li, INFOCOM 2020, by notes in translation and a fork of iQua/flsim with a
 deep Q-network. gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units
@@ -22,7 +17,6 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Diagnostics,
     FleetView,
     FloatArray,
     IntArray,
@@ -36,13 +30,12 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
@@ -58,14 +51,12 @@ class FavorSettings(FavorKeys):
         return FavorSelector(self)
 
 
-class FavorSelector(ConfiguredSelector[FavorSettings]):
-    """Selector with the coordinates of all models and an agent that outlasts the run.
-
-    `_expected` is what is known of the present round's choice, `_diagnostics` of the last round.
-    """
+class FavorSelector(TellingSelector[FavorSettings]):
+    """Selector with the coordinates of all models and an agent that outlasts the run."""
 
     needs_losses = True
     needs_probes = True
+    state_parts = ("_compression", "_agent")
     state_fields = (
         Column("was_asked", np.bool_),
         Scalar("is_over", bool),
@@ -93,8 +84,6 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         self._was_asked = np.zeros(self._size, dtype=np.bool_)
         self._is_over = False
         self._is_stored = False
-        self._expected: dict[str, float | list[float]] = {}
-        self._diagnostics: dict[str, float | list[float]] = {}
 
     @property
     def _agent(self) -> Agent:
@@ -104,7 +93,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 self._settings, self._size, self._num_axes, seed=self._fleet.seed
             )
             if self._weights:
-                self._made_agent.use(self._weights)
+                self._made_agent.network.use(self._weights)
         return self._made_agent
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
@@ -126,7 +115,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return view.candidates
         settings, is_learning = self._settings, self._is_learning
         if is_learning and self._compression.is_fitted and not self._is_stored:
-            self._agent.begin(self._compression.rows)
+            self._agent.replay.begin(self._compression.rows)
             self._is_stored = True
         num = 1 if is_learning and settings.action == "client" else view.wanted
         episode = self._agent.num_episodes
@@ -157,27 +146,15 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             return
         settings = self._settings
         self._is_over = accuracy >= settings.target_accuracy
-        rows, is_last = self._compression.rows, self._is_over
         gained = reward(accuracy, settings.target_accuracy, settings.reward_base)
-        # By the networks that made the choice, which learn next.
-        target = self._agent.target(rows, reward=gained, is_last=is_last)
-        loss = self._agent.follow(rows, outcome.selected.tolist(), reward=gained, is_last=is_last)
+        target, loss = self._agent.follow(
+            self._compression.rows,
+            outcome.selected.tolist(),
+            reward=gained,
+            is_last=self._is_over,
+        )
         self._is_stored = True
         self._diagnostics |= known(realised=target, reward=gained, loss=loss)
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the mean value of the chosen clients, its target, reward, loss and exploration."""
-        return self._diagnostics
-
-    def state(self) -> State:
-        """Return the declared state, coordinates and axes, and the agent."""
-        return super().state() | self._compression.state() | self._agent.state()
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._compression.restore(state)
-        self._agent.restore(state)
 
     def learned(self) -> State:
         """Return the agent, and the coordinates onto which later runs turn their axes."""
@@ -190,7 +167,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
 
     def policy(self) -> State:
         """Return the network, and the coordinates onto which runs turn their axes."""
-        return {"reference": self._compression.reference.copy(), **self._agent.weights()}
+        return {"reference": self._compression.reference.copy(), **self._agent.network.weights()}
 
     @property
     def _is_learning(self) -> bool:
@@ -200,7 +177,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         """Return Q of all clients; zeros before there is a state [N]."""
         if not self._compression.is_fitted:
             return np.zeros(self._size)
-        return self._agent.values(self._compression.rows)
+        return self._agent.network.values(self._compression.rows)
 
     def _take_in(self, reports: Sequence[Report], now: RoundView | RoundOutcome) -> None:
         """Take the models of reports, and the global one, into the coordinates."""
@@ -216,11 +193,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 self._is_stored = False
 
     def _refuse_memory(self, fleet: FleetView) -> None:
-        """Refuse a fleet or a model that takes more memory than `memory_gib`.
-
-        Raises:
-            ScenarioError: it does.
-        """
+        """Refuse a fleet or a model that takes more memory than `memory_gib`."""
         settings = self._settings
         needed = memory_byte(settings, self._size, fleet.cohort, fleet.parameters.size)
         if needed > settings.memory_gib * BYTE_PER_GIB:
@@ -233,12 +206,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             )
 
     def _read_weights(self, fleet: FleetView) -> State:
-        """Return the arrays of the weight file, if there is one.
-
-        Raises:
-            ScenarioError: they are of other clients or of a network of another shape.
-            DataError: there is no such file, or an array is missing or of another form.
-        """
+        """Return the arrays of the weight file, if there is one, for these clients and shapes."""
         name, settings = self._settings.weights, self._settings
         if name is None:
             return {}

@@ -23,7 +23,7 @@ client selection in federated learning via gradient-based optimization", IJCAI 2
 import numpy as np
 
 from fleetsim.contracts import FloatArray
-from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.argument_checks import require_lengths
 
 
 def scores(
@@ -47,10 +47,6 @@ def scores(
         latency_exponent: a.
         energy_exponent: b.
 
-    Raises:
-        ValueError: a performance is negative, a budget is not positive, an exponent is negative, or
-            the lengths differ.
-
     >>> performance, seconds, joules = np.full(3, 0.5), np.array([5.0, 20.0, 20.0]), np.ones(3)
     >>> scores(performance, seconds, np.array([9.0, 9.0, 30.0]), budget_s=10.0, budget_j=15.0)
     array([0.5    , 0.125  , 0.03125])
@@ -58,11 +54,6 @@ def scores(
     Source: FedGCS (arXiv 2405.06312), (1).
     """
     require_lengths(performance.shape[0], latency_s=latency_s, energy_j=energy_j)
-    require_all("performance must not be negative", performance, performance >= 0.0)
-    require_all("budget_s must be positive", budget_s, budget_s > 0.0)
-    require_all("budget_j must be positive", budget_j, budget_j > 0.0)
-    require_all("latency_exponent must not be negative", latency_exponent, latency_exponent >= 0.0)
-    require_all("energy_exponent must not be negative", energy_exponent, energy_exponent >= 0.0)
     # L / p_L is at most 1, and costs of 0 do not divide.
     share_s = budget_s / np.maximum(latency_s, budget_s)
     share_j = budget_j / np.maximum(energy_j, budget_j)

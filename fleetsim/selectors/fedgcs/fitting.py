@@ -26,11 +26,10 @@ from torch import Tensor
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, State
 from fleetsim.selectors.fedgcs import network as networks
-from fleetsim.selectors.fedgcs.equations import min_max
 from fleetsim.selectors.fedgcs.network import Network, Widths
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
-from fleetsim.selectors.learned_weights import require_finite
+from fleetsim.selectors.learned_weights import part_of, require_finite
 
 OnProgress = Callable[[int, int], None]
 """Receiver of the finished and the planned epochs."""
@@ -63,24 +62,13 @@ def fit(
     has_control: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Fitted:
-    """Train the networks on records.
+    """Train the networks on two records or more, for at most so many epochs.
 
-    Args:
-        records: two records or more.
-        num_clients: clients of the fleet.
-        settings: sizes and rules.
-        seed: root seed of all draws.
-        epochs: most epochs.
-        index: number of this fit, a part of the address of its draws.
-        before: weights of an earlier fit, with which this one begins; their sizes are kept. Clients
-            that they do not know get new weights.
-        has_control: true to fit a second network to records whose scores were exchanged at random;
-            its correlations are those of chance.
-        on_progress: receiver of the finished and planned epochs, of both fits together.
-
-    Raises:
-        ValueError: there are less than two records, or one names a client that does not exist.
-        DivergenceError: a weight is not finite after the fit.
+    The number of this fit in a run, `index`, is a part of the address of its draws. It begins with
+    the weights of an earlier one, `before`, whose sizes are kept; clients that those do not know
+    get new weights. With `has_control` a second network is fitted to records whose scores were
+    exchanged at random, so that its correlations are those of chance. `on_progress` gets the epochs
+    of both.
     """
     clients = records.clients
     if len(records) < 2 or clients[-1] >= num_clients:
@@ -89,9 +77,7 @@ def fit(
             f" {len(records)}, of clients {clients[:1].tolist()} to {clients[-1:].tolist()}"
         )
     planned = epochs * (2 if has_control else 1)
-    targets = records.scores(settings)
-    if settings.target == "min_max":
-        targets = min_max(targets)
+    targets = ScoreScale.of(records, settings).targets(records, settings)
 
     def trained(scores: FloatArray, num_done: int) -> _Training:
         training = _Training(records, scores, settings, epochs, seed, index, before)
@@ -116,16 +102,8 @@ def fit(
 
 def network_of(weights: State) -> tuple[Network, IntArray]:
     """Return the network of `Fitted.weights`, and the clients that it knows, ascending [V]."""
-    return networks.network_of(_own(weights)), np.array(weights["known"], dtype=np.int64)
-
-
-def _own(weights: State) -> State:
-    """Return the arrays of the network alone."""
-    return {
-        name.removeprefix(_NETWORK): array
-        for name, array in weights.items()
-        if name.startswith(_NETWORK)
-    }
+    network = networks.network_of(part_of(weights, _NETWORK))
+    return network, np.array(weights["known"], dtype=np.int64)
 
 
 class _Training:
@@ -149,15 +127,14 @@ class _Training:
         self._best_loss = math.inf
         widths = Widths(settings.embedding, settings.hidden, settings.evaluator)
         start = settings.start
-        if before is not None:
-            old = networks.network_of(_own(before))
-            widths, start = old.widths, old.start_from
+        old = None if before is None else network_of(before)
+        if old is not None:
+            widths, start = old[0].widths, old[0].start_from
         self.network = networks.initial_network(
             self._clients.size, widths, start, rng.torch_seed(seed, "fedgcs/weights", index)
         )
-        if before is not None:
-            known = np.array(before["known"], dtype=np.int64)
-            networks.take_over(self.network, self._clients, old, known)
+        if old is not None:
+            networks.take_over(self.network, self._clients, *old)
 
     def epochs(self) -> Iterator[int]:
         """Train; yield the number of each finished epoch."""
@@ -200,14 +177,18 @@ class _Training:
             facts["spearman"] = float(spearmanr(estimates, scores)[0])
         return facts
 
-    def _sequences(self, rows: IntArray, epoch: int) -> tuple[Tensor, Tensor]:
-        """Return tokens of all orders of some records, and the target of each."""
-        orders, row = self._records.chosen(rows).orders(
+    def _orders(self, rows: IntArray, epoch: int) -> tuple[Tensor, IntArray]:
+        """Return tokens of all orders of some records, and the place of the record of each."""
+        orders, place = self._records.chosen(rows).orders(
             self._settings.shuffles, self._seed, self._index, epoch
         )
         tokens = [np.searchsorted(self._clients, order) for order in orders]
-        targets = self._targets[rows][row].astype(np.float32)
-        return self.network.tokens(tokens), torch.from_numpy(targets)
+        return self.network.tokens(tokens), place
+
+    def _sequences(self, rows: IntArray, epoch: int) -> tuple[Tensor, Tensor]:
+        """Return tokens of all orders of some records, and the target of each."""
+        tokens, place = self._orders(rows, epoch)
+        return tokens, torch.from_numpy(self._targets[rows][place].astype(np.float32))
 
     def _batches(self, num: int) -> list[Tensor]:
         """Return the rows of each batch of an epoch."""
@@ -241,9 +222,6 @@ class _Training:
     @torch.no_grad()
     def _estimates(self, rows: IntArray) -> FloatArray:
         """Return the estimate of each record, a mean over its orders."""
-        orders, row = self._records.chosen(rows).orders(
-            self._settings.shuffles, self._seed, self._index, 0
-        )
-        tokens = self.network.tokens([np.searchsorted(self._clients, order) for order in orders])
+        tokens, place = self._orders(rows, 0)
         estimates = networks.numbers(self.network.estimate(self.network.encode(tokens)))
-        return np.bincount(row, estimates) / np.bincount(row)
+        return np.bincount(place, estimates) / np.bincount(place)

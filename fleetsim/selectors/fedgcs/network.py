@@ -126,8 +126,10 @@ class Network(nn.Module):
         (gradient,) = torch.autograd.grad(estimates.sum(), states)
         return estimates.detach(), gradient
 
-    def losses(self, tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (6) of each sequence and (7) of each [B], with the true tokens as inputs."""
+    def joint_losses(
+        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
+    ) -> Tensor:
+        """Return (8) of each sequence [B], with the true tokens as inputs of the decoder."""
         encoded = self.encode(tokens)
         first, state = self.begin(encoded)
         inputs = torch.cat([first, self.embedding(tokens)], dim=1)
@@ -139,15 +141,9 @@ class Network(nn.Module):
             logits.flatten(0, 1), wanted.flatten(), reduction="none"
         )
         sequence = (surprise.view(wanted.shape) * counts).sum(dim=1)
-        return sequence, torch.square(targets - self.estimate(encoded))
-
-    def joint_losses(
-        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
-    ) -> Tensor:
-        """Return (8) of each sequence [B]."""
-        sequence, score = self.losses(tokens, targets)
         if over == "mean":
-            sequence = sequence / ((tokens != self.end).sum(dim=1) + 1)
+            sequence = sequence / counts.sum(dim=1)
+        score = torch.square(targets - self.estimate(encoded))
         return alpha * sequence + (1.0 - alpha) * score
 
     def tokens(self, sequences: Sequence[IntArray]) -> Tensor:
@@ -178,13 +174,8 @@ def beam_search(
 ) -> list[IntArray]:
     """Return the most likely sequence of distinct tokens found for each representation.
 
-    Args:
-        network: trained network.
-        encoded: representations of B sequences.
-        is_allowed: mask of tokens that may be generated [V].
-        least: fewest tokens of a sequence, at least 1.
-        most: most tokens, at most those allowed; the end then follows with certainty.
-        width: sequences that are kept after each step.
+    A sequence has from `least` tokens, at least 1, to `most`, which are allowed by a mask [V]; then
+    the end follows with certainty. After each step `width` sequences are kept.
     """
     num, end = encoded.states.shape[0], network.end
     # Beams of one representation are neighbours in the first axis: B, B * width, B * width, ...
@@ -254,13 +245,10 @@ def network_of(weights: State) -> Network:
 
 
 def take_over(new: Network, clients: IntArray, old: Network, known: IntArray) -> None:
-    """Give a network the weights of an old one; clients that this does not know keep their own.
+    """Give a network the weights of an old one of the same widths.
 
-    Args:
-        new: network of the same widths.
-        clients: clients of its tokens, ascending.
-        old: network to take from.
-        known: clients of the old tokens, ascending.
+    `clients` and `known` are those of the new and of the old tokens, ascending. Clients that the
+    old network does not know keep their weights.
     """
     place = np.minimum(np.searchsorted(known, clients), max(known.size - 1, 0))
     is_known = known[place] == clients

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray, State
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.errors import DataError
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.learned_weights import require_arrays
 
 if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.network import Network
@@ -49,11 +51,7 @@ class Policy:
     def fitted(
         self, records: Records, num_clients: int, settings: FedGCSKeys, seed: int, index: int
     ) -> Policy:
-        """Return the policy after a fit to records that goes on from these networks.
-
-        Raises:
-            ValueError: there are less than two records, or one names a client that does not exist.
-        """
+        """Return the policy after a fit to records that goes on from these networks."""
         from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
 
         result = fitting.fit(
@@ -74,13 +72,9 @@ class Policy:
         rules: FedGCSKeys,
         generator: np.random.Generator,
     ) -> tuple[list[IntArray], Proposals] | None:
-        """Return proposed sets of clients, best first; None if no candidate is known.
+        """Return proposed sets of at most `wanted` candidates of a mask over the fleet [N].
 
-        Args:
-            is_candidate: mask over the fleet [N].
-            wanted: most clients of a set.
-            rules: rules of the score that ranks the records, of ascent and beam search.
-            generator: source of the orders of clients.
+        The best comes first; None if no candidate is known.
         """
         from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
 
@@ -94,7 +88,70 @@ class Policy:
         readable = self.records.within(is_known)
         if not is_allowed.any() or not len(readable):
             return None
-        order = np.argsort(-readable.scores(rules), kind="stable")
+        scores = ScoreScale.of(readable, rules).scores(readable, rules)
+        order = np.argsort(-scores, kind="stable")
         starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
         found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
         return [known[tokens] for tokens in found.sets], found
+
+
+def require_form(name: str, weights: State) -> None:
+    """Check types and shapes of the arrays of a weight file, and that its records are whole."""
+    widths = {"embedding.weight": 1, "encoder.weight_hh_l0": 1, "evaluator.0.weight": 0}
+    require_arrays(name, "fedgcs", weights, dict.fromkeys(map(_of_network, widths), (None, None)))
+    embedding, hidden, evaluator = (
+        weights[_of_network(key)].shape[axis] for key, axis in widths.items()
+    )
+    require_arrays(name, "fedgcs", weights, {"known": (None,)}, np.int64)
+    num_tokens = weights["known"].size + 1
+    shapes: dict[str, tuple[int, ...]] = {
+        "embedding.weight": (num_tokens, embedding),
+        "evaluator.0.weight": (evaluator, hidden),
+        "evaluator.0.bias": (evaluator,),
+        "evaluator.2.weight": (1, evaluator),
+        "evaluator.2.bias": (1,),
+        "output.weight": (num_tokens, 2 * hidden),
+        "output.bias": (num_tokens,),
+        "start.weight": (embedding, hidden),
+        "start.bias": (embedding,),
+    }
+    for layer in ("encoder", "decoder"):
+        shapes |= {
+            f"{layer}.weight_ih_l0": (4 * hidden, embedding),
+            f"{layer}.weight_hh_l0": (4 * hidden, hidden),
+            f"{layer}.bias_ih_l0": (4 * hidden,),
+            f"{layer}.bias_hh_l0": (4 * hidden,),
+        }
+    of_network = {_of_network(key): shape for key, shape in shapes.items()}
+    require_arrays(name, "fedgcs", weights, of_network)
+    require_arrays(name, "fedgcs", weights, {_of_network("is_pooled"): ()}, np.bool_)
+    if "records/sizes" not in weights:  # networks alone, which a first fit gives records
+        return
+    lists = {"records/sizes": (None,), "records/clients": (None,)}
+    require_arrays(name, "fedgcs", weights, lists, np.int64)
+    sizes, known, clients = (
+        weights[key].astype(np.int64) for key in ("records/sizes", "known", "records/clients")
+    )
+    costs = dict.fromkeys(
+        ("records/performance", "records/latency_s", "records/energy_j"), sizes.shape
+    )
+    require_arrays(name, "fedgcs", weights, costs, np.float64)
+    try:
+        is_whole = (
+            known.size > 0
+            and bool((np.diff(known, prepend=-1) > 0).all())
+            and bool((sizes > 0).all())
+            and int(sizes.sum()) == clients.size
+            and len(Records.restored(weights)) > 0
+        )
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise DataError(
+            f"server.selector.weights: {name} has clients or records that contradict each other;"
+            " train with `fleetsim selector train fedgcs`"
+        )
+
+
+def _of_network(key: str) -> str:
+    return f"network/{key}"

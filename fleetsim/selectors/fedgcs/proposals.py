@@ -1,13 +1,10 @@
 """Proposals of FedGCS: ascent from the best records, and beam search to sets of clients.
 
-1. *Ascent*: the representations of the records with the best scores move some steps along the
-   gradient of their estimates (9).
-2. *Generation*: the decoder turns a representation into clients by beam search. Clients that are
-   not allowed and those already generated have no probability; what remains is normalised. A set
-   ends with the end token, or when no more clients are wanted. It has at least one client.
-3. *Choice*: the paper decodes the representation whose estimate is the largest
-   (`choice: representation`). With `generated` the sets of all steps are encoded anew, and the one
-   of the largest estimate, a mean over some orders of its clients, is chosen.
+The representations of the records with the best scores move some steps along the gradient of their
+estimates (9), and the decoder turns them into clients. The paper decodes the representation whose
+estimate is the largest (`choice: representation`). With `generated` the sets of all steps are
+encoded anew, and the one of the largest estimate, a mean over some orders of its clients, is
+chosen.
 
 The gradient of (9) is that of the mean of T states, so it is small, 1 / T of the evaluator's slope,
 and the same for all positions. The paper says nothing of eta and of the number of steps. With steps
@@ -64,18 +61,9 @@ def propose(
     settings: FedGCSKeys,
     generator: np.random.Generator,
 ) -> Proposals:
-    """Return sets of allowed tokens that the ascent from some selections leads to.
+    """Return sets of at most `wanted` allowed tokens [V] that the ascent from selections leads to.
 
-    Args:
-        network: trained network.
-        starts: tokens of the selections with the best scores, at least one.
-        is_allowed: mask of the tokens that a set may have [V].
-        wanted: most clients of a set.
-        settings: rules.
-        generator: source of the orders of clients.
-
-    Raises:
-        ValueError: no token is allowed, or none is wanted.
+    `starts` are the tokens of the selections with the best scores, at least one.
     """
     with networks.one_thread():
         encoded = network.encode(network.tokens([generator.permutation(s) for s in starts]))
@@ -124,14 +112,8 @@ def decode(
     wanted: int,
     settings: FedGCSKeys,
 ) -> list[IntArray]:
-    """Return the most likely sequence of distinct allowed tokens that beam search finds, of each.
-
-    Raises:
-        ValueError: no token is allowed, or none is wanted.
-    """
+    """Return the most likely sequence of distinct allowed tokens found for each representation."""
     most = min(wanted, int(is_allowed.sum()))
-    if most < 1:
-        raise ValueError(f"a set needs a token that is allowed and wanted, got {most}")
     least = most if settings.length == "fixed" else 1
     return networks.beam_search(network, encoded, is_allowed, least, most, settings.beam_width)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.argument_checks import require_all, require_lengths
-from fleetsim.selectors.fedgcs.equations import min_max, scores
+from fleetsim.selectors.fedgcs.equations import scaled, scores
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 
@@ -62,12 +63,7 @@ class Records:
         latency_s: Sequence[float] | FloatArray,
         energy_j: Sequence[float] | FloatArray,
     ) -> Records:
-        """Return records from any sequences of numbers.
-
-        Raises:
-            ValueError: the lengths differ, a selection is empty or names a client twice, or a
-                number is negative or not finite.
-        """
+        """Return records from any sequences of numbers."""
         return cls(
             tuple(np.array(selection, dtype=np.int64) for selection in selections),
             np.array(performance, dtype=np.float64),
@@ -111,35 +107,6 @@ class Records:
             self.latency_s[rows],
             self.energy_j[rows],
         )
-
-    def scores(self, rules: FedGCSKeys) -> FloatArray:
-        """Return (1) of each record [R].
-
-        A budget that is not given is the median of the records, and at least the smallest positive
-        number, so that records without costs have their performance as the score.
-        """
-        if not self.selections:
-            return np.empty(0)
-        performance = self.performance
-        budget_s, budget_j = self.budgets(rules)
-        return scores(
-            min_max(performance) if rules.performance_scale == "min_max" else performance,
-            self.latency_s,
-            self.energy_j,
-            budget_s=budget_s,
-            budget_j=budget_j,
-            latency_exponent=rules.latency_exponent,
-            energy_exponent=rules.energy_exponent,
-        )
-
-    def budgets(self, rules: FedGCSKeys) -> tuple[float, float]:
-        """Return the budgets of seconds and joules of `scores`, where there is a record."""
-
-        def budget(given: float | None, costs: FloatArray) -> float:
-            tiny = float(np.finfo(np.float64).tiny)
-            return max(float(np.median(costs)), tiny) if given is None else given
-
-        return budget(rules.budget_s, self.latency_s), budget(rules.budget_j, self.energy_j)
 
     def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
         """Return rows to train with and rows held out, drawn at random, both ascending.
@@ -192,3 +159,67 @@ class Records:
 
 NO_RECORDS = Records.of([], [], [], [])
 """Records of nothing yet."""
+
+
+class ScoreScale(NamedTuple):
+    """Budgets, and ranges of performance and of scores, of the records of a fit.
+
+    They change as records are added. Networks keep the scale of their fit, on which a later round
+    must be scored to be compared with their estimates.
+    """
+
+    budget_s: float
+    budget_j: float
+    worst_performance: float
+    best_performance: float
+    worst_score: float
+    best_score: float
+
+    @classmethod
+    def of(cls, records: Records, rules: FedGCSKeys) -> ScoreScale:
+        """Return the scale of a fit to these records, at least one.
+
+        A budget that is not given is the median of the records, and at least the smallest positive
+        number, so that records without costs have their performance as the score.
+        """
+
+        def budget(given: float | None, costs: FloatArray) -> float:
+            tiny = float(np.finfo(np.float64).tiny)
+            return max(float(np.median(costs)), tiny) if given is None else given
+
+        scale = cls(
+            budget(rules.budget_s, records.latency_s),
+            budget(rules.budget_j, records.energy_j),
+            float(records.performance.min()),
+            float(records.performance.max()),
+            worst_score=0.0,
+            best_score=0.0,
+        )
+        found = scale.scores(records, rules)
+        return scale._replace(worst_score=float(found.min()), best_score=float(found.max()))
+
+    def scores(self, records: Records, rules: FedGCSKeys) -> FloatArray:
+        """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
+
+        A score needs a performance of 0 or more. Scaled, that of a record that is worse than all of
+        the fit is less; it counts as the worst of the fit.
+        """
+        performance = records.performance
+        if rules.performance_scale == "min_max":
+            performance = scaled(performance, self.worst_performance, self.best_performance)
+        return scores(
+            np.maximum(performance, 0.0),
+            records.latency_s,
+            records.energy_j,
+            budget_s=self.budget_s,
+            budget_j=self.budget_j,
+            latency_exponent=rules.latency_exponent,
+            energy_exponent=rules.energy_exponent,
+        )
+
+    def targets(self, records: Records, rules: FedGCSKeys) -> FloatArray:
+        """Return the scores as the evaluator learns them; beyond [0, 1] outside of the fit [R]."""
+        found = self.scores(records, rules)
+        if rules.target == "min_max":
+            found = scaled(found, self.worst_score, self.best_score)
+        return found

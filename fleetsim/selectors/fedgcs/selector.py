@@ -1,14 +1,8 @@
 """FedGCS: sets of clients that a network proposes after learning from records of selections.
 
-docs/selectors.md has the score, networks, ascent, generation and what to expect. `policy` holds the
-networks with their records. Fleetsim's choices where the paper is silent:
-
-* budgets L and E are the medians of the records;
-* in `exploration_fraction` of the rounds a selector that learns chooses at random;
-* a round is recorded whether it was aggregated or not, unless no accuracy is known;
-* at most `max_records` records are kept, the latest;
-* if no client that the networks know is a candidate, the choice is random;
-* proposals may repeat sets that have a record, unless `repeats` is `avoided`.
+docs/selectors.md has the score, networks, ascent, generation and what to expect. A round is
+recorded whether it was aggregated or not, unless no accuracy is known. If no client that the
+networks know is a candidate, the choice is random. The paper is silent on both.
 
 Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, IJCAI 2024 (arXiv 2405.06312);
 zhiyuan-ning/GenerativeFL@785773b, whose collectors are empty, so that the text is followed.
@@ -23,7 +17,6 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Diagnostics,
     FleetView,
     FloatArray,
     IntArray,
@@ -32,15 +25,12 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
-from fleetsim.selectors.fedgcs.given_weights import require_form
-from fleetsim.selectors.fedgcs.policy import Policy
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
-from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.policy import Policy, require_form
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
@@ -58,7 +48,7 @@ class FedGCSSettings(FedGCSKeys):
         return FedGCSSelector(self)
 
 
-class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
+class FedGCSSelector(TellingSelector[FedGCSSettings]):
     """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
@@ -80,9 +70,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self.needs_losses = settings.learning
         self.last_proposals: Proposals | None = None
         """Proposals of the last choice that was not random, for reports; not part of the state."""
-        self._expected: tuple[IntArray, dict[str, float | list[float]]] | None = None
-        """Proposed clients of the present round, and the numbers that are known of them."""
-        self._diagnostics: dict[str, float | list[float]] = {}
+        self._proposal: IntArray = np.empty(0, dtype=np.int64)
+        """Proposed clients of the present round, of which `_expected` tells."""
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
@@ -111,7 +100,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         """Return the best proposal, or random candidates."""
         generator = rng.stream(self._fleet.seed, "select/fedgcs", view.round)
         self._wanted = view.wanted
-        self.last_proposals = self._expected = None
+        self.last_proposals, self._expected = None, {}
         settings = self._settings
         is_collecting = settings.learning and settings.records == "rounds"
         explores = float(generator.random()) < settings.exploration_fraction and is_collecting
@@ -125,15 +114,15 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     def observe(self, outcome: RoundOutcome) -> None:
         """Record the round, and fit the networks if that is due."""
         settings = self._settings
-        expected, self._expected, self._diagnostics = self._expected, None, {}
+        expected, self._expected, self._diagnostics = self._expected, {}, {}
         # A cohort larger than asked for was not this selector's.
         if not 0 < outcome.selected.size <= self._wanted:
             return
         is_of_rounds = settings.records == "rounds"
         record = self._record_of(outcome) if is_of_rounds else NO_RECORDS
         self._diagnostics = known(realised=self._realised(record))
-        if expected is not None and set(expected[0].tolist()) == set(outcome.selected.tolist()):
-            self._diagnostics |= expected[1]
+        if set(self._proposal.tolist()) == set(outcome.selected.tolist()):
+            self._diagnostics |= expected
         if not settings.learning:
             return
         if is_of_rounds:
@@ -146,10 +135,6 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         due = settings.refit_rounds if self._policy.is_fitted else settings.warm_up_rounds
         if self._num_since_fit >= due:
             self._fit()
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the estimate of the chosen set, the score of the round, and the ascent."""
-        return self._diagnostics
 
     def state(self) -> State:
         """Return the declared state, the records and the networks."""
@@ -178,12 +163,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     def _proposed(self, view: RoundView, generator: np.random.Generator) -> IntArray:
         """Return the best proposal of candidates; empty if there is none."""
         settings = self._settings
-        found = self._policy.proposed(
-            self._mask(view.candidates),
-            view.wanted,
-            settings,
-            generator,
-        )
+        is_candidate = self._mask(view.candidates)
+        found = self._policy.proposed(is_candidate, view.wanted, settings, generator)
         if found is None:
             return np.empty(0, dtype=np.int64)
         sets, self.last_proposals = found
@@ -191,7 +172,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         for clients, estimate in zip(sets, self.last_proposals.estimates, strict=True):
             if frozenset(clients.tolist()) not in seen:
                 ascent = self.last_proposals.curve.mean(axis=1)
-                self._expected = clients, known(expected=float(estimate), ascent=ascent)
+                self._proposal = clients
+                self._expected = known(expected=float(estimate), ascent=ascent)
                 return clients
         return np.empty(0, dtype=np.int64)
 
@@ -214,8 +196,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         """Return the score of a round on the scale of the estimates; None if either is missing."""
         if self._scale.size == 0 or not len(record):
             return None
-        settings = self._settings
-        return ScoreScale(*self._scale.tolist()).score(record, settings)
+        return float(ScoreScale(*self._scale.tolist()).targets(record, self._settings)[0])
 
     def _keep_scale(self) -> None:
         """Keep the scale of the records to which the networks have just been fitted."""
@@ -254,11 +235,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._num_since_fit = 0
 
     def _require_known(self, weights: State) -> None:
-        """Refuse weights that name clients beyond the fleet.
-
-        Raises:
-            ScenarioError: they do.
-        """
+        """Refuse weights that name clients beyond the fleet."""
         named = [weights[key].max() for key in ("known", "records/clients") if key in weights]
         last = int(max(named))
         if last >= self._size:

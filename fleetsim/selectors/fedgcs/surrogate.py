@@ -17,7 +17,6 @@ Source: zhiyuan-ning/GenerativeFL@785773b (utilities); the means, seconds and jo
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_lengths
 from fleetsim.selectors.fedgcs.equations import min_max
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
 
@@ -40,15 +39,11 @@ def surrogate_records(
         size: clients of each set, or all if there are fewer.
         generator: source of the sets.
 
-    Raises:
-        ValueError: the lengths differ.
-
     >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
     >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)
     >>> one.performance.tolist(), one.latency_s.tolist(), one.energy_j.tolist()
     ([0.5], [60.0], [12.0])
     """
-    require_lengths(utility.shape[0], duration_s=duration_s, energy_j=energy_j)
     columns = [_filled(column) for column in (utility, duration_s, energy_j)]
     if any(column.size == 0 for column in columns):
         return NO_RECORDS

@@ -2,7 +2,6 @@
 
 - `selector`: FedMarl: probed clients whose agents say continue; the others stop after an epoch.
 - `agents`: Team of agents that share a network, and what they learn from round to round.
-- `round_reward`: Reward of a round.
 - `observations`: States of agents.
 - `replay`: Replay memory: rounds of the past from which agents learn.
 - `network`: Learning of the shared network: steps of Adam on the squared error of Q_tot, in torch.

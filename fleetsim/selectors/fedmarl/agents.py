@@ -6,17 +6,18 @@ learned nothing prefer neither action.
 """
 
 import math
+from collections import deque
 
 import numpy as np
 
 from fleetsim import rng
-from fleetsim.contracts import State
+from fleetsim.contracts import FloatArray, State
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
 from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.learned_weights import require_finite
+from fleetsim.selectors.learned_weights import part_of, require_finite
 
 _ACTIONS = 2
 _NETWORK, _TARGET, _ADAM = "network/", "target/", "adam/"
@@ -41,11 +42,7 @@ def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
 
 
 def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
-    """Return the network of a weight file.
-
-    Raises:
-        ScenarioError: these are no finite weights of two layers, or of other hidden units.
-    """
+    """Return the network of a weight file with as many hidden units."""
     shapes = {name: array.shape for name, array in first_network(0, hidden).items()}
     found = {name: array.shape for name, array in arrays.items()}
     if found.keys() == shapes.keys() and found["hidden/bias"] != (hidden,):
@@ -74,15 +71,12 @@ class Agents:
         self._num_rounds = 0
         self.num_choices = 0
         """Choices in which agents explored, of all episodes."""
-        self._replay = Replay(settings.replay_capacity)
+        self.replay: deque[Transition] = deque(maxlen=settings.replay_capacity)
+        """Transitions of the last rounds, the oldest first."""
 
     def values(self, states: Floats32) -> Floats32:
         """Return Q(s_n, stop) and Q(s_n, continue) of each agent [n, 2]."""
         return action_values(self._network, states)
-
-    def remember(self, transition: Transition) -> None:
-        """Keep a transition to learn from."""
-        self._replay.add(transition)
 
     def learn(self, seed: int, round_: int) -> float | None:
         """Train the network on batches drawn at the address of seed and round.
@@ -90,12 +84,9 @@ class Agents:
         Returns:
             Mean loss of the batches, each before its step; None before the replay memory holds a
             batch, when there is nothing to do.
-
-        Raises:
-            DivergenceError: a weight is not finite after the steps.
         """
         settings = self._settings
-        if len(self._replay) < settings.batch_size:
+        if len(self.replay) < settings.batch_size:
             return None
         # Scenarios are validated without torch, and frozen agents do not need it.
         from fleetsim.selectors.fedmarl import network as learning  # noqa: PLC0415
@@ -103,7 +94,8 @@ class Agents:
         generator = rng.stream(seed, "select/fedmarl/replay", round_)
         batches = []
         for _ in range(settings.steps_per_round):
-            transitions = self._replay.sample(generator, settings.batch_size)
+            places = generator.integers(len(self.replay), size=settings.batch_size)
+            transitions = [self.replay[place] for place in places]
             batches.append(learning.Batch(transitions, self._targets(transitions)))
         after = learning.improved(
             self._network, self._moments, self._num_steps, batches, settings.learning_rate
@@ -116,9 +108,7 @@ class Agents:
             self._target = self._network
         return math.fsum(after.losses) / len(after.losses)
 
-    def _targets(
-        self, transitions: list[Transition]
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def _targets(self, transitions: list[Transition]) -> FloatArray:
         """Return y of each transition [b]."""
         rows = np.concatenate([NO_STATES, *(each.next_states for each in transitions)])
         values = action_values(self._target, rows)
@@ -141,20 +131,14 @@ class Agents:
             prefix + name: array.copy() for prefix, part in parts for name, array in part.items()
         }
         counts = (self._num_steps, self._num_rounds, self.num_choices)
-        return state | self._replay.state() | {"counts": np.array(counts, dtype=np.int64)}
+        return state | state_of(self.replay) | {"counts": np.array(counts, dtype=np.int64)}
 
     def restore(self, state: State) -> None:
         """Replace everything by what `state` returned."""
-        self._network = _part(state, _NETWORK)
-        self._target = _part(state, _TARGET)
-        self._moments = _part(state, _ADAM)
+        self._network, self._target, self._moments = (
+            {name: np.array(array, dtype=np.float32) for name, array in part_of(state, one).items()}
+            for one in (_NETWORK, _TARGET, _ADAM)
+        )
         self._num_steps, self._num_rounds, self.num_choices = state["counts"].tolist()
-        self._replay.restore(state)
-
-
-def _part(state: State, prefix: str) -> dict[str, Floats32]:
-    return {
-        name.removeprefix(prefix): np.array(array, dtype=np.float32)
-        for name, array in state.items()
-        if name.startswith(prefix)
-    }
+        self.replay.clear()
+        self.replay.extend(transitions_of(state))

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetsim.contracts import BoolArray, FloatArray
-from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.argument_checks import require_lengths
 from fleetsim.selectors.tie_breaking import best
 
 Floats32 = npt.NDArray[np.float32]
@@ -50,12 +50,8 @@ def utility(accuracy: float) -> float:
     >>> utility(0.0)
     0.0
 
-    Raises:
-        ValueError: the accuracy is not finite.
-
     Source: FedMarl (AAAI 2022), U of the reward; secondary source.
     """
-    require_all("accuracy must be finite", accuracy, np.isfinite(accuracy))
     return float(10.0 - 20.0 / (1.0 + np.exp(0.35 * accuracy)))
 
 
@@ -173,9 +169,6 @@ def joint_action(advantage: FloatArray, wanted: int, keys: FloatArray) -> BoolAr
         wanted: largest number of clients that may continue, at least 1.
         keys: among equal advantages the smaller key goes first [n].
 
-    Raises:
-        ValueError: `wanted` is less than 1, or the lengths differ.
-
     >>> joint_action(np.array([0.5, -0.1, 0.7, 0.2]), 2, np.arange(4.0)).tolist()
     [True, False, True, False]
     >>> joint_action(np.array([-0.5, -0.1]), 2, np.arange(2.0)).tolist()
@@ -183,7 +176,6 @@ def joint_action(advantage: FloatArray, wanted: int, keys: FloatArray) -> BoolAr
 
     Source: FedMarl (AAAI 2022), choice of the agents; the limits are fleetsim's.
     """
-    require_all("wanted must be at least 1", wanted, wanted >= 1)
     require_lengths(advantage.size, keys=keys)
     num = min(wanted, max(1, int((advantage >= 0.0).sum())))
     continues = np.zeros(advantage.size, dtype=np.bool_)

@@ -46,14 +46,9 @@ def improved(
     batches: Sequence[Batch],
     learning_rate: float,
 ) -> Improved:
-    """Return the network after one step of Adam for each batch.
+    """Return the network after one step of Adam for each batch, in order.
 
-    Args:
-        network: weights and biases of `equations.Network`.
-        moments: moments of Adam after the earlier steps; empty before the first.
-        num_steps: number of earlier steps.
-        batches: batches, in order.
-        learning_rate: step size of Adam.
+    `moments` are those of Adam after `num_steps` earlier steps; empty before the first.
 
     Source: VDN (Sunehag et al., AAMAS 2018), gradient through the sum of values; Adam (Kingma, Ba,
     ICLR 2015).

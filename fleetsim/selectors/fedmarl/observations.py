@@ -20,7 +20,6 @@ the normalisation is fleetsim's.
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_lengths
 from fleetsim.selectors.fedmarl.equations import Floats32
 
 NUM_FEATURES = 6
@@ -72,13 +71,6 @@ def agent_states(
         round_: number of the round, from 1.
         num_rounds: planned number of rounds.
     """
-    require_lengths(
-        loss.size,
-        probe_s=probe_s,
-        upload_s=upload_s,
-        num_uploads=num_uploads,
-        num_samples=num_samples,
-    )
     columns = [
         relative(loss),
         relative(probe_s),

@@ -4,8 +4,7 @@ A round has as many agents as probed clients, so that transitions differ in leng
 the memory, rows of all transitions follow one another.
 """
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,60 +31,34 @@ class Transition:
     """Largest number of clients that may continue in the next round."""
 
 
-class Replay:
-    """Transitions of the last rounds, at most `capacity`."""
+def state_of(transitions: Iterable[Transition]) -> State:
+    """Return transitions as arrays, with the rows of all of them in sequence."""
+    kept = list(transitions)
+    return {
+        "replay/sizes": np.array([len(each.states) for each in kept], dtype=np.int64),
+        "replay/states": np.concatenate([NO_STATES, *(each.states for each in kept)]),
+        "replay/continues": np.concatenate(
+            [np.empty(0, dtype=np.bool_), *(each.continues for each in kept)]
+        ),
+        "replay/rewards": np.array([each.reward for each in kept], dtype=np.float64),
+        "replay/next_sizes": np.array([len(each.next_states) for each in kept], dtype=np.int64),
+        "replay/next_states": np.concatenate([NO_STATES, *(each.next_states for each in kept)]),
+        "replay/next_wanted": np.array([each.next_wanted for each in kept], dtype=np.int64),
+    }
 
-    def __init__(self, capacity: int) -> None:
-        self._transitions: deque[Transition] = deque(maxlen=capacity)
 
-    def __len__(self) -> int:
-        return len(self._transitions)
-
-    def __iter__(self) -> Iterator[Transition]:
-        return iter(self._transitions)
-
-    def add(self, transition: Transition) -> None:
-        """Keep a transition; the oldest is dropped where there are too many."""
-        self._transitions.append(transition)
-
-    def sample(self, generator: np.random.Generator, num: int) -> list[Transition]:
-        """Return transitions drawn with replacement.
-
-        Raises:
-            ValueError: there is none.
-        """
-        if not self._transitions:
-            raise ValueError("a replay memory without transitions has none to draw")
-        return [self._transitions[place] for place in generator.integers(len(self), size=num)]
-
-    def state(self) -> State:
-        """Return the transitions as arrays, with the rows of all of them in sequence."""
-        kept = list(self._transitions)
-        return {
-            "replay/sizes": np.array([len(each.states) for each in kept], dtype=np.int64),
-            "replay/states": np.concatenate([NO_STATES, *(each.states for each in kept)]),
-            "replay/continues": np.concatenate(
-                [np.empty(0, dtype=np.bool_), *(each.continues for each in kept)]
-            ),
-            "replay/rewards": np.array([each.reward for each in kept], dtype=np.float64),
-            "replay/next_sizes": np.array([len(each.next_states) for each in kept], dtype=np.int64),
-            "replay/next_states": np.concatenate([NO_STATES, *(each.next_states for each in kept)]),
-            "replay/next_wanted": np.array([each.next_wanted for each in kept], dtype=np.int64),
-        }
-
-    def restore(self, state: State) -> None:
-        """Replace the transitions by those of a state; the oldest are dropped if too many."""
-        ends = np.cumsum(state["replay/sizes"])[:-1]
-        next_ends = np.cumsum(state["replay/next_sizes"])[:-1]
-        self._transitions.clear()
-        if state["replay/sizes"].size == 0:
-            return
-        rows = zip(
-            np.split(state["replay/states"].astype(np.float32), ends),
-            np.split(state["replay/continues"].astype(np.bool_), ends),
-            state["replay/rewards"].tolist(),
-            np.split(state["replay/next_states"].astype(np.float32), next_ends),
-            state["replay/next_wanted"].tolist(),
-            strict=True,
-        )
-        self._transitions.extend(Transition(*row) for row in rows)
+def transitions_of(state: State) -> list[Transition]:
+    """Return the transitions that `state_of` described, the oldest first."""
+    if state["replay/sizes"].size == 0:
+        return []
+    ends = np.cumsum(state["replay/sizes"])[:-1]
+    next_ends = np.cumsum(state["replay/next_sizes"])[:-1]
+    rows = zip(
+        np.split(state["replay/states"].astype(np.float32), ends),
+        np.split(state["replay/continues"].astype(np.bool_), ends),
+        state["replay/rewards"].tolist(),
+        np.split(state["replay/next_states"].astype(np.float32), next_ends),
+        state["replay/next_wanted"].tolist(),
+        strict=True,
+    )
+    return [Transition(*row) for row in rows]

@@ -1,17 +1,8 @@
 """FedMarl: probed clients whose agents say continue; the others stop after an epoch.
 
-docs/selectors.md has the states, the rules of the choice, the reward and the learning. In a round
-
-1. candidates drawn at random train one epoch and report its loss;
-2. the agent of each sees the six numbers of `fleetsim.selectors.fedmarl.observations`, and says
-   continue or stop (`fleetsim.selectors.fedmarl.equations`);
-3. clients that continue train the epochs that are left, and upload their model;
-4. all agents receive the reward of `fleetsim.selectors.fedmarl.round_reward` and learn
-   (`fleetsim.selectors.fedmarl.agents`).
-
-The paper trains agents by episodes and deploys them frozen: `fleetsim selector train fedmarl`, then
-`weights` with `learning: false`. Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl
-beside 10 for the others; it is read as 20 candidates for 10 wanted.
+docs/selectors.md has the states, the rules of the choice, the reward and the learning. Ning et al.,
+"FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it is read as 20
+candidates for 10 wanted.
 
 Source: Zhang, Lin, Zhang, AAAI 2022 (arXiv 2201.02932), by third-party notes.
 """
@@ -20,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +19,6 @@ from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
     Cohort,
-    Diagnostics,
     FleetView,
     FloatArray,
     IntArray,
@@ -43,7 +34,6 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import (
@@ -51,13 +41,17 @@ from fleetsim.selectors.fedmarl.equations import (
     advantages,
     exploration_chance,
     joint_action,
+    processing_latency_s,
+    relative_latency,
+    relative_traffic,
+    reward,
     team_value,
+    traffic_byte,
 )
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
-from fleetsim.selectors.fedmarl.round_reward import Choice, round_reward
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.known_numbers import known
+from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
@@ -74,13 +68,24 @@ class FedMarlSettings(FedMarlKeys):
         return FedMarlSelector(self)
 
 
-class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Choice of a round whose reward is not known yet."""
+
+    states: Floats32
+    """States of the agents [n, 6]."""
+    continues: BoolArray
+    """Their actions, as they are carried out [n]."""
+    probes: Sequence[Report]
+    """Last report of each client that was asked, whether it answered or not [p]."""
+
+
+class FedMarlSelector(TellingSelector[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
     transition when the states of the next choice are known; until then there is a reward but no
-    transition. No states: there is none. `_expected` is what is known of the present round's
-    choice, `_diagnostics` of the last round.
+    transition. No states: there is none.
     """
 
     needs_losses = True
@@ -119,8 +124,6 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         self._last_states: Floats32 = NO_STATES
         self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
         self._last_reward = 0.0
-        self._expected: dict[str, float | list[float]] = {}
-        self._diagnostics: dict[str, float | list[float]] = {}
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the candidates of the round to train for an epoch."""
@@ -157,7 +160,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
         continues = joint_action(advantage, view.wanted, keys)
-        self._choice = Choice.after(list(probes.values()), states, continues)
+        self._choice = Choice(states, continues, list(probes.values()))
         self._expected = known(expected=team_value(values, continues), exploration=chance)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
@@ -177,17 +180,11 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
             return
         if choice is not None and math.isfinite(before) and math.isfinite(after):
             self._last_states, self._last_continues = choice.states, choice.continues
-            self._last_reward = round_reward(
-                choice, outcome, (before, after), self._fleet, self._settings, self._num_rounds
-            )
+            self._last_reward = self._reward(choice, outcome, before, after)
             self._diagnostics |= known(reward=self._last_reward)
             if outcome.round == self._fleet.planned_rounds:
                 self._remember(NO_STATES, outcome.selected.size)
         self._diagnostics |= known(loss=self._agents.learn(self._fleet.seed, outcome.round))
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the agents' value of their actions, the reward, loss and exploration."""
-        return self._diagnostics
 
     def learned(self) -> State:
         """Return networks, moments, replay memory and counters."""
@@ -250,10 +247,39 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         coin = np.where(says_continue < 0.5, np.inf, -np.inf)
         return np.where(explores < chance, coin, advantage)
 
+    def _reward(self, choice: Choice, outcome: RoundOutcome, before: float, after: float) -> float:
+        """Return the reward of the agents for a round, with the accuracies before and after it.
+
+        A client that failed counts with the seconds for which the server waited. Clients that
+        continue count with all bytes of a model, also those that failed. The weights of latency and
+        traffic are per run.
+        """
+        settings, fleet = self._settings, self._fleet
+        probed = [report.client for report in choice.probes]
+        probe_s = np.array([report.duration_s for report in choice.probes], dtype=np.float64)
+        place = {client: number for number, client in enumerate(probed)}
+        continues = np.isin(probed, outcome.selected)
+        rest_s, upload_s = np.zeros((2, continues.size))
+        # Clients that were not probed have no agent.
+        for report in (each for each in outcome.reports if each.client in place):
+            upload_s[place[report.client]] = report.upload_s
+            rest_s[place[report.client]] = report.duration_s - report.upload_s
+        latency_s = processing_latency_s(probe_s, rest_s, upload_s, continues)
+        traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
+        return reward(
+            after,
+            before,
+            relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
+            relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
+            accuracy_weight=settings.accuracy_weight,
+            latency_weight=settings.latency_weight / self._num_rounds,
+            traffic_weight=settings.traffic_weight / self._num_rounds,
+        )
+
     def _remember(self, next_states: Floats32, next_wanted: int) -> None:
         """Keep the last round as a transition, if there is one."""
         if self._last_continues.size:
-            self._agents.remember(
+            self._agents.replay.append(
                 Transition(
                     self._last_states,
                     self._last_continues,

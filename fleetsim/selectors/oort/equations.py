@@ -43,9 +43,6 @@ def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexpl
 def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatArray:
     """Return U = |B| sqrt(mean of squared losses) of each client [n].
 
-    Raises:
-        ValueError: a utility is negative or not finite.
-
     Source: Oort (Lai et al., OSDI 2021), the statistical utility.
     """
     utilities = num_samples * loss_rms
@@ -88,13 +85,8 @@ def scaled(utilities: FloatArray, fraction: float) -> FloatArray:
 def temporal_bonus(round_: int, last_round: IntArray) -> FloatArray:
     """Return sqrt(0.1 ln R / L) of clients last selected in rounds L >= 1 [n].
 
-    Raises:
-        ValueError: an L, or R, is less than 1.
-
     Source: Oort (Lai et al., OSDI 2021), temporal uncertainty in Algorithm 1.
     """
-    require_all("round_ must be at least 1", round_, round_ >= 1)
-    require_all("last_round must be at least 1", last_round, last_round >= 1)
     return np.sqrt(0.1 * math.log(round_) / last_round)
 
 
@@ -104,15 +96,11 @@ def duration_at(durations_s: FloatArray, percentile: float) -> float:
     It is the one of 0-based rank min(floor(n * percentile / 100), n - 1); infinity, which is no
     preference, from 100 on; NaN where no duration is known.
 
-    Raises:
-        ValueError: the percentile is negative.
-
     >>> duration_at(np.array([9.0, 1.0, np.nan, 5.0, 7.0]), 50.0), duration_at(np.ones(2), 100.0)
     (7.0, inf)
 
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`, the round threshold.
     """
-    require_all("percentile must not be negative", percentile, percentile >= 0.0)
     if percentile >= 100.0:
         return math.inf
     known_s = durations_s[~np.isnan(durations_s)]
@@ -125,12 +113,8 @@ def duration_at(durations_s: FloatArray, percentile: float) -> float:
 def system_penalty(duration_s: FloatArray, preferred_s: float, alpha: float) -> FloatArray:
     """Return (T / t)^alpha of clients slower than T, else 1; 1 also where t or T is NaN [n].
 
-    Raises:
-        ValueError: alpha is negative.
-
     Source: Oort (Lai et al., OSDI 2021), the global system utility.
     """
-    require_all("alpha must not be negative", alpha, alpha >= 0.0)
     is_slow = duration_s > preferred_s
     penalty = np.ones(duration_s.shape)
     penalty[is_slow] = (preferred_s / duration_s[is_slow]) ** alpha
@@ -157,16 +141,11 @@ def utility(
 def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> IntArray:
     """Return positions with a utility of at least c times the `quota`-th largest one.
 
-    Raises:
-        ValueError: the quota is negative, or greater than the number of utilities.
-
     >>> cut_off_pool(np.array([4.0, 10.0, 8.0, 7.6]), 2, 0.95).tolist()
     [1, 2, 3]
 
     Source: Oort (Lai et al., OSDI 2021), the cut-off of Algorithm 1.
     """
-    is_quota = 0 <= quota <= utilities.size
-    require_all(f"quota must be between 0 and {utilities.size}", quota, is_quota)
     if quota == 0:
         return np.empty(0, dtype=np.int64)
     rank = utilities.size - quota
@@ -185,13 +164,8 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
         window: size of the pool, in times of `num`.
         keys: the smaller goes first among equal weights [n].
 
-    Raises:
-        ValueError: `num` is negative, or the window less than 1.
-
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """
-    require_all("num must not be negative", num, num >= 0)
-    require_all("window must be at least 1", window, window >= 1.0)
     size = weights.size if math.isinf(window) else min(floor_product(window, num), weights.size)
     return best(weights, size, keys)
 
@@ -216,12 +190,8 @@ def paced_percentile(percentile: float, achieved: FloatArray, window: int, step:
     `step`, if they differ by 5 a or more. Unchanged as long as there are not two windows. The
     authors' code gathers the mean U of the exploited clients that delivered.
 
-    Raises:
-        ValueError: the window is less than 1.
-
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`, its pacer.
     """
-    require_all("window must be at least 1", window, window >= 1)
     if achieved.size < 2 * window:
         return percentile
     before = float(achieved[-2 * window : -window].sum())

@@ -9,9 +9,6 @@ and rules of published implementations. Not there:
 * `pacer_every: round`, the literal reading of Algorithm 1, counts one decline up to W times.
 * A straggler's duration is a lower bound. In a round without a finite loss no further client counts
   as explored, so that runs without losses always explore.
-* With `preferred_percentile`, a gathered in rounds (R-2W, R-W] and b in (R-W, R], the percentile
-  grows by `pacer_step_percent` if b is within 10 % of a, and shrinks by it if they differ by 5 a or
-  more. From 100 on T is infinite.
 
 Source: Lai, Zhu, Madhyastha, Chowdhury, OSDI 2021, Algorithm 1; stragglers, clip by rank, cold
 start and the rhythm of the pacer from SymbioticLab/Oort@05a3aa1. Over-commitment (the paper's 1.3)

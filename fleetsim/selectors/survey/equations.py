@@ -21,25 +21,19 @@ import math
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.argument_checks import require_lengths
 from fleetsim.selectors.tie_breaking import best
 
 
 def sample_shares(num_samples: IntArray) -> FloatArray:
     """Return p_k of every client of the fleet [N]; they sum to 1.
 
-    Raises:
-        ValueError: a number is negative, or all are 0.
-
     >>> sample_shares(np.array([1, 3])).tolist()
     [0.25, 0.75]
 
     Source: Bhuyan et al., CS 726, 2022, p_k.
     """
-    require_all("num_samples must not be negative", num_samples, num_samples >= 0)
     total = int(num_samples.sum())
-    if num_samples.size and total == 0:
-        raise ValueError("num_samples must not be 0 for all clients, got a sum of 0")
     return num_samples / max(total, 1)
 
 
@@ -69,13 +63,9 @@ def average_loss_scores(
 ) -> FloatArray:
     """Return (1): policy 1's score of each client considered [n]; +infinity where N_k = 0.
 
-    Raises:
-        ValueError: an N_k is negative, or the lengths differ.
-
     Source: Bhuyan et al., CS 726, 2022, (1).
     """
     require_lengths(shares.shape[0], loss_sum=loss_sum, num_losses=num_losses)
-    require_all("num_losses must not be negative", num_losses, num_losses >= 0)
     scores = np.full(shares.shape, np.inf)
     seen = np.flatnonzero(num_losses)
     scores[seen] = shares[seen] * loss_sum[seen] / num_losses[seen]
@@ -87,12 +77,8 @@ def confidence_bound_scores(
 ) -> FloatArray:
     """Return (2): policy 2's score in round t >= 1 of each client considered [n].
 
-    Raises:
-        ValueError: t is less than 1, an N_k is negative, or the lengths differ.
-
     Source: Bhuyan et al., CS 726, 2022, (2).
     """
-    require_all("round_ must be at least 1", round_, round_ >= 1)
     scores = average_loss_scores(shares, loss_sum, num_losses)
     seen = np.flatnonzero(num_losses)
     scores[seen] += shares[seen] * np.sqrt(2.0 * math.log(round_) / num_losses[seen])
@@ -106,9 +92,6 @@ def choose_others(took_part: BoolArray, num: int, keys: FloatArray) -> IntArray:
         took_part: mask of the clients selected in the round before [n].
         num: number of clients wanted (all, if there are fewer).
         keys: independent uniform variables, which make the draw uniform [n].
-
-    Raises:
-        ValueError: `num` is negative, or the lengths differ.
 
     >>> choose_others(np.array([True, False, False]), 2, np.array([0.1, 0.9, 0.4])).tolist()
     [2, 1]

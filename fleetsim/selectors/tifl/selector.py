@@ -171,11 +171,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """Return random clients of a random tier.
-
-        Raises:
-            ScenarioError: the whole fleet was dropped.
-        """
+        """Return random clients of a random tier; refuse a fleet that was dropped as a whole."""
         tier_of = self._tier_of[view.candidates]
         num_available = self._num_members(tier_of)
         is_open = open_tiers(self._credit, num_available)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
+from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 
 
 def rewards_of(*given):
@@ -40,21 +40,6 @@ def test_a_value_below_the_untried_level_leaves_the_next_state_at_zero():
     assert tables.values(np.array([1, 2])).tolist() == [[-5.0, 0.0], [4.0, 0.0]]
 
 
-def test_a_row_of_five_levels_takes_48_byte_and_is_there_once():
-    rows = [5, 9, 5, 5, 12, 9]
-    tables = learned(*((0, row, 4, 1.0) for row in rows), next_rows=rows, levels=5)
-
-    assert sum(array.nbytes for array in tables.state().values()) == 3 * 48
-
-
-def test_empty_tables_know_nothing():
-    tables = QTables(3)
-    tables.learn(rewards_of(), np.empty(0, dtype=np.int64), learning_rate=0.5, discount=0.1)
-
-    assert tables.values(np.array([4, 0])).tolist() == [[0.0] * 3] * 2
-    assert tables.state()["values"].shape == (0, 3)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -74,15 +59,3 @@ def test_what_are_no_tables_is_refused(change):
     with pytest.raises(ValueError, match="rows must ascend"):
         tables.restore({"rows": np.array([3, 4]), "values": np.zeros((2, 2))} | change)
     assert tables.values(np.array([1, 2])).tolist() == [[1.0, 1.0]] * 2
-
-
-def test_rewards_wait_in_their_order_until_they_are_taken():
-    waiting = WaitingRewards()
-    waiting.add(rewards_of((4, 40, 1, 1.0), (2, 20, 0, 2.0)))
-    waiting.add(rewards_of((9, 90, 1, 3.0)))
-    ready = waiting.take(np.array([False, True, True]))
-    kept = WaitingRewards()
-    kept.restore(waiting.state())
-
-    assert (ready.client.tolist(), ready.reward.tolist()) == ([2, 9], [2.0, 3.0])
-    assert [column.tolist() for column in kept.all] == [[4], [40], [1], [1.0]]

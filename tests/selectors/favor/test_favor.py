@@ -75,43 +75,6 @@ def test_the_first_state_by_hand():
     assert rows(selector)[1] == pytest.approx(-rows(selector)[2], abs=1e-6)
 
 
-def test_later_only_the_rows_of_the_cohort_and_of_the_global_model_change():
-    fleet, selector = ready()
-    chosen(fleet, selector)
-    before = rows(selector)
-    late = report_of(2, outcome=Outcome.LATE)
-    model = np.array([0.0, 0.5, 9.0], dtype=np.float32)
-    update = delivered(3, [1.0, 0.0, 0.0], purpose=Purpose.TRAIN)
-    observe(selector, 1, [update, late], model=model)
-    after = rows(selector)
-
-    assert after[[1, 2, 3]].tolist() == before[[1, 2, 3]].tolist()
-    # Half of client 0 and of client 2; what no first model had is not seen.
-    assert after[4] == pytest.approx(0.5 * before[1], abs=1e-6)
-    assert after[0] == pytest.approx(0.5 * before[3], abs=1e-6)
-
-
-def test_a_client_without_an_answer_has_the_coordinates_of_the_initial_model():
-    fleet, selector = ready()
-    chosen(fleet, selector, answers=[0, 1, 2])
-    initial = rows(selector)[0].tolist()
-    assert rows(selector)[4].tolist() == initial
-    observe(selector, 1, [delivered(0, [5.0, 5.0, 0.0])], model=np.ones(3, dtype=np.float32))
-
-    assert rows(selector)[4].tolist() == initial
-    assert rows(selector)[0].tolist() != initial
-
-
-def test_a_client_that_comes_later_is_placed_by_its_first_model():
-    fleet, selector = ready()
-    chosen(fleet, selector, candidates=[0, 1])
-    chosen(fleet, selector, 2)
-
-    # One axis, from client 0 to client 1: clients 2 and 3 have no place on it but the middle.
-    assert np.abs(rows(selector)[[1, 2], 0]) == pytest.approx([math.sqrt(1.5)] * 2, abs=1e-6)
-    assert rows(selector)[3:].tolist() == [[0.0, 0.0, 0.0]] * 2
-
-
 def test_models_that_are_not_finite_are_none():
     fleet, selector = ready()
     view = view_of(fleet)
@@ -147,18 +110,6 @@ def values_of(selector):
     state = rows(selector).ravel()
     hidden = np.maximum(policy["hidden.weight"] @ state + policy["hidden.bias"], 0.0)
     return policy["output.weight"] @ hidden + policy["output.bias"]
-
-
-def test_the_candidates_of_the_largest_values_are_chosen_and_the_others_masked():
-    fleet, selector = ready(learning=False, num_clients=4)
-    everybody = chosen(fleet, selector, wanted=4)
-    order = np.argsort(-values_of(selector)).tolist()
-
-    assert everybody == order
-    for round_, missing in enumerate(range(4), start=2):
-        there = [client for client in range(4) if client != missing]
-        expected = [client for client in order if client != missing][:2]
-        assert chosen(fleet, selector, round_, candidates=there) == expected
 
 
 def test_exploration_takes_others_and_ends():
@@ -311,26 +262,24 @@ def test_another_run_goes_on_with_what_was_learned():
     assert begun == pytest.approx(learned["reference"], abs=1e-5)
 
 
+def filed_policy(agent, folder) -> str:
+    path = folder / "favor.safetensors"
+    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
+    return str(path)
+
+
 def test_a_policy_in_a_file_chooses_like_the_agent_itself(tmp_path):
     agent = trained(clients_hash="ab")
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
+    path = filed_policy(agent, tmp_path)
     fleet, frozen = ready(learning=False, seed=9)
     frozen.take_up(agent.learned())
-    _, filed = ready(learning=False, seed=9, weights=str(path), clients_hash="ab")
+    _, filed = ready(learning=False, seed=9, weights=path, clients_hash="ab")
 
     assert chosen(fleet, filed, wanted=4) == chosen(fleet, frozen, wanted=4)
     assert filed.policy().keys() == frozen.policy().keys()
     np.testing.assert_array_equal(values_of(filed), values_of(frozen))
-
-
-def test_learning_may_begin_with_a_file(tmp_path):
-    agent = trained()
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": agent.policy()}).encoded())
-    _, selector = ready(weights=str(path), clients_hash="ab")
-    state, policy = selector.state(), agent.policy()
-
+    # Learning may begin with it, too.
+    state, policy = ready(weights=path, clients_hash="ab")[1].state(), agent.policy()
     for layer in ("hidden.weight", "output.bias"):
         assert (state[f"network/online/{layer}"] == policy[layer]).all()
         assert (state[f"network/target/{layer}"] == policy[layer]).all()
@@ -338,10 +287,9 @@ def test_learning_may_begin_with_a_file(tmp_path):
 
 @pytest.mark.parametrize("change", [{"components": 2}, {"hidden": 9}, {"num_clients": 5}])
 def test_a_file_of_another_shape_is_refused(change, tmp_path):
-    path = tmp_path / "favor.safetensors"
-    path.write_bytes(WeightFile("favor", {"ab": trained().policy()}).encoded())
+    path = filed_policy(trained(), tmp_path)
     with pytest.raises(ScenarioError, match="4 clients, with components = 3 and hidden = 8"):
-        ready(weights=str(path), **change)
+        ready(weights=path, **change)
 
 
 def test_a_run_with_permuted_parameters_has_the_same_state_in_the_coordinates_of_training():
@@ -395,19 +343,12 @@ def test_the_declared_bytes_of_a_client_are_those_of_the_network(learning):
     assert 1.0 < more / 1_000 / declared < 1.05
 
 
-def plain_values(selector, state):
-    """Q of each client in a state, in plain sums over the layers of the policy."""
-    layers = {name: array.astype(np.float64) for name, array in selector.policy().items()}
-    hidden = np.maximum(layers["hidden.weight"] @ state.ravel() + layers["hidden.bias"], 0.0)
-    return layers["output.weight"] @ hidden + layers["output.bias"]
-
-
 def test_the_mean_value_of_the_cohort_and_its_target_are_told():
     fleet, selector = ready(discount=0.5, batch_size=64, exploration=0.3, exploration_end=0.3)
     clients = chosen(fleet, selector)
-    before = plain_values(selector, rows(selector))
+    before = values_of(selector)
     observe(selector, 1, [delivered(c, [1.0, 1.0, 0.0]) for c in clients], accuracy=0.5)
-    after = plain_values(selector, rows(selector))
+    after = values_of(selector)
     told = selector.diagnostics()
 
     # Without a step the target network is still a copy, so that its largest value is the next one.

@@ -17,35 +17,6 @@ HAND = {
 """Two inputs, two hidden units, two clients."""
 
 
-def network(weights=None, *, num_inputs=2, num_hidden=2, num_actions=2, learns=True):
-    made = QNetwork(num_inputs, num_hidden, num_actions, seed=4)
-    if learns:
-        made.begin_learning()
-    if weights is not None:
-        made.use(weights)
-    return made
-
-
-def batch_of(*transitions):
-    states, actions, rewards, next_states, is_last = zip(*transitions, strict=True)
-    return Batch(
-        np.array(states, dtype=np.float32),
-        np.array(actions, dtype=np.int64),
-        np.array(rewards),
-        np.array(next_states, dtype=np.float32),
-        np.array(is_last),
-    )
-
-
-def test_values_by_hand():
-    # (3, 1): hidden 2 and 6 + 0.5 - 1 = 5.5; Q = 2 + 5.5 + 0.5 = 8 and -11 + 1 = -10.
-    # (0, 2): hidden -2 -> 0 and 0; Q = 0.5 and 1.
-    net = network(HAND, learns=False)
-
-    assert net.values(np.array([[3.0, 1.0]], dtype=np.float32)).tolist() == [8.0, -10.0]
-    assert net.values(np.array([[0.0], [2.0]], dtype=np.float32)).tolist() == [0.5, 1.0]
-
-
 def test_the_loss_of_a_double_q_step_by_hand():
     """From (0, 2) client 1 was chosen, with reward -0.5, and (3, 1) followed.
 
@@ -54,21 +25,24 @@ def test_the_loss_of_a_double_q_step_by_hand():
     2.5: Q = 10, Q' = 8, y = -0.5 + 0.5 * 8 = 3.5; Q of (0, 2) and client 1 is 1, so the loss is
     2.5^2. The second transition ended: y = 1, Q of (3, 1) and client 0 is 10, the loss 81.
     """
-    net = network(HAND)
+    net = QNetwork(2, 2, 2, seed=4)
+    net.begin_learning()
+    net.use(HAND)
     learned = {**HAND, "output.bias": np.array([2.5, 1.0], dtype=np.float32)}
     state = net.state()
     state |= {f"network/online/{name}": layer for name, layer in learned.items()}
     net.restore(state)
-    batch = batch_of(
-        ((0.0, 2.0), 1, -0.5, (3.0, 1.0), False), ((3.0, 1.0), 0, 1.0, (0.0, 0.0), True)
-    )
+    states = np.array([[0.0, 2.0], [3.0, 1.0]], dtype=np.float32)
+    later = np.array([[3.0, 1.0], [0.0, 0.0]], dtype=np.float32)
+    batch = Batch(states, np.array([1, 0]), np.array([-0.5, 1.0]), later, np.array([False, True]))
 
     assert net.learn(batch, discount=0.5, learning_rate=0.1) == pytest.approx((6.25 + 81.0) / 2.0)
 
 
 def test_steps_are_those_of_torch_s_layers_and_optimizer():
     draw = rng.stream(2, "tests/favor steps")
-    net = network(num_inputs=6, num_hidden=5, num_actions=3)
+    net = QNetwork(6, 5, 3, seed=4)
+    net.begin_learning()
     layers = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
     names = ("hidden.weight", "hidden.bias", "output.weight", "output.bias")
     first = net.weights()
@@ -100,28 +74,3 @@ def test_steps_are_those_of_torch_s_layers_and_optimizer():
     for name, parameter in zip(names, layers.parameters(), strict=True):
         np.testing.assert_allclose(net.weights()[name], parameter.detach().numpy(), atol=1e-5)
         assert not np.allclose(net.weights()[name], first[name], atol=1e-3)
-
-
-def test_the_target_network_follows_only_when_it_is_updated():
-    net = network(HAND)
-    batch = batch_of(((0.0, 2.0), 1, -0.5, (3.0, 1.0), False))
-    net.learn(batch, discount=0.5, learning_rate=0.1)
-    state = net.state()
-    assert state["network/target/output.bias"].tolist() == [0.5, 1.0]
-    assert state["network/online/output.bias"].tolist() != [0.5, 1.0]
-
-    net.update_target()
-    state = net.state()
-    for name in HAND:
-        assert (state[f"network/target/{name}"] == state[f"network/online/{name}"]).all()
-
-
-def test_first_weights_depend_on_the_seed_alone():
-    one, two = network(num_hidden=50), network(num_hidden=50)
-    other = QNetwork(2, 50, 2, seed=5)
-
-    assert (one.weights()["hidden.weight"] == two.weights()["hidden.weight"]).all()
-    assert (one.weights()["hidden.weight"] != other.weights()["hidden.weight"]).any()
-    # Within one over the root of 2 inputs, and of 50.
-    assert np.abs(one.weights()["hidden.weight"]).max() < 0.7072
-    assert np.abs(one.weights()["output.weight"]).max() < 0.1415

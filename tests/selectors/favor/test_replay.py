@@ -62,29 +62,6 @@ def test_transitions_are_those_of_a_plain_list(capacity, num_rounds):
     assert read(replay) == plain.kept
 
 
-def test_a_restored_memory_goes_on_alike():
-    replay, _ = filled(20, 40)
-    other = Replay(20, ROWS, AXES)
-    other.restore(replay.state())
-    more = np.full((ROWS, AXES), 7.0, dtype=np.float32)
-    for memory in (replay, other):
-        memory.follow(more, [3, 1], reward=0.5, is_last=False)
-
-    assert read(other) == read(replay)
-    assert {name: array.tolist() for name, array in other.state().items()} == {
-        name: array.tolist() for name, array in replay.state().items()
-    }
-
-
-def test_an_empty_memory_can_be_restored():
-    other = Replay(20, ROWS, AXES)
-    other.restore(Replay(20, ROWS, AXES).state())
-    other.begin(np.zeros((ROWS, AXES), dtype=np.float32))
-    other.follow(np.ones((ROWS, AXES), dtype=np.float32), [2], reward=1.0, is_last=True)
-
-    assert read(other) == [([0.0] * 12, 2, 1.0, [1.0] * 12, True)]
-
-
 def test_states_share_the_rows_that_did_not_change():
     """With 100 clients a round of one changes 2 of 101 rows.
 

@@ -98,14 +98,6 @@ def test_progress_counts_the_epochs_of_both_fits(trained):
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
-def test_the_result_has_the_records_and_the_clients_that_they_name(trained):
-    records, result, _ = trained
-    again = Records.restored(result.weights)
-
-    assert result.weights["known"].tolist() == records.clients.tolist()
-    assert again.performance.tolist() == records.performance.tolist()
-
-
 def test_a_fit_follows_from_its_seed_whatever_the_number_of_threads():
     before = torch.get_num_threads()
     one = fitted()

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.selectors.fedgcs.network import network_of, take_over
+from fleetsim.selectors.fedgcs.network import take_over
 from fleetsim.selectors.fedgcs.proposals import (
-    ascend,
     decode,
     estimates_of,
     propose,
-    step_sizes,
 )
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.networks import tiny
@@ -73,50 +71,6 @@ def test_the_loss_of_a_sequence_may_be_a_mean_over_its_tokens():
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_every_weight_takes_part_in_the_loss():
-    for start, unused in (("last", set()), ("pooled", {"start.weight", "start.bias"})):
-        network = tiny(start=start)
-        tokens = network.tokens(arrays_of(SEQUENCES))
-        network.joint_losses(tokens, torch.ones(3), 0.8).sum().backward()
-        gone = {
-            name
-            for name, entry in network.named_parameters()
-            if entry.grad is None or not entry.grad.abs().sum() > 0.0
-        }
-
-        assert gone == unused
-
-
-def test_one_step_of_the_ascent_is_the_equation():
-    network = tiny()
-    plain = Net(network.arrays())
-    path, curve = ascend(network, encoded(network), [0.5])
-
-    for row, sequence in enumerate(SEQUENCES):
-        states = plain.encode(sequence)
-        expected = plain.ascended(states, 0.5)
-        found = path[0].states[row, : len(sequence)].numpy()
-        assert found == pytest.approx(np.array(expected), abs=1e-5)
-        assert curve[0, row] == pytest.approx(plain.estimate(states), abs=1e-5)
-        assert curve[1, row] == pytest.approx(plain.estimate(expected), abs=1e-5)
-
-
-def test_small_steps_lower_no_estimate():
-    network = tiny()
-    _, curve = ascend(network, encoded(network), [0.01] * 20)
-
-    assert curve.shape == (21, 3)
-    assert (np.diff(curve, axis=0) >= 0.0).all()
-    # An evaluator without an active unit has no gradient.
-    assert (curve[-1] > curve[0]).any()
-
-
-def test_steps_may_grow():
-    assert step_sizes(FedGCSKeys(step_size=0.5, steps=4)) == [0.5] * 4
-    growing = FedGCSKeys(step_size=0.5, steps=4, growth="growing")
-    assert step_sizes(growing) == [0.5, 1.0, 1.5, 2.0]
-
-
 @both_starts
 @pytest.mark.parametrize("seed", range(8))
 def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, seed):
@@ -144,39 +98,6 @@ def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length)
         found = decode(network, encoded(network), ALL, 4, settings)
         for sequence, tokens in zip(SEQUENCES, found, strict=True):
             assert tokens.tolist() == plain.beam(plain.encode(sequence), range(6), least, 4, width)
-
-
-def test_a_greedy_search_may_miss_what_a_beam_finds():
-    """Otherwise the tests of widths could not fail."""
-    differences = 0
-    for seed in range(20):
-        network = tiny(seed=seed)
-        one, five = (
-            decode(network, encoded(network), ALL, 4, FedGCSKeys(beam_width=width))
-            for width in (1, 5)
-        )
-        differences += sum(a.tolist() != b.tolist() for a, b in zip(one, five, strict=True))
-
-    assert differences > 0
-
-
-@pytest.mark.parametrize("length", ["adaptive", "fixed"])
-def test_only_allowed_clients_are_generated_none_twice(length):
-    allowed = np.array([False, True, False, True, True, False])
-    for seed in range(10):
-        network = tiny(seed=seed)
-        for found in decode(network, encoded(network), allowed, 5, FedGCSKeys(length=length)):
-            assert set(found.tolist()) <= {1, 3, 4}
-            assert 1 <= np.unique(found).size == found.size
-            assert length == "adaptive" or found.size == 3
-
-
-def test_without_an_allowed_client_there_is_no_set():
-    network = tiny()
-    with pytest.raises(ValueError, match="allowed and wanted, got 0"):
-        decode(network, encoded(network), ~ALL, 4, FedGCSKeys())
-    with pytest.raises(ValueError, match="allowed and wanted, got 0"):
-        decode(network, encoded(network), ALL, 0, FedGCSKeys())
 
 
 def test_the_paper_decodes_the_representation_of_the_largest_estimate():
@@ -215,19 +136,6 @@ def test_the_estimate_of_a_set_is_a_mean_over_orders():
     assert estimates_of(network, one, dice())[0] == pytest.approx(expected, abs=1e-5)
     assert min(ways) <= estimates_of(network, set_, dice())[0] <= max(ways)
     assert min(ways) < max(ways)
-
-
-@both_starts
-def test_weights_go_out_and_in(start):
-    network = tiny(start=start)
-    again = network_of(network.arrays())
-    loss = [
-        net.joint_losses(net.tokens(arrays_of(SEQUENCES)), torch.ones(3), 0.5).tolist()
-        for net in (network, again)
-    ]
-
-    assert loss[0] == loss[1]
-    assert (again.widths, again.start_from) == (network.widths, start)
 
 
 def test_initial_weights_follow_from_their_seed_alone():

@@ -4,34 +4,11 @@ import numpy as np
 import pytest
 
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 
 FOUR = Records.of(
     [[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2, 1]
 )
-
-
-def test_budgets_are_medians_of_the_records_or_as_given():
-    """The medians are 15 s and 1 J: 20 s cost (15 / 20)^2, 40 s (15 / 40)^2, 2 J (1 / 2)^2."""
-    expected = [0.5, 0.6 * 0.5625, 0.7 * 0.25, 0.9 * 0.140625]
-
-    assert FOUR.scores(FedGCSKeys()).tolist() == pytest.approx(expected)
-    lavish = FedGCSKeys(budget_s=40.0, budget_j=2.0)
-    assert FOUR.scores(lavish).tolist() == [0.5, 0.6, 0.7, 0.9]
-
-
-def test_performance_may_be_scaled_over_the_records():
-    scaled = FedGCSKeys(budget_s=40.0, budget_j=2.0, performance_scale="min_max")
-
-    assert FOUR.scores(scaled).tolist() == pytest.approx([0.0, 0.25, 0.5, 1.0])
-
-
-def test_records_without_costs_are_scored_by_performance():
-    free = Records.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
-
-    assert free.scores(FedGCSKeys()).tolist() == [0.25, 0.5]
-    assert NO_RECORDS.scores(FedGCSKeys()).size == 0
 
 
 def test_records_can_be_joined_and_chosen():
@@ -53,16 +30,6 @@ def test_records_of_unknown_clients_can_be_left_out():
     assert len(FOUR.within(is_known)) == 0
 
 
-def test_state_and_back():
-    for records in (FOUR, NO_RECORDS):
-        again = Records.restored(records.state())
-
-        assert [s.tolist() for s in again.selections] == [s.tolist() for s in records.selections]
-        assert again.performance.tolist() == records.performance.tolist()
-        assert again.latency_s.tolist() == records.latency_s.tolist()
-        assert again.energy_j.tolist() == records.energy_j.tolist()
-
-
 @pytest.mark.parametrize(("num", "fraction", "held"), [(2, 0.5, 0), (3, 0.1, 1), (40, 0.1, 4)])
 def test_a_share_of_the_records_is_held_out(num, fraction, held):
     records = Records.of([[i] for i in range(num)], *np.ones((3, num)))
@@ -71,14 +38,6 @@ def test_a_share_of_the_records_is_held_out(num, fraction, held):
     assert held_out.size == held
     assert sorted([*rows.tolist(), *held_out.tolist()]) == list(range(num))
     assert records.split(0.0, seed=3)[1].size == 0
-
-
-def test_other_seeds_hold_out_others():
-    records = Records.of([[i] for i in range(40)], *np.ones((3, 40)))
-
-    assert records.split(0.1, 3)[1].tolist() == records.split(0.1, 3)[1].tolist()
-    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 4)[1].tolist()
-    assert records.split(0.1, 3)[1].tolist() != records.split(0.1, 3, 1)[1].tolist()
 
 
 def test_each_selection_comes_in_many_orders():

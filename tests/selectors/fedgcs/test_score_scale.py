@@ -3,11 +3,9 @@
 import dataclasses
 import statistics
 
-import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.records import Records
-from fleetsim.selectors.fedgcs.score_scale import ScoreScale
+from fleetsim.selectors.fedgcs.records import Records, ScoreScale
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
@@ -20,10 +18,38 @@ def one(performance, seconds, joules):
     return Records.of([[7]], [performance], [seconds], [joules])
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        # The medians are 15 s and 1 J: 20 s cost (15 / 20)^2, 40 s (15 / 40)^2, 2 J (1 / 2)^2.
+        ({}, [0.5, 0.6 * 0.5625, 0.7 * 0.25, 0.9 * 0.140625]),
+        ({"budget_s": 40.0, "budget_j": 2.0}, [0.5, 0.6, 0.7, 0.9]),
+        (
+            {"budget_s": 40.0, "budget_j": 2.0, "performance_scale": "min_max"},
+            [0.0, 0.25, 0.5, 1.0],
+        ),
+    ],
+)
+def test_budgets_are_medians_of_the_records_or_as_given(rules, expected):
+    seconds, joules = [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2.0, 1.0]
+    four = Records.of([[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], seconds, joules)
+    keys = FedGCSKeys(**rules)
+
+    assert ScoreScale.of(four, keys).scores(four, keys).tolist() == pytest.approx(expected)
+
+
+def test_records_without_costs_are_scored_by_performance():
+    free = Records.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
+
+    assert ScoreScale.of(free, FedGCSKeys()).scores(free, FedGCSKeys()).tolist() == [0.25, 0.5]
+
+
 def test_the_scale_of_three_records():
     scale = ScoreScale.of(THREE, FedGCSKeys())
 
     assert scale == pytest.approx((20.0, 10.0, 0.2, 0.6, 0.1, 0.6))
+    # A record of the fit has the score that was learned.
+    assert scale.targets(THREE, FedGCSKeys()) == pytest.approx([0.2, 1.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -38,8 +64,8 @@ def test_the_scale_of_three_records():
 def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(record, raw, scaled):
     scale = ScoreScale.of(THREE, FedGCSKeys())
 
-    assert scale.score(record, FedGCSKeys(target="raw")) == pytest.approx(raw)
-    assert scale.score(record, FedGCSKeys()) == pytest.approx(scaled)
+    assert scale.targets(record, FedGCSKeys(target="raw"))[0] == pytest.approx(raw)
+    assert scale.targets(record, FedGCSKeys())[0] == pytest.approx(scaled)
 
 
 @pytest.mark.parametrize(("performance", "score"), [(0.7, 1.25), (0.4, 0.5), (0.1, 0.0)])
@@ -48,17 +74,7 @@ def test_performance_may_be_scaled_too_and_is_not_below_the_worst(performance, s
     scoring = FedGCSKeys(performance_scale="min_max")
     scale = ScoreScale.of(THREE, scoring)
 
-    assert scale.score(one(performance, 10.0, 5.0), scoring) == pytest.approx(score)
-
-
-def test_a_record_of_the_fit_has_the_score_that_was_learned():
-    scale = ScoreScale.of(THREE, FedGCSKeys(budget_s=15.0, latency_exponent=1.0))
-    scores = THREE.scores(FedGCSKeys(budget_s=15.0, latency_exponent=1.0))
-    for row in range(3):
-        record = THREE.chosen(np.array([row]))
-        found = scale.score(record, FedGCSKeys(latency_exponent=1.0, target="raw"))
-
-        assert found == pytest.approx(scores[row])
+    assert scale.targets(one(performance, 10.0, 5.0), scoring)[0] == pytest.approx(score)
 
 
 def realised(records, accuracy, seconds, joules):

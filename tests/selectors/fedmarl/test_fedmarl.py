@@ -12,7 +12,7 @@ from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
 from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl.agents import Agents, first_network
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 from tests.selectors.references.fedmarl import FedMarl
@@ -69,63 +69,8 @@ def test_twice_the_cohort_trains_an_epoch_and_tells_its_loss(frozen):
     assert selector.probe(view_of(fleet, stage=1)) == ()
 
 
-@pytest.mark.parametrize(
-    ("candidates", "wanted", "num"), [(None, 2, 4), (None, 6, 6), (3, 2, 3), (1, 2, 2), (9, 2, 8)]
-)
-def test_the_number_of_candidates(frozen, candidates, wanted, num):
-    fleet, selector = met(frozen(candidates=candidates), (10,) * 8)
-
-    assert len(selector.probe(view_of(fleet, wanted=wanted))) == num
-
-
-def test_candidates_are_drawn_alike_whether_agents_learn_or_not(frozen):
-    drawn = []
-    for settings in (frozen(), FedMarlSettings(), FedMarlSettings(learning=False)):
-        fleet, selector = met(settings, (10,) * 20, validation=KNOWN)
-        drawn.append(
-            [r.client for n in (1, 2, 3) for r in selector.probe(view_of(fleet, round_=n))]
-        )
-
-    assert drawn[0] == drawn[1] == drawn[2]
-    assert len(set(drawn[0])) > 4
-
-
 LOSSES = {0: 4.0, 1: 1.0, 2: 0.5, 3: 2.0, 4: 1.5}
 """The median is 1.5: clients 4, 1 and 2 are not above it."""
-
-
-@pytest.mark.parametrize(
-    ("bias", "wanted", "expected"),
-    [
-        (0.0, 5, [2, 1, 4]),
-        (0.0, 2, [2, 1]),
-        (9.0, 5, [2, 1, 4, 3, 0]),
-        (9.0, 3, [2, 1, 4]),
-        # All say stop: the one that is closest to continue does.
-        (-9.0, 3, [2]),
-    ],
-)
-def test_who_continues(frozen, bias, wanted, expected):
-    fleet, selector = met(frozen(bias, candidates=5), (10,) * 5)
-    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
-    answer = selector.select(view_of(fleet, wanted=wanted, reports=reports))
-
-    assert chosen(answer) == (expected, [True] * len(expected))
-    assert (answer.epochs, answer.weights) == (None, None)
-
-
-def test_who_failed_diverged_or_left_is_out(frozen):
-    fleet, selector = met(frozen(9.0, candidates=5), (10,) * 5)
-    reports = [
-        probe_of(0, 1.0, outcome=Outcome.LATE),
-        probe_of(1, math.nan),
-        probe_of(2, math.inf),
-        probe_of(3, 1.0),
-        probe_of(4, 2.0),
-    ]
-
-    left = view_of(fleet, wanted=5, reports=reports, candidates=[0, 1, 2, 4])
-    assert chosen(selector.select(left)) == ([4], [True])
 
 
 def test_of_a_client_that_is_asked_again_the_last_answer_counts(frozen):
@@ -174,7 +119,7 @@ def test_the_reward_of_a_round_by_hand_becomes_a_transition_with_the_next_states
             trained[0] = trained[0]._replace(upload_s=3.0)
             selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
 
-    (transition,) = selector._agents._replay
+    (transition,) = selector._agents.replay
     num = transition.continues.sum()
     # Probes of 4 to 7 s, then 10 s: 17 of 5 * 7 s. Each upload is half of the cohort's two.
     gain = 10 * math.tanh(0.175 * 0.6) - 10 * math.tanh(0.175 * 0.2)
@@ -190,28 +135,20 @@ def _with_accuracy(outcome, accuracy):
     return replace(outcome, validation=Evaluation(accuracy, 1.0))
 
 
-@pytest.mark.parametrize(("planned", "num_kept"), [(1, 1), (None, 0)])
-def test_the_last_planned_round_ends_an_episode(planned, num_kept):
+@pytest.mark.parametrize(
+    ("planned", "accuracy", "num_kept"), [(1, 0.6, 1), (None, 0.6, 0), (1, None, 0)]
+)
+def test_the_last_planned_round_with_an_accuracy_ends_an_episode(planned, accuracy, num_kept):
     fleet, selector = met(
         FedMarlSettings(), (10,) * 4, planned_rounds=planned, payload_byte=9, validation=KNOWN
     )
     asked = [request.client for request in selector.probe(view_of(fleet))]
     answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
     trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
-    selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
+    selector.observe(_with_accuracy(outcome_of(1, trained), accuracy))
 
-    kept = list(selector._agents._replay)
+    kept = list(selector._agents.replay)
     assert [each.next_states.shape for each in kept] == [(0, 6)] * num_kept
-
-
-def test_a_round_without_an_accuracy_teaches_nothing():
-    fleet, selector = met(FedMarlSettings(), (10,) * 4, planned_rounds=1, validation=KNOWN)
-    asked = [request.client for request in selector.probe(view_of(fleet))]
-    answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
-    trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
-    selector.observe(outcome_of(1, trained))
-
-    assert list(selector._agents._replay) == []
 
 
 def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
@@ -260,7 +197,7 @@ def transitions(num: int) -> list[Transition]:
 def taught(num: int) -> Agents:
     agents = Agents(first_network(7, 8), LESSONS)
     for number, transition in enumerate(transitions(num)):
-        agents.remember(transition)
+        agents.replay.append(transition)
         agents.learn(7, number)
     return agents
 
@@ -269,7 +206,7 @@ def test_agents_that_take_up_what_others_learned_go_on_alike():
     straight, resumed = taught(9), Agents(first_network(1, 8), LESSONS)
     resumed.restore(taught(6).state())
     for number, transition in list(enumerate(transitions(9)))[6:]:
-        resumed.remember(transition)
+        resumed.replay.append(transition)
         resumed.learn(7, number)
 
     states = straight.state()
@@ -291,20 +228,11 @@ def test_the_target_network_is_a_copy_of_every_second_round():
     assert (after_three["network/output/bias"] != after_three["target/output/bias"]).any()
 
 
-def test_a_memory_forgets_the_oldest_and_comes_back_from_its_state():
-    memory, other = Replay(3), Replay(2)
-    assert memory.state()["replay/states"].shape == (0, 6)
-    other.restore(memory.state())
-    assert len(other) == 0
-    with pytest.raises(ValueError, match="has none to draw"):
-        other.sample(rng.stream(1, "tests/none"), 1)
+def test_transitions_come_back_from_their_state():
+    assert transitions_of(state_of([])) == []
 
     given = transitions(4)
-    for transition in given:
-        memory.add(transition)
-    other.restore(memory.state())
-    assert [each.reward for each in memory] == [each.reward for each in given[1:]]
-    for found, expected in zip(other, given[2:], strict=True):
+    for found, expected in zip(transitions_of(state_of(given)), given, strict=True):
         np.testing.assert_array_equal(found.states, expected.states)
         np.testing.assert_array_equal(found.continues, expected.continues)
         np.testing.assert_array_equal(found.next_states, expected.next_states)

@@ -33,19 +33,9 @@ def floats(*rows) -> np.ndarray:
 @pytest.mark.parametrize("accuracy", [0.0, 0.1, 0.5, 1.0, 50.0])
 def test_utility_is_ten_times_a_hyperbolic_tangent(accuracy):
     # 10 - 20 / (1 + e^y) = 10 (e^y - 1) / (e^y + 1) = 10 tanh(y / 2).
+    # It is almost linear in fractions (e^0.35 = 1.41907), and flat in per cent.
     assert utility(accuracy) == pytest.approx(10.0 * math.tanh(0.175 * accuracy))
-
-
-def test_utility_is_almost_linear_in_fractions_and_flat_in_percent():
-    # e^0.35 = 1.41907: 10 - 20 / 2.41907.
-    assert utility(1.0) == pytest.approx(1.7324, abs=1e-4)
-    assert utility(0.5) == pytest.approx(utility(1.0) / 2, rel=0.01)
-    assert utility(15.0) > 9.8
-
-
-def test_an_accuracy_that_is_not_finite_is_refused():
-    with pytest.raises(ValueError, match="accuracy must be finite, got nan"):
-        utility(math.nan)
+    assert utility(1.0) == pytest.approx(10.0 - 20.0 / 2.41907, abs=1e-4)
 
 
 def test_latency_is_the_longest_probe_and_then_the_longest_rest_and_upload_of_those_that_continue():
@@ -134,8 +124,6 @@ def test_equal_advantages_go_by_their_keys_and_no_preference_is_to_continue():
     assert joint_action(np.zeros(4), 2, keys).tolist() == [False, True, False, True]
     assert joint_action(np.full(4, -1.0), 3, keys).tolist() == [False, True, False, False]
     assert joint_action(np.zeros(2), 3, keys[:2]).tolist() == [True, True]
-    with pytest.raises(ValueError, match="wanted must be at least 1, got 0"):
-        joint_action(np.zeros(2), 0, keys[:2])
 
 
 # --- one step of learning -------------------------------------------------------------------------
@@ -194,15 +182,3 @@ def test_two_steps_at_once_are_one_and_then_one():
         np.testing.assert_array_equal(array, second.moments[name])
     assert together.network["output/bias"].tolist() != first.network["output/bias"].tolist()
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
-
-
-@pytest.mark.slow
-def test_steps_lead_to_the_target():
-    batch = Batch([PAIR, LONE], np.array([1.0, 4.0]))
-    after = improved(ONE_UNIT, {}, 0, [batch] * 2000, 0.01)
-
-    found = [
-        team_value(action_values(after.network, each.states), each.continues)
-        for each in (PAIR, LONE)
-    ]
-    assert found == pytest.approx([1.0, 4.0], abs=1e-2)

@@ -1,6 +1,4 @@
-"""FedMarl on the bundled digits: what probes cost, who goes on, and that agents learn."""
-
-import pytest
+"""FedMarl on the bundled digits: what probes cost, and who goes on."""
 
 from fleetsim.contracts import Purpose
 from fleetsim.scenario import load
@@ -14,22 +12,11 @@ SMALL = [
     *("server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
     *("evaluate.validation_fraction=0.1", "stop.rounds=6"),
 ]
-LEARNING = (
-    "server.selector={kind: fedmarl, batch_size: 2, exploration: 0.5, exploration_decay_rounds: 4}"
-)
 
 
-@pytest.fixture
-def play(tmp_path):
-    def go(*changes, name="run", **how):
-        scenario = load("quickstart", [*SMALL, *changes])
-        return run(scenario, out=tmp_path / name, **{"workers": 1} | how)
-
-    return go
-
-
-def test_probes_are_an_epoch_that_counts_for_those_who_continue(play):
-    finished = play(LEARNING)
+def test_probes_are_an_epoch_that_counts_for_those_who_continue(tmp_path):
+    selector = "server.selector={kind: fedmarl, batch_size: 2, exploration: 0.5}"
+    finished = run(load("quickstart", [*SMALL, selector]), out=tmp_path / "run", workers=1)
     asked = finished.tasks[finished.tasks["purpose"] == Purpose.PROBE.value]
     trained = finished.tasks[finished.tasks["purpose"] == Purpose.TRAIN.value]
     seconds = asked.set_index(["round", "client"])["compute_s"]
@@ -43,12 +30,3 @@ def test_probes_are_an_epoch_that_counts_for_those_who_continue(play):
     # Of three epochs two are left: twice the seconds of the probe, but for its fixed part.
     assert (rest / seconds.loc[rest.index]).between(1.5, 2.1).all()
     assert finished.rounds["energy_probe_j"].gt(0.0).all()
-
-
-@pytest.mark.slow
-def test_agents_that_learn_in_a_run_choose_otherwise(play):
-    """Without a batch to learn from the same run has other cohorts."""
-    learning = play(LEARNING, name="learning")
-    idle = play(LEARNING.replace("batch_size: 2", "batch_size: 99"), name="idle")
-
-    assert idle.manifest.digest != learning.manifest.digest

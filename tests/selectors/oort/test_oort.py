@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
 from fleetsim.selectors.oort.selector import OortSettings
-from tests.selectors.rounds import met, outcome_of, report_of, view_of
+from tests.selectors.rounds import met, outcome_of, report_of
 
 
 def test_stragglers_get_the_mean_utility_of_the_round_and_a_bound_on_their_duration():
@@ -39,26 +39,6 @@ def test_stragglers_get_the_mean_utility_of_the_round_and_a_bound_on_their_durat
     assert state["last_round"].tolist() == [1, 2, 2, 2, 0]
 
 
-def test_a_round_without_anybody_teaches_nothing():
-    _, selector = met(OortSettings(preferred_duration_s=5.0), (10,) * 6)
-    before = selector.state()
-    selector.observe(outcome_of(1, []))
-    after = selector.state()
-
-    for name, column in before.items():
-        np.testing.assert_array_equal(column, after[name])
-
-
 def test_a_floor_above_the_start_is_refused():
     with pytest.raises(ValidationError, match=r"exploration_min_fraction 0\.5"):
         OortSettings(exploration_fraction=0.4, exploration_min_fraction=0.5)
-
-
-def test_an_unexplored_client_known_to_be_slow_is_penalised():
-    # Client 0 was given up after 100 s, T = 10 s: weights 10 * (10/100)^2 = .1 and 10, so it comes
-    # first in .0099 of the rounds, 2 of 200 expected; without the penalty in half of them.
-    fleet, selector = met(OortSettings(preferred_duration_s=10.0), (10, 10), cohort=1)
-    selector.observe(outcome_of(1, [report_of(0, outcome=Outcome.LATE, duration_s=100.0)]))
-    chosen = [int(selector.select(view_of(fleet, round_=r))[0]) for r in range(2, 202)]
-
-    assert chosen.count(0) < 12

@@ -33,6 +33,8 @@ def test_statistical_utility_is_size_times_root_mean_square():
     rms = math.sqrt((1 + 9 + 25) / 3)
 
     assert statistical_utility(array(3.0), array(rms)) == pytest.approx(array(10.246951))
+    with pytest.raises(ValueError, match="not negative, got nan"):
+        statistical_utility(array(10), array(math.nan))
 
 
 def test_the_utilities_of_four_clients():
@@ -52,19 +54,13 @@ def test_the_utilities_of_four_clients():
     assert scores == pytest.approx(array(20.401178, 5.070919, 15.200589, 10.200589), abs=1e-6)
 
 
-def test_only_clients_slower_than_preferred_are_penalised():
+def test_only_clients_known_to_be_slower_than_preferred_are_penalised():
     # T = 10, alpha = 1: 9 and 10 are in time, 20 pays one half, 40 three quarters.
-    penalty = system_penalty(array(9.0, 10.0, 20.0, 40.0), 10.0, 1.0)
+    penalty = system_penalty(array(9.0, 10.0, 20.0, 40.0, math.nan), 10.0, 1.0)
 
-    assert penalty.tolist() == [1.0, 1.0, 0.5, 0.25]
-
-
-def test_nothing_is_penalised_while_durations_or_the_preference_are_unknown():
-    assert system_penalty(array(math.nan, 5.0), 10.0, 2.0).tolist() == [1.0, 1.0]
-    assert system_penalty(array(5.0, 500.0), math.nan, 2.0).tolist() == [1.0, 1.0]
-
-
-def test_alpha_zero_switches_the_penalty_off():
+    assert penalty.tolist() == [1.0, 1.0, 0.5, 0.25, 1.0]
+    for no_preference in (math.nan, math.inf):
+        assert system_penalty(array(5.0, 1e9), no_preference, 2.0).tolist() == [1.0, 1.0]
     assert system_penalty(array(1e6), 1.0, 0.0).tolist() == [1.0]
 
 
@@ -157,12 +153,6 @@ def test_the_preferred_duration_is_that_at_the_rank():
     assert duration_at(durations_s, 99.0) == 20.0
     assert duration_at(durations_s, 100.0) == math.inf
     assert math.isnan(duration_at(array(math.nan), 50.0))
-    with pytest.raises(ValueError, match=r"percentile must not be negative, got -1\.0"):
-        duration_at(durations_s, -1.0)
-
-
-def test_no_preference_penalises_no_client():
-    assert system_penalty(array(1e9), duration_at(array(1, 2), 100.0), 2.0).tolist() == [1.0]
 
 
 def test_explorers_are_drawn_among_a_window_of_the_largest():
@@ -173,10 +163,6 @@ def test_explorers_are_drawn_among_a_window_of_the_largest():
     assert exploration_pool(weights, 1, 3.0, keys).tolist() == [0, 3, 4]
     assert exploration_pool(weights, 2, 5.0, keys).tolist() == [0, 3, 4, 2, 1]
     assert exploration_pool(weights, 0, math.inf, keys).size == 5
-    with pytest.raises(ValueError, match=r"window must be at least 1, got 0\.5"):
-        exploration_pool(weights, 1, 0.5, keys)
-    with pytest.raises(ValueError, match="num must not be negative, got -1"):
-        exploration_pool(weights, -1, math.inf, keys)
 
 
 def test_the_authors_pacer_moves_the_percentile():
@@ -191,18 +177,3 @@ def test_the_percentile_stays_between_a_step_and_a_hundred():
     assert paced_percentile(98.0, array(1, 1), 1, 5.0) == 100.0
     assert paced_percentile(8.0, array(1, 9), 1, 5.0) == 5.0
     assert paced_percentile(8.0, array(9, 1, 1), 2, 5.0) == 8.0
-    with pytest.raises(ValueError, match="window must be at least 1, got 0"):
-        paced_percentile(8.0, array(1), 0, 5.0)
-
-
-def test_impossible_arguments_are_refused():
-    with pytest.raises(ValueError, match="not negative, got nan"):
-        statistical_utility(array(10), array(math.nan))
-    with pytest.raises(ValueError, match="last_round must be at least 1, got 0"):
-        temporal_bonus(5, np.array([3, 0]))
-    with pytest.raises(ValueError, match="round_ must be at least 1, got 0"):
-        temporal_bonus(0, np.array([3]))
-    with pytest.raises(ValueError, match=r"alpha must not be negative, got -1\.0"):
-        system_penalty(array(1), 1.0, -1.0)
-    with pytest.raises(ValueError, match="quota must be between 0 and 2, got 3"):
-        cut_off_pool(array(1, 2), 3, 0.95)

@@ -30,51 +30,15 @@ def test_profiles_have_the_figures_of_the_table_in_the_docs(profile, column):
     assert float(table["cut-off c"]) == settings.cut_off_fraction
 
 
-@pytest.mark.parametrize("profile", ["oort_repo", "fedscale"])
-def test_the_authors_share_penalty_window_and_bar_with_the_paper(profile):
-    paper, settings = OortSettings(), OortSettings(profile=profile)
-
-    assert settings.penalty_exponent == paper.penalty_exponent
-    assert settings.pacer_window_rounds == paper.pacer_window_rounds
-    assert settings.max_blacklist_fraction == paper.max_blacklist_fraction
-
-
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_knows_one_kind_of_preferred_duration(profile):
-    settings = OortSettings(profile=profile)
-
-    assert (settings.preferred_percentile is None) != (settings.preferred_duration_s is None)
-    assert settings.scale_utilities == (settings.preferred_percentile is not None)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_sets_what_is_not_given(profile):
+def test_a_profile_sets_what_is_not_given_and_one_kind_of_preferred_duration(profile):
     expected = PROFILES[profile] | {"profile": profile, "clip_fraction": 0.5}
     settings = OortSettings(profile=profile, clip_fraction=0.5)
 
     assert {name: getattr(settings, name) for name in expected} == expected
-
-
-def test_the_steps_and_windows_of_the_profiles():
-    repo, plato = OortSettings(profile="oort_repo"), OortSettings(profile="plato")
-
-    assert (repo.pacer_step_percent, repo.pacer_step_s, repo.exploration_window) == (5.0, None, 5.0)
-    assert (plato.pacer_step_s, plato.exploration_window) == (50.0, None)
-    # Barred after more than 10 selections: the 11th is the first too many.
-    assert plato.max_selections == 11
-
-
-def test_settings_written_out_mean_the_same_when_read_again():
-    settings = OortSettings(profile="fedscale", clip_fraction=0.5, pacer_step_percent=1.0)
-
+    assert (settings.preferred_percentile is None) != (settings.preferred_duration_s is None)
+    # Written out, they mean the same when they are read again.
     assert OortSettings.model_validate(settings.model_dump()) == settings
-
-
-def test_the_paper_is_the_default_and_changes_nothing():
-    assert OortSettings() == OortSettings(profile="paper")
-    assert OortSettings().scale_utilities is False
-    assert OortSettings().preferred_percentile is None
-    assert OortSettings().exploration_window is None
 
 
 def test_a_profile_that_there_is_not_and_two_preferences_are_refused():

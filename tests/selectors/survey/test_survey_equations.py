@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim import rng
 from fleetsim.selectors.survey.equations import (
     average_loss_scores,
     choose_others,
@@ -24,10 +23,6 @@ def test_shares_are_those_of_the_samples():
     assert sample_shares(np.array([50, 30, 20])).tolist() == [0.5, 0.3, 0.2]
     assert sample_shares(np.array([7])).tolist() == [1.0]
     assert sample_shares(np.empty(0, dtype=np.int64)).tolist() == []
-    with pytest.raises(ValueError, match="num_samples must not be negative, got -3"):
-        sample_shares(np.array([5, -3]))
-    with pytest.raises(ValueError, match="must not be 0 for all clients"):
-        sample_shares(np.zeros(2, dtype=np.int64))
 
 
 def test_policy_1_is_the_mean_loss_times_the_share():
@@ -43,18 +38,9 @@ def test_policy_2_multiplies_its_bonus_by_the_share_too():
     scores = confidence_bound_scores(SHARES, LOSS_SUM, NUM_LOSSES, 10)
 
     assert scores == pytest.approx([1.7587136, 0.6716922, math.inf], abs=1e-7)
-
-
-def test_in_round_one_policy_2_is_policy_1():
+    # In round one it is policy 1.
     one = confidence_bound_scores(SHARES, LOSS_SUM, NUM_LOSSES, 1)
-
     assert one.tolist() == average_loss_scores(SHARES, LOSS_SUM, NUM_LOSSES).tolist()
-
-
-def test_a_client_without_samples_or_reports_goes_first_too():
-    assert average_loss_scores(np.zeros(1), np.zeros(1), np.zeros(1, dtype=int)).tolist() == [
-        math.inf
-    ]
 
 
 def test_the_first_rounds_go_through_all_clients():
@@ -102,38 +88,8 @@ def test_losses_are_added_up_and_what_is_no_number_is_not():
         with_losses(*before, np.array([0, 1]), np.ones(3))
 
 
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="round_ must be at least 1, got 0"):
-        confidence_bound_scores(SHARES, LOSS_SUM, NUM_LOSSES, 0)
-    with pytest.raises(ValueError, match="num_losses must not be negative, got -1"):
-        average_loss_scores(SHARES, LOSS_SUM, np.array([1, -1, 0]))
-    with pytest.raises(ValueError, match="loss_sum must have one entry"):
-        average_loss_scores(SHARES, np.zeros(2), NUM_LOSSES)
-
-
-def test_policy_3_never_takes_a_client_twice_in_a_row():
-    keys = np.array([0.9, 0.1, 0.5, 0.2])
-
-    chosen = choose_others(np.array([False, True, False, False]), 3, keys)
-
-    assert chosen.tolist() == [3, 2, 0]
-
-
 def test_policy_3_repeats_only_where_others_are_missing():
     keys = np.array([0.9, 0.1, 0.5, 0.2])
 
+    assert choose_others(np.array([False, True, False, False]), 3, keys).tolist() == [3, 2, 0]
     assert choose_others(np.array([False, True, True, True]), 3, keys).tolist() == [0, 1, 3]
-    assert choose_others(np.zeros(0, dtype=bool), 3, np.zeros(0)).tolist() == []
-    with pytest.raises(ValueError, match="got -1"):
-        choose_others(np.zeros(1, dtype=bool), -1, np.zeros(1))
-
-
-def test_policy_3_draws_each_of_the_others_equally_often():
-    # 2 of 4: each in half of 2000 draws; standard error sqrt(2000 / 4) = 22.4, within 4 of them.
-    took_part = np.array([True, True, False, False, False, False])
-    counts = np.zeros(6)
-    for draw in range(2000):
-        counts[choose_others(took_part, 2, rng.stream(5, "policy-3", draw).random(6))] += 1
-
-    assert counts[:2].tolist() == [0.0, 0.0]
-    assert np.all(np.abs(counts[2:] - 1000) < 90)

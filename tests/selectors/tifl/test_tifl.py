@@ -41,11 +41,6 @@ def play(fleet, selector, round_, *, candidates=None, **answers):
     return stages, chosen
 
 
-def tier_after(fleet, selector, round_, **more):
-    play(fleet, selector, round_, **more)
-    return int(selector.state()["tier"])
-
-
 def test_who_never_answers_in_time_is_dropped():
     # Clients 3 and 5 are late after 50 s; with T_max = 4.5 s client 4 is late too.
     fleet, selector = ready(num_tiers=2)
@@ -57,35 +52,6 @@ def test_who_never_answers_in_time_is_dropped():
     assert selector.state()["tier_of"].tolist() == [0, 0, 1, DROPPED, DROPPED, DROPPED]
     chosen = {client for r in range(2, 30) for client in play(fleet, selector, r)[1]}
     assert chosen == {0, 1, 2}
-
-
-def test_tiers_may_be_stretches_of_latency():
-    # 1 to 6 s in three stretches: edges at 2.67 and 4.33 s.
-    fleet, selector = ready(split="width", num_tiers=3)
-    play(fleet, selector, 1)
-    assert selector.state()["tier_of"].tolist() == [0, 0, 1, 1, 2, 2]
-
-    # 1, 2, 3 and 6 s in two: the edge is at 3.5 s.
-    fleet, selector = ready(split="width", num_tiers=2)
-    play(fleet, selector, 1, candidates=[0, 1, 2, 5])
-    assert selector.state()["tier_of"].tolist() == [0, 0, 0, DROPPED, DROPPED, 1]
-
-
-def test_no_client_need_fill_up():
-    fleet, selector = ready(cohort=3, credits="unlimited", rule="none", fill="none")
-    cohorts = [sorted(play(fleet, selector, round_)[1]) for round_ in range(1, 20)]
-
-    assert all(cohort in ([0, 1], [2, 3], [4, 5]) for cohort in cohorts)
-
-
-def test_credits_are_the_planned_rounds_shared_out():
-    # ceil(7 / 3) = 3 each: after 9 rounds all are spent, and any tier may be drawn again.
-    fleet, selector = ready(planned=7, rule="none")
-    drawn = [tier_after(fleet, selector, round_) for round_ in range(1, 10)]
-
-    assert sorted(drawn) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert selector.state()["credit"].tolist() == [0.0, 0.0, 0.0]
-    assert len(play(fleet, selector, 10)[1]) == 2
 
 
 ACCURACY = {0: 0.9, 1: 0.7, 2: 0.2, 3: 0.4, 4: 0.5, 5: 0.5}
