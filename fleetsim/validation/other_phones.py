@@ -99,11 +99,11 @@ def section() -> Section:
     for phone in own:
         for task in ("Reddit", "Shakespeare"):
             actual_s, size = measured[phone, task]
-            said_s = batch_s(_of_layers(phone), costs[task], size)
+            layers_s = batch_s(_of_layers(phone), costs[task], size)
             what = f"`{phone}`, {task}"
-            check = Check(what, "prediction", actual_s, said_s, "s", measurements.FLASH)
+            check = Check(what, "prediction", actual_s, layers_s, "s", measurements.FLASH)
             layers.append(check)
-            seconds = (f"{number(x, 4)} s" for x in (actual_s, said_s))
+            seconds = (f"{number(x, 4)} s" for x in (actual_s, layers_s))
             layer_rows.append((what, *seconds, percent(check.error)))
     text = f"""\
 Phones without a measurement of training have their rate from one that has one, scaled by the ratio

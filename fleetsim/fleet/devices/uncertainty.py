@@ -51,7 +51,7 @@ convention, limits of a standard, and a number for display; nor of counts and se
 which are no `Figure`."""
 
 Hardware = Literal["device", "radio"]
-FileT = TypeVar("FileT", DeviceFile, RadioFile)
+FileT = TypeVar("FileT", bound=DeviceFile | RadioFile)
 
 
 class UncertaintySettings(Settings):
