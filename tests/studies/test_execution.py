@@ -53,36 +53,37 @@ def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
 
 
 @pytest.mark.slow
-def test_only_missing_runs_are_made(home, tmp_path):
+def test_only_runs_that_no_study_has_made_are_made(home, tmp_path):
     executor = AtOnce()
 
     again = carried_out(loaded(tmp_path), home, executor)
     more = carried_out(loaded(tmp_path, seeds=[1, 2, 3]), home, executor)
+    shared = {"also random": {}, "of 6": {"server.cohort": 6}}
+    other = carried_out(loaded(tmp_path, name="other", arms=shared), home)
 
     assert (again.num_found, again.num_made) == (4, 0)
     assert (more.num_found, more.num_made) == (4, 2)
     assert executor.num_tasks == 2
+    assert (other.num_found, other.num_made) == (2, 2)  # of another study with one arm in common
 
 
 @pytest.mark.slow
-def test_two_studies_share_runs(home, tmp_path):
-    other = carried_out(
-        loaded(tmp_path, name="other", arms={"also random": {}, "of 6": {"server.cohort": 6}}), home
-    )
-
-    assert (other.num_found, other.num_made) == (2, 2)
-
-
-@pytest.mark.slow
-def test_a_failed_run_is_repeated_after_the_others(tmp_path):
-    watcher, executor = Silent(), AtOnce(OSError(28, "disk full"))
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (OSError(28, "disk full"), "OSError: [Errno 28] disk full"),
+        (CancelledError(), "its executor has cancelled it"),
+    ],
+)
+def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, says):
+    watcher, executor = Silent(), AtOnce(fault)
 
     done = carried_out(loaded(tmp_path), tmp_path / "home", executor, watcher)
 
     assert done.failures == {}
     assert executor.num_tasks == 5
-    kinds = [kind for kind, _ in watcher.events]
-    assert kinds.count("repeated") == 1
+    repeated = [text for kind, text in watcher.events if kind == "repeated"]
+    assert repeated == [f"random, seed 1: {says}"]
     assert watcher.events[-1] == ("finished", "random, seed 1")
 
 
@@ -144,32 +145,6 @@ def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
-def test_a_damaged_run_is_set_aside_and_carried_out_again(home, tmp_path, name, damage, says):
-    study, store, watcher = loaded(tmp_path), RunStore(home), Silent()
-    first, second = study.runs[:2]
-    digest = open_run(store.folder(first)).manifest.digest
-    shutil.rmtree(store.folder(second))
-    damage(store.folder(first) / name)
-    kept = {path.name: path.read_bytes() for path in store.folder(first).iterdir()}
-
-    done = carried_out(study, store.home, watcher=watcher)
-
-    assert (done.num_found, done.num_made, done.failures) == (2, 2, {})
-    aside = store.folder(first).with_name(f"{store.folder(first).name}.damaged")
-    assert {path.name: path.read_bytes() for path in aside.iterdir()} == kept
-    told = [text for kind, text in watcher.events if kind == "set aside"]
-    assert len(told) == 1
-    assert told[0].startswith(f"random, seed 1: {aside}: ")
-    assert says in told[0]
-    found = store.open(first)
-    assert found is not None
-    found.require_unchanged()
-    assert found.manifest.digest == digest
-    assert tables_of(study, store).runs["status"].eq("done").all()
-
-
-@pytest.mark.slow
 def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(home, tmp_path):
     study, store = loaded(tmp_path), RunStore(home)
     folder = store.folder(study.runs[0])
@@ -213,16 +188,6 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
 
     assert (done.num_made, done.failures) == (4, {})
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
-
-
-@pytest.mark.slow
-def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):
-    watcher = Silent()
-
-    done = carried_out(loaded(tmp_path), tmp_path / "home", AtOnce(CancelledError()), watcher)
-
-    assert done.failures == {}
-    assert ("repeated", "random, seed 1: its executor has cancelled it") in watcher.events
 
 
 @pytest.mark.slow

@@ -6,16 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from fleetsim.errors import DataError
 from fleetsim.record import run_folder
-from fleetsim.record.manifest import read_manifest
-from fleetsim.record.run_folder import RunIsBusyError, choose_folder, locked
+from fleetsim.record.run_folder import RunIsBusyError, locked
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies.backends import RemoteTasks
@@ -154,37 +151,6 @@ def test_lines_say_that_another_process_makes_a_run(tmp_path):
 
     assert "random, seed 1 is being made by another process" in said[1]
     assert said[2].startswith("0 of 1 runs done, 1 made by another process")
-
-
-@pytest.mark.slow
-def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_it(tmp_path):
-    """None of them is told that there is an unfinished run."""
-    scenario = loaded(tmp_path).runs[0].scenario
-    begun = read_manifest(run(scenario, out=tmp_path / "one", train=False).folder)
-    undone = {"status": "running", "stop_rule": None, "stop_text": None, "digest": None}
-    begun = begun.model_copy(update=undone)
-    faults: list[DataError] = []
-
-    def begin(folder, gate):
-        gate.wait()
-        try:
-            choose_folder(folder, begun, scenario="", resume=True, on_note=lambda line: None)
-        except RunIsBusyError:
-            pass
-        except DataError as fault:
-            faults.append(fault)
-
-    for number in range(40):
-        gate = threading.Barrier(4)
-        threads = [
-            threading.Thread(target=begin, args=(tmp_path / f"run{number}", gate)) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    assert faults == []
 
 
 @pytest.mark.one_in(2)

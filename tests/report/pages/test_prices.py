@@ -72,14 +72,6 @@ def test_bill_by_hand(tmp_path: Path) -> None:
     assert bill.total("rent_run_usd") == pytest.approx(4.0)
 
 
-def test_what_was_not_used_costs_too(tmp_path: Path) -> None:
-    bill = prices.bill(made_run(tmp_path / "run"), ALL)
-    (vm,) = bill.not_used.to_dict("records")
-
-    assert vm["rent_busy_usd"] == pytest.approx(0.25 * 0.5)
-    assert vm["carbon_gram"] == pytest.approx((1.0 + 5.0 / KWH_J) * 500.0)
-
-
 def test_table_by_hand(tmp_path: Path) -> None:
     table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), ALL))
 
@@ -89,26 +81,6 @@ def test_table_by_hand(tmp_path: Path) -> None:
         ("all", "4", "1.25", "5.00", "0.375", "4.00", "0.500", "2,500"),
         ("of it not used", "-", "0.250", "1.00", "0.125", "-", "0", "500"),
     ]
-
-
-def test_only_prices_that_are_given_have_a_column(tmp_path: Path) -> None:
-    carbon = Prices(title="carbon", grid_gram_per_kwh=figure(100.0))
-    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), carbon))
-
-    assert table.columns == (
-        "device",
-        "clients",
-        "hours at work",
-        "energy (kWh)",
-        "carbon (g CO2e)",
-    )
-
-
-def test_the_rent_of_a_whole_run_is_unknown_while_nobody_knows_the_fleet(tmp_path: Path) -> None:
-    bill = prices.bill(made_run(tmp_path / "run", status="interrupted"), ALL)
-
-    assert bill.total("rent_run_usd") is None
-    assert bill.total("rent_busy_usd") == pytest.approx(0.375)
 
 
 def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
