@@ -92,11 +92,7 @@ def copy(
 
 
 def _found(kind: BundledKind, name: str) -> Path:
-    """Return the bundled file or folder of a name.
-
-    Raises:
-        ScenarioError: there is none.
-    """
+    """Return the bundled file or folder of a name."""
     of = completion.FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)

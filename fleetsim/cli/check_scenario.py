@@ -77,10 +77,6 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
 
     It does for a network or loss of the user's own, with its trainer and weights, and where there
     is a deadline. None as well if the data are not here.
-
-    Raises:
-        ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
-        DataError: a file of the user's own data set is missing or wrong.
     """
     from fleetsim.learning.data.blank import BlankSettings
     from fleetsim.learning.models.user_model_kind import UserModelKind

@@ -58,11 +58,7 @@ class Picture:
 
 
 def write(path: Path, template: str, **content: object) -> None:
-    """Fill in a template of this package and write the page atomically.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Fill in a template of this package and write the page atomically."""
     loader = jinja2.PackageLoader("fleetsim", "report")
     environment = jinja2.Environment(
         loader=loader,

@@ -47,9 +47,6 @@ def costs(
     """Yield the costs of a complete run until each target; those of the whole run without any.
 
     Costs in seconds and joules end at their budgets.
-
-    Raises:
-        DataError: a table is missing or damaged.
     """
     rounds = run.rounds
     if rounds.empty:

@@ -278,11 +278,7 @@ def _submitted(planned: PlannedRun, store: RunStore, backend: Backend) -> Future
 
 
 def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore) -> str | None:
-    """Return why a run failed, in one line; None if it is complete.
-
-    Raises:
-        RunIsBusyError: another process writes it.
-    """
+    """Return why a run failed, in one line; None if it is complete."""
     try:
         files = future.result()
         if files is not None:

@@ -64,11 +64,7 @@ class RunOrder:
 
 
 def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
-    """Return the order of a run; with the user's own files if it travels to another machine.
-
-    Raises:
-        DataError: a file cannot be read, or is too large to travel.
-    """
+    """Return the order of a run; with the user's own files if it travels to another machine."""
     scenario = planned.scenario
     return RunOrder(
         key=planned.key,
@@ -93,10 +89,6 @@ def carry_out(
 
     A run that began with another version of fleetsim or on another numerical platform begins anew:
     no run of a study is a mixture.
-
-    Raises:
-        FleetsimError: as `fleetsim.simulate.run`.
-        KeyboardInterrupt: as `fleetsim.simulate.run`.
     """
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
@@ -152,10 +144,6 @@ def receive(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> No
 
     Scenario and hashes become those of this machine, where the user's own files have other paths. A
     run that another process has completed in the meantime is kept.
-
-    Raises:
-        RunIsBusyError: another process writes the run.
-        DataError: a file is missing, or is not what its manifest says.
     """
     if set(files) != set(_RETURNED):
         raise DataError(f"{folder}: an executor returned other files than those of a run")
@@ -201,9 +189,6 @@ def place_plugin(plugin: PluginSource) -> None:
     """Make the module of a plug-in importable, if it is not.
 
     A module that an earlier order has brought is replaced if its source has changed since.
-
-    Raises:
-        ScenarioError: another module of this name is importable here.
     """
     module = plugin.module
     before = _PLACED.pop(module, None)

@@ -99,11 +99,7 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
 def _parts(
     planned: PlannedRun, cell: dict[str, Any], study: Study, store: RunStore
 ) -> _PartsOfRun | None:
-    """Return the rows of a run; None if it is not complete.
-
-    Raises:
-        DataError: its manifest or a table is damaged, or was changed after the run ended.
-    """
+    """Return the rows of a run; None if it is not complete."""
     run = store.open(planned)
     if run is None:
         return None

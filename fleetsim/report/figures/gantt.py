@@ -41,9 +41,6 @@ def stragglers(
 
     The round is the one with the longest waiting unless given. A deadline is in seconds after
     dispatch.
-
-    Raises:
-        ValueError: there is no such round.
     """
     shown_round = round_with_longest_waiting(rounds) if round_ is None else round_
     if shown_round is None:

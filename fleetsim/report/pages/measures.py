@@ -36,11 +36,7 @@ class ScoreBudgets(NamedTuple):
 
 
 def budgets(time_s: float | None, energy_j: float | None) -> ScoreBudgets | None:
-    """Return both budgets, or None.
-
-    Raises:
-        ScenarioError: one is missing, or not above 0.
-    """
+    """Return both budgets, or None."""
     if time_s is None and energy_j is None:
         return None
     if time_s is None or energy_j is None:

@@ -29,11 +29,7 @@ def html(run: Run) -> str:
 
 
 def figure(run: Run, name: str) -> Figure:
-    """Return a figure of the report by its stem.
-
-    Raises:
-        DataError: the run has no such figure, or a table is missing or damaged.
-    """
+    """Return a figure of the report by its stem."""
     stems = []
     for stem, drawn, _, _ in _every(run):
         if stem == name:

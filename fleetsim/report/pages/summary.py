@@ -117,11 +117,7 @@ def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
 
 
 def check_targets(targets: Sequence[float]) -> None:
-    """Check accuracies that were asked for.
-
-    Raises:
-        ScenarioError: one is outside (0, 1].
-    """
+    """Check accuracies that were asked for."""
     for target in targets:
         if not 0.0 < target <= 1.0:
             raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")

@@ -55,9 +55,6 @@ def trace_parts(
         is_shown: whether the client of each task has a track [T].
         source: place of the tasks, for messages.
         num_together: number of tasks that are encoded together.
-
-    Raises:
-        DataError: a client has two tasks at a time.
     """
     next_ns = next_dispatches(tasks, source=source)
     order = in_order(tasks)

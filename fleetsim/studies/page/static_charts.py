@@ -46,11 +46,7 @@ def save(
     *,
     hint: str,
 ) -> list[str]:
-    """Write a file for each chart and format; return the names without their suffix.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write a file for each chart and format; return the names without their suffix."""
     stems: list[str] = []
     for chart in every:
         # Two long names may have the same slug.

@@ -70,9 +70,6 @@ def write_page(
         folder: Folder of the study; links to runs are relative to it.
         formats: Formats of static charts, which are written into `figures/`: svg, pdf, png.
         latex: Write `latex/summaries.tex` and `latex/verdicts.tex` too.
-
-    Raises:
-        DataError: a file cannot be written, or the installed plotly has no usable script.
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.arms)
