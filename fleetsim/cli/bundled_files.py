@@ -92,7 +92,6 @@ def copy(
 
 
 def _found(kind: BundledKind, name: str) -> Path:
-    """Return the bundled file or folder of a name."""
     of = completion.FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)
@@ -115,7 +114,6 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _next(kind: BundledKind, source: Path, target: Path) -> str:
-    """Return the command that uses a copy."""
     # A bundled name has priority over a file.
     is_bundled = str(target) in bundled.names(completion.FILE_KINDS[kind])
     path = f"./{target}" if is_bundled else str(target)

@@ -3,14 +3,17 @@
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fleetsim.cli.terminal import note, output
 from fleetsim.host import paths
 
-_WINDOW = "FROM:TO"
+
+def _column(words: str) -> Any:
+    return typer.Option(metavar="COLUMN[UNIT]", help=words)
+
 
 _Separator = Annotated[
     str | None,
@@ -84,24 +87,19 @@ def import_(
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
-            " 8601, or by the form of a date, \\[%d.%m.%Y %H:%M:%S].",
+        _column(
+            "table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
+            " 8601, or by the form of a date, \\[%d.%m.%Y %H:%M:%S]."
         ),
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: rate to the client, such as 'DL_bitrate\\[kbit/s]'; units bit/s kbit/s"
-            " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...).",
+        _column(
+            "table: rate to the client, such as 'DL_bitrate\\[kbit/s]'; units bit/s kbit/s"
+            " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...)."
         ),
     ] = None,
-    up_rate: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="table: rate from the client, as --rate."),
-    ] = None,
+    up_rate: Annotated[str | None, _column("table: rate from the client, as --rate.")] = None,
     who: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,10 +119,7 @@ def import_(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: end of an interval that begins at --time, in which a user is available.",
-        ),
+        _column("table: end of an interval that begins at --time, in which a user is available."),
     ] = None,
     by_second: Annotated[
         bool,
@@ -198,30 +193,18 @@ def calibrate(
     ] = None,
     idle: Annotated[
         list[str] | None,
-        typer.Option(metavar=_WINDOW, help="Seconds of the log in which the device was idle."),
+        typer.Option(metavar="FROM:TO", help="Seconds of the log in which the device was idle."),
     ] = None,
     train: Annotated[
         list[str] | None,
-        typer.Option(metavar=_WINDOW, help="Seconds of the log in which it trained."),
+        typer.Option(metavar="FROM:TO", help="Seconds of the log in which it trained."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the device.")] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the time (s ms us ns)."),
-    ] = None,
-    power_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the power (kW W mW uW)."),
-    ] = None,
-    current: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the current (A mA uA)."),
-    ] = None,
+    time: Annotated[str | None, _column("Log: column of the time (s ms us ns).")] = None,
+    power_column: Annotated[str | None, _column("Log: column of the power (kW W mW uW).")] = None,
+    current: Annotated[str | None, _column("Log: column of the current (A mA uA).")] = None,
     voltage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]", help="Log: column of the voltage, or one for all, such as 3.85."
-        ),
+        str | None, _column("Log: column of the voltage, or one for all, such as 3.85.")
     ] = None,
     rail: Annotated[
         list[str] | None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,12 +19,11 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
-from fleetsim.cli.terminal import console, ended, note, say
+from fleetsim.cli.terminal import console, ended, note, say, tell
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import FolderSettings, help_of
 
 if TYPE_CHECKING:
-    from fleetsim.contracts import Tracker
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
@@ -39,11 +37,7 @@ AppArgument = Annotated[
 OutOption = Annotated[Path | None, typer.Option(help=help_of("out"))]
 ResumeOption = Annotated[bool, typer.Option("--resume", help=help_of("resume"))]
 OtherPlatformOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-other-platform",
-        help=help_of("allow_other_platform"),
-    ),
+    bool, typer.Option("--allow-other-platform", help=help_of("allow_other_platform"))
 ]
 NoReportOption = Annotated[
     bool,
@@ -74,12 +68,7 @@ def run(
         TorchDevice, typer.Option(help=help_of("torch_device"))
     ] = TorchDevice.CPU,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            help=help_of("workers"),
-            min=1,
-            max=_MAX_WORKERS,
-        ),
+        int | None, typer.Option(help=help_of("workers"), min=1, max=_MAX_WORKERS)
     ] = None,
     numerics: Annotated[
         Numerics | None,
@@ -105,11 +94,13 @@ def run(
     no_report: NoReportOption = False,
 ) -> None:
     """Run a scenario and report on it."""
+    from fleetsim.trackers.named import trackers_named
+
     if numerics is not None:
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
-    trackers = _trackers(tracker or ())
+    trackers = trackers_named(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)
@@ -134,13 +125,6 @@ def run(
                 trackers=trackers,
             )
     finish(done, writes_report=not no_report)
-
-
-def _trackers(names: Sequence[str]) -> list[Tracker]:
-    """Return the trackers of these names; imported here, because it loads numpy."""
-    from fleetsim.trackers.named import trackers_named
-
-    return trackers_named(names)
 
 
 def run_app(
@@ -208,7 +192,7 @@ def finish(done: Run, *, writes_report: bool) -> None:
     from fleetsim.report.pages import terminal_summary
 
     for line in terminal_summary.lines(done):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
     if not writes_report:
         return
     try:
@@ -220,7 +204,7 @@ def finish(done: Run, *, writes_report: bool) -> None:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
         message = f": the run is complete, its report is not; write it with: {again}"
         raise ended(interrupt, message) from interrupt
-    console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
+    tell(f"report: {path}")
 
 
 def _begin_to_read(scenario: Scenario) -> Prefetch | None:

@@ -13,7 +13,7 @@ import typer
 
 from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import FigureFormat, PluginOption
-from fleetsim.cli.terminal import console, ended, note, say
+from fleetsim.cli.terminal import console, ended, note, say, tell
 
 if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
@@ -163,7 +163,7 @@ def status(
     lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
     lines += [f"note: {line}" for line in mixtures(loaded, store)]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
 
 
 def report(
@@ -212,9 +212,9 @@ def _report(
         # Where no run reached a target, the sentences of all currencies are the same.
         lines += dict.fromkeys(f"- {sentence}" for sentence in own["sentence"])
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
     page = result.write_report(folder, formats=formats, latex=latex)
-    console.print(f"study: {page}", highlight=False, soft_wrap=True, markup=False)
+    tell(f"study: {page}")
 
 
 def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:

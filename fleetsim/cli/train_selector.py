@@ -15,7 +15,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
-from fleetsim.cli.terminal import console, say
+from fleetsim.cli.terminal import console, say, tell
 from fleetsim.host import paths
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def show(file: FileArgument) -> None:
         lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
         lines += [f"  {key}: {value}" for key, value in facts.items()]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
 
 
 def break_even(
@@ -157,7 +157,7 @@ def break_even(
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
         lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
 
 
 def _over_episodes(
@@ -177,12 +177,9 @@ def _over_episodes(
 
     def report(number: int, episode: Episode) -> None:
         accuracy = "" if episode.accuracy is None else f", accuracy {episode.accuracy:.3f}"
-        console.print(
+        tell(
             f"[{number}/{episodes}] seed {episode.seed}: {episode.rounds} rounds{accuracy},"
-            f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+            f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J"
         )
 
     with _bar("episode", total=episodes) as update:
@@ -219,13 +216,10 @@ def _from_records(
             value = fit.facts.get(f"fit_{name}")
             return "-" if value is None else f"{float(value):.2f}"
 
-        console.print(
+        tell(
             f"[{number}/{len(fleets)}] clients {fit.clients[:8]}: {fit.num_records} records,"
             f" held-out Kendall {of('kendall')}, Spearman {of('spearman')} (shuffled scores"
-            f" {of('control_kendall')}, {of('control_spearman')})",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+            f" {of('control_kendall')}, {of('control_spearman')})"
         )
 
     with _bar("fitting", total=len(fleets)) as update:

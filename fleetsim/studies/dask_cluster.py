@@ -136,7 +136,6 @@ class DaskCluster:
         ]
 
     def _check(self, workers: Sequence[str]) -> None:
-        """Check the versions and the numerical mode of workers."""
         if not workers:
             return
         # Functions of the standard library: fleetsim may be missing there.
@@ -145,7 +144,9 @@ class DaskCluster:
         }
         asked["Python"] = self._asked(platform.python_version, workers=workers)
         for worker in workers:
-            found = {name: _text(answers.get(worker)) for name, answers in asked.items()}
+            # An exception says that it is not there.
+            told = {name: answers.get(worker) for name, answers in asked.items()}
+            found = {name: one if isinstance(one, str) else None for name, one in told.items()}
             self._require(worker, refusal(self._wanted, found))
         modes = self._asked(numerics.chosen, workers=workers)
         faults = self._asked(numerics.require_settled, workers=workers)
@@ -262,10 +263,6 @@ def _minor(version: str) -> str:
     '3.11'
     """
     return ".".join(version.split(".")[:2])
-
-
-def _text(answer: Any) -> str | None:
-    return answer if isinstance(answer, str) else None
 
 
 def numerics_refusal(here: Numerics, there: Any, fault: Any) -> str | None:

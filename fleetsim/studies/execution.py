@@ -228,7 +228,6 @@ class _UnderWay:
             self._fail(planned, reason)
 
     def _fail(self, planned: PlannedRun, reason: str) -> None:
-        """Put a failure on record."""
         path = output_of(self._store.folder(planned))
         if path.is_file() and path.stat().st_size:
             reason = f"{reason}; what it printed is in {path}"
@@ -236,7 +235,6 @@ class _UnderWay:
         self._failures[planned.key] = reason
 
     def _leave(self, planned: PlannedRun) -> None:
-        """Leave a run to the process that writes it."""
         self._elsewhere.append(planned)
         self._watcher.waiting(planned)
 

@@ -119,7 +119,6 @@ def carry_out(
 
 
 def _is_of_another_version(folder: Path) -> bool:
-    """Return whether a folder has an unfinished run of another version of fleetsim."""
     if not (folder / MANIFEST).is_file():
         return False
     found = read_manifest(folder)

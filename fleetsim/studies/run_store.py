@@ -120,7 +120,6 @@ class RunStore:
         return SetAside(aside, one_line(str(fault)))
 
     def _fault(self, planned: PlannedRun, *, with_checkpoint: bool = False) -> DataError | None:
-        """Return the first fault of a run's folder; None if there is none."""
         saved = self.folder(planned) / checkpoint.FOLDER
         try:
             done = self.open(planned)
@@ -142,7 +141,6 @@ class RunStore:
         return Run(self.folder(planned), found)
 
     def _manifest(self, planned: PlannedRun) -> Manifest | None:
-        """Return the manifest in the folder of a run; None if it has none."""
         folder = self.folder(planned)
         if not (folder / MANIFEST).is_file():
             return None

@@ -46,8 +46,6 @@ class RunTables:
 
 
 class _PartsOfRun(NamedTuple):
-    """Rows of one complete run in all tables."""
-
     run: dict[str, Any]
     costs: list[dict[str, Any]]
     accuracies: list[dict[str, Any]]
@@ -99,7 +97,6 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
 def _parts(
     planned: PlannedRun, cell: dict[str, Any], study: Study, store: RunStore
 ) -> _PartsOfRun | None:
-    """Return the rows of a run; None if it is not complete."""
     run = store.open(planned)
     if run is None:
         return None
@@ -142,7 +139,6 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]]:
-    """Yield measures of the accuracy of a run; none if it was not trained."""
     rounds = run.rounds[run.rounds["accuracy"].notna()]
     if rounds.empty:
         return

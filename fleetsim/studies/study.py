@@ -157,7 +157,6 @@ def load_study(
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:
-    """Return a study as a document."""
     if isinstance(path, Mapping):
         return document_of(path, "study")
     name = str(path)
@@ -209,7 +208,6 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCo
 
 
 def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]]:
-    """Yield the label and the overrides of every level of a varied key."""
     found = document.data["vary"][key]
     if isinstance(found, dict):
         for label, changes in found.items():
@@ -239,7 +237,6 @@ def _cells(
     base: str,
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
-    """Load the scenario of every arm in every condition."""
     data = document.data
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}

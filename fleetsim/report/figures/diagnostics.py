@@ -180,6 +180,5 @@ def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
 
 
 def _shades(rounds: pd.Index[int]) -> Normalize:
-    """Return the shades of rounds from the first to the last."""
     first, last = int(rounds.min()), int(rounds.max())
     return Normalize(first, max(last, first + 1))

@@ -55,17 +55,12 @@ def table(run: Run) -> Table:
 
 def accuracies_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: accuracy at shares of the planned rounds, and over the last rounds."""
+    names = [*(f"accuracy_at_{fraction:g}" for fraction in FRACTIONS), "accuracy_last_10"]
     rows = []
-    for label, run in runs.items():
-        ending = run.ending(LAST_ROUNDS)
-        rows.append(
-            (
-                label,
-                *(quantities.percent(run.accuracy_at(fraction)) for fraction in FRACTIONS),
-                quantities.percent(None if ending is None else ending.mean),
-                NOTHING if ending is None else _points(ending.largest_deviation),
-            )
-        )
+    for label, found in _numbers_of(runs):
+        deviation = found["accuracy_last_10_deviation"]
+        accuracies = [quantities.percent(found[name]) for name in names]
+        rows.append((label, *accuracies, NOTHING if deviation is None else _points(deviation)))
     columns = [f"at {quantities.target(fraction)} of the rounds" for fraction in FRACTIONS]
     last = f"last {LAST_ROUNDS} rounds, mean"
     return Table(("run", *columns, last, "largest deviation"), rows)
@@ -73,23 +68,19 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
 
 def selection_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: waiting for the slowest to compute, and spread of selections."""
-    rows = []
-    for label, run in runs.items():
-        ratio, seen = run.selection_ratio(), run.share_seen()
-        rows.append(
-            (
-                label,
-                quantities.digits(run.average_waiting_s(computing_alone=True)),
-                quantities.percent(None if ratio is None or not ratio.size else ratio.mean()),
-                quantities.percent(seen[-1] if seen.size else None),
-                *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
-            )
+    rows = [
+        (
+            label,
+            quantities.digits(found["waiting_compute_mean_s"]),
+            quantities.percent(found["selected_fraction"]),
+            quantities.percent(found["seen_fraction"]),
+            *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
         )
-    columns = [
-        f"rounds to select {'all' if share == 1.0 else quantities.target(share)}" for share in SEEN
+        for (label, found), run in zip(_numbers_of(runs), runs.values(), strict=True)
     ]
-    waiting, ratio_ = "mean waiting, computing alone (s)", "fleet selected per round"
-    return Table(("run", waiting, ratio_, "ever selected", *columns), rows)
+    columns = [f"rounds to select {_share_of_fleet(share)}" for share in SEEN]
+    waiting, ratio = "mean waiting, computing alone (s)", "fleet selected per round"
+    return Table(("run", waiting, ratio, "ever selected", *columns), rows)
 
 
 def scores_table(runs: Mapping[str, Run], allowed: ScoreBudgets) -> Table:
@@ -129,6 +120,14 @@ def numbers(run: Run) -> dict[str, float | int | None]:
         "seen_fraction": float(seen[-1]) if seen.size else None,
         **{f"rounds_to_seen_{share:g}": run.rounds_to_seen(share) for share in SEEN},
     }
+
+
+def _numbers_of(runs: Mapping[str, Run]) -> Iterator[tuple[str, dict[str, float | int | None]]]:
+    yield from ((label, numbers(run)) for label, run in runs.items())
+
+
+def _share_of_fleet(share: float) -> str:
+    return "all" if share == 1.0 else quantities.target(share)
 
 
 _Rows = Iterator[tuple[str, str, str]]
@@ -173,9 +172,8 @@ def _choices(run: Run) -> _Rows:
     yield "fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
     for share in SEEN:
         number = run.rounds_to_seen(share)
-        who = "all" if share == 1.0 else quantities.target(share)
         value = "never" if number is None else f"{number:,}"
-        yield f"rounds to select {who}", value, f"{_GPFL}, VI-C"
+        yield f"rounds to select {_share_of_fleet(share)}", value, f"{_GPFL}, VI-C"
 
 
 def _opinions(run: Run) -> _Rows:
@@ -187,5 +185,4 @@ def _opinions(run: Run) -> _Rows:
 
 
 def _points(fraction: float) -> str:
-    """Return a difference of percentages."""
     return f"{fraction * 100:.1f} points"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
-from fleetsim.report.pages import batteries_paid, summary
+from fleetsim.report.pages import summary
 from fleetsim.report.quantities import NOTHING
 
 
@@ -65,6 +65,6 @@ def _privacy_line(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _batteries_line(run: Run) -> Iterator[tuple[str, str]]:
-    found = batteries_paid.paid(run)
-    if found is not None:
-        yield "battery", f"the run took {batteries_paid.words(found)}"
+    paid = summary.batteries_paid(run)
+    if paid is not None:
+        yield "battery", f"the run took {paid}"

@@ -5,11 +5,12 @@ first; the dark ones are the same hues, lighter, so that all have a contrast abo
 Dashes and markers differ too: colour is never the only cue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import FATE_COLORS
 
 LIGHT = (
     style.BLUE,
@@ -83,6 +84,10 @@ def of_arms(arms: tuple[str, ...]) -> dict[str, ArmStyle]:
     return looks
 
 
+_COMPONENT_COLORS = {
+    column.removeprefix("energy_").removesuffix("_j"): color
+    for column, (_, color) in style.COMPONENTS.items()
+}
 _PART_COLORS = (
     style.ORANGE,
     style.BLUE,
@@ -98,13 +103,14 @@ _ON_DARK: Mapping[str, str] = MappingProxyType(
 )
 
 
-def part_colors(parts: tuple[str, ...], known: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the light and the dark colour of parts of a bar, by known names where there are."""
-    colors = {}
-    for number, part in enumerate(parts):
-        light = known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
-        colors[part] = (light, _ON_DARK.get(light, light))
-    return colors
+def part_colors(parts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the light and the dark colour of parts of a ledger, known ones as in reports."""
+    known = {**_COMPONENT_COLORS, **FATE_COLORS}
+    lights = {
+        part: known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
+        for number, part in enumerate(parts)
+    }
+    return {part: (light, _ON_DARK.get(light, light)) for part, light in lights.items()}
 
 
 def translucent(color: str, alpha: float) -> str:

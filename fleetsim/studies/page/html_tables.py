@@ -166,7 +166,6 @@ def link_to(target: str, folder: Path) -> str | None:
 
 
 def _ordered(frame: pd.DataFrame, header: StudyHeader) -> list[Row]:
-    """Return the rows as dictionaries, in the order of the study file."""
     ranked = frame.assign(
         _condition=frame["condition"].map(_ranks(header.conditions)),
         _arm=frame["arm"].map(_ranks(header.arms)),

@@ -15,8 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import FATE_COLORS
-from fleetsim.studies.page import arm_styles, charts, units
+from fleetsim.studies.page import arm_styles, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -225,7 +224,7 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
 def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
     joules = chart.joules
     parts = tuple(map(str, joules.columns))
-    colors = arm_styles.part_colors(parts, {**charts.COMPONENT_COLORS, **FATE_COLORS})
+    colors = arm_styles.part_colors(parts)
     rows = np.arange(len(joules))
     left = np.zeros(len(joules))
     handles: list[Any] = []

@@ -46,22 +46,6 @@ def check_pairs(
         )
 
 
-def up_to_budget(
-    cost: FloatArray, is_reached: BoolArray, budget: float
-) -> tuple[FloatArray, BoolArray]:
-    """Return costs and whether they reached the target, had every run ended at this cost.
-
-    A budget below the cost at which any run ended is a limit that all runs share.
-
-    >>> reached = np.array([True, True, False])
-    >>> up_to_budget(np.array([3.0, 5.0, 4.0]), reached, 4.5)
-    (array([3. , 4.5, 4. ]), array([ True, False, False]))
-    """
-    if not budget > 0.0:
-        raise ValueError(f"budget must be > 0, got {budget!r}")
-    return np.minimum(cost, budget), is_reached & (cost <= budget)
-
-
 def restricted_log_ratios(
     own: FloatArray, own_reached: BoolArray, baseline: FloatArray, baseline_reached: BoolArray
 ) -> FloatArray:

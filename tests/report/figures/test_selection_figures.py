@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.report.figures import coverage, opinions, regret_curves, selection_ratio
+from fleetsim.report.figures import coverage, opinions, selection_ratio
 from fleetsim.report.pages import comparison, regret
 from tests.report.drawn import dots, line, words, x_of, y_of
 from tests.report.made_runs import MadeUp, reworded, write_run
@@ -185,9 +185,7 @@ def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
 
     assert found is not None
     assert regret.table(found).rows == [("random", "2", "-0.500", "-0.250")]
-    (axes,) = regret_curves.regret(
-        found.curves, list(ahead), best=found.best, slot_rounds=found.slot_rounds
-    ).axes
+    (axes,) = regret.figure(found, list(ahead)).axes
     assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
 
 

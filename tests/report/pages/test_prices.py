@@ -12,7 +12,7 @@ from fleetsim.fleet.devices.profile import device_names
 from fleetsim.record import prices
 from fleetsim.record.prices import PriceFigure, Prices
 from fleetsim.record.saved_run import Run
-from fleetsim.report.pages import bill_tables, comparison, run_page
+from fleetsim.report.pages import comparison, ledger_tables, run_page
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row, task_row
 
@@ -73,7 +73,7 @@ def test_bill_by_hand(tmp_path: Path) -> None:
 
 
 def test_table_by_hand(tmp_path: Path) -> None:
-    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), ALL))
+    table = ledger_tables.bill_table(prices.bill(made_run(tmp_path / "run"), ALL))
 
     assert table.rows == [
         ("phone", "2", "0.500", "2.00", "0", "0", "0.500", "1,000"),
@@ -88,7 +88,7 @@ def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
         found = prices.load(name)
 
         assert set(found.usd_per_hour) <= set(device_names())
-        assert all(source for _, _, source in bill_tables.sources_table(found).rows)
+        assert all(source for _, _, source in ledger_tables.sources_table(found).rows)
 
 
 @pytest.mark.parametrize(
