@@ -109,20 +109,15 @@ def carry_out(
                 on_progress=lambda progress: on_progress(scenario, progress),
             )
 
-        if _is_of_another_version(folder):
-            clear(folder)
+        if (folder / MANIFEST).is_file():
+            found = read_manifest(folder)
+            if found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]:
+                clear(folder)
         try:
             return into_folder()
         except OtherPlatformError:
             clear(folder)
             return into_folder()
-
-
-def _is_of_another_version(folder: Path) -> bool:
-    if not (folder / MANIFEST).is_file():
-        return False
-    found = read_manifest(folder)
-    return found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]
 
 
 def carry_out_and_return(

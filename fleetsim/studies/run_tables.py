@@ -80,8 +80,9 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
                 state = found.run
                 parts.append(found)
         rows.append(cell | levels[planned.condition] | state)
+    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
-        runs=_runs_frame(rows, study),
+        runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
         costs=_frame(
             [row for part in parts for row in part.costs],
             ("target", "currency", "cost", "is_reached"),
@@ -115,11 +116,6 @@ def _parts(
         curve=_curve(run).assign(**cell),
         ledger=_ledger(run).assign(**cell),
     )
-
-
-def _runs_frame(rows: list[dict[str, Any]], study: Study) -> pd.DataFrame:
-    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
-    return pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS)
 
 
 def _run_row(run: Run) -> dict[str, Any]:

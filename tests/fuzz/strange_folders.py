@@ -26,13 +26,11 @@ from fleetsim.record.run_folder import SCENARIO
 from fleetsim.scenario import load
 from fleetsim.schema.overrides import scenario_hash
 from fleetsim.simulate import run
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.fuzz import documents, sources
 from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
-from tests.studies.small_studies import STUDY, AtOnce, Silent
+from tests.studies.small_studies import STUDY, executed
 
 Files = dict[str, Any]
 
@@ -95,7 +93,7 @@ def home() -> Files:
         file = Path(place) / "s.yaml"
         file.write_text(yaml.safe_dump(_STUDY), encoding="utf-8")
         study, store = load_study(file), RunStore(Path(place) / "home")
-        execute(study, store, RemoteTasks(AtOnce()), Silent())
+        executed(study, store.home)
         store.save_failures("small", {study.runs[1].key: "its process was killed"})
         return read(Path(place))
 

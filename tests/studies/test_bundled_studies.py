@@ -7,13 +7,11 @@ import pytest
 from fleetsim import bundled
 from fleetsim.catalogue import listing
 from fleetsim.scenario import scenario_warnings
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.run_tables import tables_of
 from fleetsim.studies.settings import WHOLE_RUN, StudySettings
 from fleetsim.studies.study import Study, load_study
-from tests.studies.small_studies import AtOnce, Silent
+from tests.studies.small_studies import executed
 
 NAMES = bundled.names("studies")
 OWN = [name for name in NAMES if not name.startswith("papers/")]
@@ -60,7 +58,7 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
     changes = SHORT if is_on_digits else (*SHORT, *ON_DIGITS)
     study, store = load_study(name, changes), RunStore(tmp_path)
 
-    done = execute(study, store, RemoteTasks(AtOnce()), Silent())
+    done = executed(study, store.home)
 
     assert done.failures == {}
     tables = tables_of(study, store)

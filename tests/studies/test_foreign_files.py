@@ -19,12 +19,10 @@ from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, wr
 from fleetsim.scenario import load
 from fleetsim.selector_training.study_records import Wanted, collected
 from fleetsim.simulate import run
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.result import StudyResult
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.run_tables import tables_of
-from tests.studies.small_studies import AtOnce, Silent, loaded
+from tests.studies.small_studies import Silent, executed, loaded
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +33,7 @@ Change = Callable[[Path, Path, Path], object]
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("complete")
-    execute(loaded(folder), RunStore(folder / "home"), RemoteTasks(AtOnce()), Silent())
+    executed(loaded(folder), folder / "home")
     return folder / "home"
 
 
@@ -148,7 +146,7 @@ def test_a_folder_that_is_not_that_of_its_run_is_found(
     with pytest.raises(FaultsError):
         collected(study, store, Wanted())
     watcher = Silent()
-    execute(study, store, RemoteTasks(AtOnce()), watcher)
+    executed(study, store.home, watcher=watcher)
     assert [text for kind, text in watcher.events if kind == "set aside" and says in text]
     assert tables_of(study, store).runs["status"].eq("done").all()
     assert store.damage(first) is None

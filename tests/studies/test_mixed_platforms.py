@@ -3,17 +3,15 @@
 import pytest
 
 from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import RunStore
-from tests.studies.small_studies import AtOnce, Silent, loaded
+from tests.studies.small_studies import executed, loaded
 
 
 @pytest.mark.slow
 def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    executed(study, store.home)
     folder = store.folder(study.runs[0])
     here = read_manifest(folder).platforms[0]
 

@@ -49,9 +49,7 @@ def _card(run: Run) -> str:
         )
         png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
-    for target in summary.reached_targets([run.rounds])[-1:] if is_trained else ():
-        ((accuracy, number, time, energy),) = summary.targets_table(run.rounds, [target]).rows
-        rows.append((f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"))
+    rows += summary.best_target(run)
     return markup.card(
         run.manifest.name,
         f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",

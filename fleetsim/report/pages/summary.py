@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -95,12 +95,24 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     if run.is_synchronous:
         waiting = quantities.text(sums.waiting_mean_s, "s")
         found.append(("mean waiting", waiting, "last minus first answer of a round"))
-    if run.epsilon is not None:
-        delta = run.scenario["server"]["privacy"]["delta"]
-        found.append(("privacy", f"epsilon {run.epsilon:.2f}", f"at delta {delta:g}"))
+    found += privacy(run)
     host = quantities.text(run.manifest.host_s or None, "s")
     found.append(("host time", host, "duration of the simulation"))
     return [(label, value, "" if note == value else note) for label, value, note in found]
+
+
+def privacy(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Yield label, epsilon and delta of a run with privacy."""
+    if run.epsilon is not None:
+        delta = run.scenario["server"]["privacy"]["delta"]
+        yield "privacy", f"epsilon {run.epsilon:.2f}", f"at delta {delta:g}"
+
+
+def best_target(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Yield label, costs and rounds of the highest usual accuracy that was reached, if any."""
+    for target in reached_targets([run.rounds])[-1:]:
+        ((accuracy, number, time, energy),) = targets_table(run.rounds, [target]).rows
+        yield f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"
 
 
 def is_trained(run: Run) -> bool:

@@ -166,7 +166,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 each.arm,
                 x=[_text(point.level) for point in each.levels],
                 y=_numbers([point.cost.center / scale for point in each.levels]),
-                customdata=[_hover(point, chart.currency) for point in each.levels],
+                customdata=[_hover(point, chart.choice["currency"]) for point in each.levels],
                 mode="lines+markers",
                 line=_line(look, 2),
                 marker={
@@ -180,7 +180,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 "<br>%{customdata[1]}<extra></extra>",
             )
         )
-    layout = _layout(chart.key, chart.y.title)
+    layout = _layout(chart.choice["key"], chart.y.title)
     layout["xaxis"] |= {
         "type": "category",
         "categoryorder": "array",

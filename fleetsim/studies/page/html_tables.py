@@ -153,8 +153,8 @@ def interval(low: float, high: float) -> str:
 def link_to(target: str, folder: Path) -> str | None:
     """Return the address of a file relative to a folder; None if there is no way, as between disks.
 
-    >>> link_to("/out/runs/a b", Path("/out/study"))
-    '../runs/a%20b'
+    >>> link_to("/out/runs/a b", Path("/out/study")), link_to("/out/script:x", Path("/out"))
+    ('../runs/a%20b', './script%3Ax')
     """
     try:
         way = os.path.relpath(target, folder)

@@ -61,15 +61,14 @@ def save(
 
 def stem_of(chart: ChartData) -> str:
     """Return the name of a chart's files."""
-    match chart:
-        case AccuracyData():
-            return slug("accuracy", chart.against, chart.condition)
-        case PlaneData():
-            return slug("plane", chart.target, chart.condition)
-        case EffectData():
-            return slug("effect", chart.key, chart.currency, chart.target)
-        case LedgerData():
-            return slug("ledger", chart.by, chart.condition)
+    names = {
+        AccuracyData: ("accuracy", "against", "condition"),
+        PlaneData: ("plane", "target", "condition"),
+        EffectData: ("effect", "key", "currency", "target"),
+        LedgerData: ("ledger", "by", "condition"),
+    }
+    kind, *chosen = names[type(chart)]
+    return slug(kind, *(chart.choice[name] for name in chosen))
 
 
 @style.house_style()
@@ -179,7 +178,8 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
     costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
     for which, values in zip("xy", zip(*costs, strict=True), strict=False):
         if max(values) > _WIDE_RATIO * min(values):
-            _logarithmic(axes, which)
+            (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+            _plain_ticks(axes, which)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel(chart.y.title)
     return handles
@@ -216,7 +216,7 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
                           markerfacecolor="white", markersize=4)  # fmt: skip
     axes.set_xticks(range(len(chart.levels)), [_name(level) for level in chart.levels])
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(chart.key)
+    axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)
     return handles
 
@@ -254,11 +254,6 @@ def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
 
 def _error(mean: Mean, scale: float) -> list[list[float]]:
     return [[(mean.center - mean.low) / scale], [(mean.high - mean.center) / scale]]
-
-
-def _logarithmic(axes: Axes, which: str) -> None:
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    _plain_ticks(axes, which)
 
 
 def _plain_ticks(axes: Axes, which: str) -> None:
