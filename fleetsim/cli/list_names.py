@@ -1,8 +1,7 @@
 """The verbs `list`, `schema` and `data fetch`: what scenarios may name, and data sets to fetch."""
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -15,25 +14,16 @@ from fleetsim.cli.terminal import console, output, wide
 _BYTE_PER_MB = 1e6
 
 
-class Catalogue(StrEnum):
-    """Subjects of `list`."""
-
-    DEVICES = "devices"
-    SELECTORS = "selectors"
-    DATASETS = "datasets"
-    MODELS = "models"
-    TRACES = "traces"
-    SCENARIOS = "scenarios"
-    STUDIES = "studies"
-
-
 def list_(
-    what: Annotated[Catalogue, typer.Argument(metavar="WHAT", help="Subject to list.")],
+    what: Annotated[
+        Literal["devices", "selectors", "datasets", "models", "traces", "scenarios", "studies"],
+        typer.Argument(metavar="WHAT", help="Subject to list."),
+    ],
 ) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
-    listing = catalogue.listing(what.value)
+    listing = catalogue.listing(what)
     table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
         table.add_row(*row)
@@ -43,21 +33,15 @@ def list_(
         shown.print(f"\n{listing.note}", markup=False)
 
 
-class FileKind(StrEnum):
-    """Kinds of files that have a JSON Schema."""
-
-    SCENARIO = "scenario"
-    STUDY = "study"
-
-
 def schema(
     what: Annotated[
-        FileKind, typer.Argument(metavar="WHAT", help="Files: scenario or study.")
-    ] = FileKind.SCENARIO,
+        Literal["scenario", "study"],
+        typer.Argument(metavar="WHAT", help="Files: scenario or study."),
+    ] = "scenario",
     plugin: PluginOption = None,
 ) -> None:
     """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if what is FileKind.STUDY:
+    if what == "study":
         from fleetsim.studies import settings
 
         if plugin:

@@ -1,9 +1,8 @@
 """The verbs `trace import` and `device calibrate`: measurements become traces and devices."""
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -39,20 +38,6 @@ _Missing = Annotated[
 ]
 
 
-class UnknownTimes(StrEnum):
-    """Treatment of times without data in a trace."""
-
-    HOLD = "hold"
-    OFFLINE = "offline"
-
-
-class OnlinePhones(StrEnum):
-    """Phones of an event log that count as online."""
-
-    LOCKED = "locked"
-    ALWAYS = "always"
-
-
 def import_(
     format_: Annotated[
         str,
@@ -66,11 +51,11 @@ def import_(
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
     dest: Annotated[Path, typer.Argument(help="New folder for the trace.")],
     unknown: Annotated[
-        UnknownTimes | None,
+        Literal["hold", "offline"] | None,
         typer.Option(help="Times without data in the source; hold unless given."),
     ] = None,
     online: Annotated[
-        OnlinePhones | None,
+        Literal["locked", "always"] | None,
         typer.Option(help="flash: phones that count as online; locked unless given."),
     ] = None,
     utc_offset_h: Annotated[
@@ -143,8 +128,8 @@ def import_(
     from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
-        unknown=None if unknown is None else unknown.value,
-        online=None if online is None else online.value,
+        unknown=unknown,
+        online=online,
         utc_offset_h=utc_offset_h,
         whole_days=whole_days,
     )

@@ -43,7 +43,7 @@ def report(
     priced = None if prices is None else load(prices, named_by="--prices")
     for folder in runs:
         path = run_page.write_report(
-            open_run(folder), priced=priced, targets=target or (), formats=_names(format_)
+            open_run(folder), priced=priced, targets=target or (), formats=format_ or ()
         )
         output(path)
 
@@ -83,13 +83,9 @@ def compare(
         priced=None if prices is None else load(prices, named_by="--prices"),
         budgets=allowed,
     )
-    path = comparison.write(result, out, _names(format_))
+    path = comparison.write(result, out, format_ or ())
     output(comparison.text_table(result))
     output(f"comparison: {path}")
-
-
-def _names(formats: list[FigureFormat] | None) -> list[str]:
-    return [chosen.value for chosen in formats or ()]
 
 
 def timeline(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -45,28 +44,14 @@ NoReportOption = Annotated[
 ]
 
 
-class TorchDevice(StrEnum):
-    """Hardware that trains."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class OnClientError(StrEnum):
-    """Result of an exception of a Flower app's client."""
-
-    REPLY = "reply"
-    STOP = "stop"
-
-
 def run(
     scenario: ScenarioArgument,
     seed: SeedOption = None,
     set_: SetOption = None,
     out: OutOption = None,
     torch_device: Annotated[
-        TorchDevice, typer.Option(help=help_of("torch_device"))
-    ] = TorchDevice.CPU,
+        Literal["cpu", "cuda"], typer.Option(help=help_of("torch_device"))
+    ] = "cpu",
     workers: Annotated[
         int | None, typer.Option(help=help_of("workers"), min=1, max=_MAX_WORKERS)
     ] = None,
@@ -115,7 +100,7 @@ def run(
                 loaded,
                 out=out,
                 train=not no_train,
-                torch_device=torch_device.value,
+                torch_device=torch_device,
                 workers=workers,
                 resume=resume,
                 allow_other_platform=allow_other_platform,
@@ -152,9 +137,9 @@ def run_app(
     resume: ResumeOption = False,
     allow_other_platform: OtherPlatformOption = False,
     on_client_error: Annotated[
-        OnClientError,
+        Literal["reply", "stop"],
         typer.Option(help="Exception of the ClientApp: an error reply, as in Flower, or the end."),
-    ] = OnClientError.REPLY,
+    ] = "reply",
     log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
     no_report: NoReportOption = False,
 ) -> None:
@@ -182,7 +167,7 @@ def run_app(
             ),
             run_config=run_config or (),
             shows_log=log,
-            on_client_error=on_client_error.value,
+            on_client_error=on_client_error,
         )
     finish(done, writes_report=not no_report)
 

@@ -184,7 +184,7 @@ def report(
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=[one.value for one in format_ or ()], latex=latex)
+    _report(result, out, formats=format_ or (), latex=latex)
 
 
 def _report(

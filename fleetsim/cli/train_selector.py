@@ -7,9 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
     from fleetsim.selector_training.record_training import FleetFit
     from fleetsim.selector_training.study_records import Wanted
-
-
-class RecordForm(StrEnum):
-    """Form of a record."""
-
-    ROUND = "round"
-    RUN = "run"
 
 
 _MAX_EPISODES = 1_000_000
@@ -57,8 +49,9 @@ def train(
         str | None, typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs).")
     ] = None,
     form: Annotated[
-        RecordForm, typer.Option(help="A record is a round, or a whole run of a fixed set.")
-    ] = RecordForm.ROUND,
+        Literal["round", "run"],
+        typer.Option(help="A record is a round, or a whole run of a fixed set."),
+    ] = "round",
     arm: Annotated[
         list[str] | None,
         typer.Option(help="Arm whose runs are records; all unless given, may be given many times."),
@@ -92,7 +85,7 @@ def train(
             )
         from fleetsim.selector_training.study_records import Wanted
 
-        wanted = Wanted(form.value, per_arm=per_arm, arms=tuple(arm or ()))
+        wanted = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
         _from_records(records, wanted, out, seed, set_ or [], home)
         return
     if scenario is None or records is not None:
@@ -106,14 +99,13 @@ def show(file: FileArgument) -> None:
     from fleetsim.selectors.learned_weights import read_weights
 
     found = read_weights(file)
-    lines = [f"kind: {found.kind}"]
+    tell(f"kind: {found.kind}")
     for clients, facts in facts_by_clients(found).items():
         arrays = found.weights[clients]
         num = sum(array.size for array in arrays.values())
-        lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
-        lines += [f"  {key}: {value}" for key, value in facts.items()]
-    for line in lines:
-        tell(line)
+        tell(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
+        for key, value in facts.items():
+            tell(f"  {key}: {value}")
 
 
 def break_even(

@@ -57,13 +57,6 @@ class Reckoning:
         else:
             self.num_failed += 1
 
-    def fail(self, planned: PlannedRun, *, is_final: bool) -> None:
-        """Count a failed run if that is final; one that is repeated is not under way until then."""
-        if is_final:
-            self.end(planned, is_done=False)
-        else:
-            self.under_way.pop(planned.key, None)
-
     @property
     def left_s(self) -> float | None:
         """Estimated seconds of host time until the end; None without any progress yet."""
@@ -150,7 +143,10 @@ class Lines:
         """Say why a run failed."""
         again = "failed" if is_final else "failed, and is repeated"
         self._print(f"{planned.name} {again}: {reason}")
-        self._state.fail(planned, is_final=is_final)
+        if is_final:
+            self._state.end(planned, is_done=False)
+        else:  # it is not under way until it begins again
+            self._state.under_way.pop(planned.key, None)
         self._leave(planned)
 
     def ending(self) -> None:
