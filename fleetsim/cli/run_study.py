@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -143,16 +145,13 @@ def status(
     }
     found |= dict.fromkeys(damages, "damaged")
     lines = []
-    for condition in loaded.conditions:
-        for arm in loaded.arms:
-            own = [
-                planned
-                for planned in loaded.runs
-                if (planned.condition, planned.arm) == (condition.label, arm)
-            ]
-            num_done = sum(found[planned.key] == "done" for planned in own)
-            name = ", ".join(filter(None, (condition.label, arm)))
-            lines.append(f"{name}: {num_done} of {len(own)} runs complete")
+    num_seeds = len(loaded.settings.seeds)
+    done = Counter(
+        (planned.condition, planned.arm) for planned in loaded.runs if found[planned.key] == "done"
+    )
+    for condition, arm in product(loaded.conditions, loaded.arms):
+        name = ", ".join(filter(None, (condition.label, arm)))
+        lines.append(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
     for planned in loaded.runs:
         if found[planned.key] == "damaged":
             lines.append(f"damaged: {planned.name}: {damages[planned.key]}")

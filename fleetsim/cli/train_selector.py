@@ -131,11 +131,11 @@ def break_even(
     loaded = load_study(study)
     against = baseline or loaded.settings.baseline_arm
     loaded.require_arms([arm, against])
-    lines = [
+    tell(
         f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
         f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
-    ]
+    )
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
         unit = {"seconds": "s", "joules": "J"}[row.currency]
         saves = (
@@ -147,9 +147,7 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
-    for line in lines:
-        tell(line)
+        tell(f"{row.target}, {row.currency}: {saves}; pays {pays}")
 
 
 def _over_episodes(

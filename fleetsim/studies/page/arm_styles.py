@@ -26,8 +26,9 @@ LIGHT_PAPER = "#ffffff"
 DARK_PAPER = "#1b2026"
 """Background of charts; that of cards in the style of the pages."""
 
+LineStyle = str | tuple[int, tuple[float, ...]]
 # Dash in plotly, in SVG and in matplotlib.
-_DASHES = (
+_DASHES: tuple[tuple[str, str, LineStyle], ...] = (
     ("solid", "", "-"),
     ("dash", "8 4", (0, (5, 2))),
     ("dot", "2 3", (0, (1, 1.5))),
@@ -37,14 +38,8 @@ _DASHES = (
 )
 # Marker in plotly and in matplotlib.
 _MARKERS = (
-    ("circle", "o"),
-    ("square", "s"),
-    ("diamond", "D"),
-    ("triangle-up", "^"),
-    ("triangle-down", "v"),
-    ("star", "*"),
-    ("pentagon", "p"),
-    ("hexagon", "h"),
+    *zip(("circle", "square", "diamond", "triangle-up", "triangle-down"), "osD^v", strict=True),
+    *zip(("star", "pentagon", "hexagon"), "*ph", strict=True),
 )
 MATPLOTLIB_HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "+++")
 PLOTLY_PATTERNS = ("", "/", ".", "x", "\\", "-", "+")
@@ -59,7 +54,7 @@ class ArmStyle:
     dark: str
     dash: str
     svg_dash: str
-    line_style: str | tuple[int, tuple[float, ...]]
+    line_style: LineStyle
     marker: str
     point: str
     """Marker in matplotlib."""
@@ -67,21 +62,16 @@ class ArmStyle:
 
 def of_arms(arms: tuple[str, ...]) -> dict[str, ArmStyle]:
     """Return the look of each arm; after 42 arms colour and dash repeat together."""
-    looks = {}
-    for number, arm in enumerate(arms):
-        dash, svg_dash, line_style = _DASHES[number % len(_DASHES)]
-        marker, point = _MARKERS[number % len(_MARKERS)]
-        looks[arm] = ArmStyle(
+    return {
+        arm: ArmStyle(
             number,
             LIGHT[number % len(LIGHT)],
             DARK[number % len(DARK)],
-            dash,
-            svg_dash,
-            line_style,
-            marker,
-            point,
+            *_DASHES[number % len(_DASHES)],
+            *_MARKERS[number % len(_MARKERS)],
         )
-    return looks
+        for number, arm in enumerate(arms)
+    }
 
 
 _COMPONENT_COLORS = {
