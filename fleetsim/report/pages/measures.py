@@ -22,11 +22,6 @@ SEEN = (0.9, 1.0)
 """Shares of the fleet for which the rounds until they were selected are reported."""
 LAST_ROUNDS = 10
 
-_GPFL = "GPFL"
-_FEDGRA = "FedGRA"
-_FEDGCS = "FedGCS"
-_TONG = "Tong et al."
-
 
 class ScoreBudgets(NamedTuple):
     """Time and energy that the reader allows a run, for the comprehensive score."""
@@ -141,12 +136,12 @@ def _accuracies(run: Run) -> _Rows:
             if accuracy is not None:
                 share = quantities.target(fraction)
                 words = f"accuracy at {share} of {horizon:,} rounds"
-                yield words, quantities.percent(accuracy), f"{_GPFL}, Table II"
+                yield words, quantities.percent(accuracy), "GPFL, Table II"
     ending = run.ending(LAST_ROUNDS)
     if ending is not None and run.rounds["accuracy"].iloc[-LAST_ROUNDS:].notna().sum() > 1:
         words = f"accuracy, mean of the last {LAST_ROUNDS} rounds"
         within = f"within {_points(ending.largest_deviation)}"
-        yield words, f"{quantities.percent(ending.mean)}, {within}", f"{_GPFL}, Table II"
+        yield words, f"{quantities.percent(ending.mean)}, {within}", "GPFL, Table II"
 
 
 def _waiting(run: Run) -> _Rows:
@@ -156,7 +151,7 @@ def _waiting(run: Run) -> _Rows:
     ):
         waited_s = run.average_waiting_s(computing_alone=is_alone)
         if waited_s is not None:
-            yield words, quantities.text(waited_s, "s"), f"{_FEDGRA}, VI-D"
+            yield words, quantities.text(waited_s, "s"), "FedGRA, VI-D"
 
 
 def _choices(run: Run) -> _Rows:
@@ -168,12 +163,12 @@ def _choices(run: Run) -> _Rows:
             quantities.percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max)
         )
         spread = f", {low} to {high}" if low != high else ""
-        yield "fleet selected in a round", f"{mean}{spread}", f"{_FEDGCS}, Fig. 6"
-    yield "fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
+        yield "fleet selected in a round", f"{mean}{spread}", "FedGCS, Fig. 6"
+    yield "fleet ever selected", quantities.percent(seen[-1]), "GPFL, Fig. 4"
     for share in SEEN:
         number = run.rounds_to_seen(share)
         value = "never" if number is None else f"{number:,}"
-        yield f"rounds to select {_share_of_fleet(share)}", value, f"{_GPFL}, VI-C"
+        yield f"rounds to select {_share_of_fleet(share)}", value, "GPFL, VI-C"
 
 
 def _opinions(run: Run) -> _Rows:
@@ -181,7 +176,7 @@ def _opinions(run: Run) -> _Rows:
     if len(entries):
         means = opinions.averages(entries)
         words = f"mean opinion after round {means.index[-1]:,}"
-        yield words, quantities.percent(float(means.iloc[-1])), f"{_TONG}, equation 8"
+        yield words, quantities.percent(float(means.iloc[-1])), "Tong et al., equation 8"
 
 
 def _points(fraction: float) -> str:

@@ -30,7 +30,6 @@ from fleetsim.studies.page.intervals import Mean
 WIDTH_IN = 3.3
 """Width of a column of a paper."""
 TYPE_PT = 8
-FORMATS = ("svg", "pdf")
 _HEIGHT_IN = 2.5
 _MOST_LETTERS = 22
 _WIDE_RATIO = 8.0
