@@ -1,16 +1,12 @@
 """Command line of the benchmarks, without any measurement."""
 
-import dataclasses
 import sys
-from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import measure, runs
-from benchmarks.contestants import CONTESTANTS
+from benchmarks import measure
 from benchmarks.results import Store
-from benchmarks.works import WORKS
 
 
 @pytest.fixture
@@ -22,23 +18,6 @@ def run_command(monkeypatch, tmp_path):
         command.main()
 
     return run
-
-
-def test_an_adapter_that_dies_is_told_by_its_last_words(tmp_path):
-    contestant = next(one for one in CONTESTANTS if one.name == "fedlab")
-    order = runs.RunRequest(WORKS[0], "fedlab", 1, 3, timeout_s=60.0)
-    result = runs.run_peer(
-        order,
-        dataclasses.replace(contestant, module="benchmarks.peers.nobody"),
-        {},
-        python=Path(sys.executable),
-        cores=1,
-        store=Store(tmp_path),
-    )
-
-    assert result.error is not None
-    assert result.error.startswith("exit code 1: ")
-    assert result.error.endswith("No module named benchmarks.peers.nobody")
 
 
 def test_data_that_are_not_there_are_told_before_anything_is_measured(
