@@ -7,15 +7,12 @@ and `fleetsim list` do not wait for them.
 - `entry`: Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 - `application`: The Typer application with all verbs, and the message after an interrupt.
 - `run_scenario`: The verbs `run` and `flower run`.
-- `check_scenario`: The verbs `validate` and `check-plugin`.
-- `validate_world`: The verb `validate-world`: compare the models with measurements and theory.
-- `report_runs`: The verbs `report` and `compare`: pages on finished runs.
+- `check_scenario`: The verbs `validate`, `validate-world` and `check-plugin`: checks without a run.
+- `report_runs`: The verbs `report`, `compare` and `timeline`.
 - `run_study`: The verbs `study run`, `study status` and `study report`.
-- `write_timeline`: The verb `timeline`: a run as a trace for Perfetto.
-- `list_names`: The verbs `list` and `schema`: names and keys that scenarios and commands may use.
+- `list_names`: The verbs `list`, `schema` and `data fetch`.
 - `bundled_files`: The verbs `show` and `copy`: bundled files for people who installed a wheel.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
-- `fetch_data`: The verb `data fetch`: download a published data set, or list them.
 - `own_measurements`: The verbs `trace import` and `device calibrate`.
 - `scenario_options`: The scenario argument and options that verbs share.
 - `completion`: Names that the shell completes; where none fits, it completes files.

@@ -10,15 +10,12 @@ from typer.core import TyperGroup
 from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
-from fleetsim.cli.check_scenario import check_plugin, validate
-from fleetsim.cli.fetch_data import fetch
-from fleetsim.cli.list_names import list_, schema
+from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
+from fleetsim.cli.list_names import fetch, list_, schema
 from fleetsim.cli.own_measurements import calibrate, import_
-from fleetsim.cli.report_runs import compare, report
+from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
 from fleetsim.cli.terminal import ended, output
-from fleetsim.cli.validate_world import validate_world
-from fleetsim.cli.write_timeline import timeline
 from fleetsim.host.termination import terminable
 
 
@@ -54,31 +51,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_data = typer.Typer(help="Data sets.", no_args_is_help=True, rich_markup_mode=_MARKUP)
-_device = typer.Typer(help="Device files.", no_args_is_help=True, rich_markup_mode=_MARKUP)
-_trace = typer.Typer(
-    help="Traces of usage and of networks.", no_args_is_help=True, rich_markup_mode=_MARKUP
+
+
+def _group(name: str, words: str, *, epilog: str | None = None) -> typer.Typer:
+    group = typer.Typer(help=words, epilog=epilog, no_args_is_help=True, rich_markup_mode=_MARKUP)
+    app.add_typer(group, name=name)
+    return group
+
+
+_data = _group("data", "Data sets.")
+_trace = _group("trace", "Traces of usage and of networks.")
+_device = _group("device", "Device files.")
+_study = _group(
+    "study", "Studies: arms compared over seeds.", epilog="Start with: fleetsim study run quick"
 )
-_study = typer.Typer(
-    help="Studies: arms compared over seeds.",
-    epilog="Start with: fleetsim study run quick",
-    no_args_is_help=True,
-    rich_markup_mode=_MARKUP,
-)
-_selector = typer.Typer(
-    help="Selectors that learn before they are used.",
-    no_args_is_help=True,
-    rich_markup_mode=_MARKUP,
-)
-_flower = typer.Typer(
-    help="Flower apps on the virtual clock.", no_args_is_help=True, rich_markup_mode=_MARKUP
-)
-app.add_typer(_data, name="data")
-app.add_typer(_trace, name="trace")
-app.add_typer(_device, name="device")
-app.add_typer(_study, name="study")
-app.add_typer(_selector, name="selector")
-app.add_typer(_flower, name="flower")
+_selector = _group("selector", "Selectors that learn before they are used.")
+_flower = _group("flower", "Flower apps on the virtual clock.")
 
 
 def _version(is_asked: bool) -> None:

@@ -1,9 +1,8 @@
 """The verbs `show` and `copy`: bundled files for people who installed a wheel."""
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,24 +12,13 @@ from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
-
-class BundledKind(StrEnum):
-    """Kind of a bundled file."""
-
-    SCENARIO = "scenario"
-    STUDY = "study"
-    DEVICE = "device"
-    RADIO = "radio"
-    TRACE = "trace"
-    PRICES = "prices"
-
-
+BundledKind = Literal["scenario", "study", "device", "radio", "trace", "prices"]
 _NEXT: dict[str, str] = {
-    BundledKind.SCENARIO: "fleetsim run {path}",
-    BundledKind.STUDY: "fleetsim study run {path}",
-    BundledKind.DEVICE: "fleetsim run quickstart --set {devices}",
-    BundledKind.RADIO: "fleetsim run quickstart --set {radio}",
-    BundledKind.PRICES: "fleetsim report RUN --prices {path}",
+    "scenario": "fleetsim run {path}",
+    "study": "fleetsim study run {path}",
+    "device": "fleetsim run quickstart --set {devices}",
+    "radio": "fleetsim run quickstart --set {radio}",
+    "prices": "fleetsim report RUN --prices {path}",
 }
 """Next command after a copy."""
 _HINT = "choose another DEST"
@@ -52,7 +40,7 @@ NameArgument = Annotated[
 def show(kind: KindArgument, name: NameArgument) -> None:
     """Print a bundled file; of a trace, its README and the names of its files."""
     path = _found(kind, name)
-    if kind is not BundledKind.TRACE:
+    if kind != "trace":
         output(path.read_text("utf-8"), ends_line=False)
         return
     output((path / "README.md").read_text("utf-8"), ends_line=False)
@@ -80,30 +68,25 @@ def copy(
     if found is not None and (not force or found != wanted):
         hint = "choose another DEST" if force else "choose another DEST, or give --force"
         raise ScenarioError(f"{target}: this {found} exists already; {hint}")
-    if kind is BundledKind.TRACE:
+    if kind == "trace":
         _copy_folder(source, target)
     else:
         from fleetsim.record import atomic_files
 
         atomic_files.make_folder(target.parent, hint=_HINT)
         atomic_files.write(target, source.read_bytes(), hint=_HINT)
-    output(f"{kind.value}: {target}")
+    output(f"{kind}: {target}")
     note(f"use it with: {_next(kind, source, target)}")
 
 
 def _found(kind: BundledKind, name: str) -> Path:
-    """Return the bundled file or folder of a name.
-
-    Raises:
-        ScenarioError: there is none.
-    """
     of = completion.FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)
         assert path is not None
         return path
     message = bundled.not_found(of, name).replace(" or path", "")
-    raise ScenarioError(f"{kind.value} {quoted(name)}: {message}")
+    raise ScenarioError(f"{kind} {quoted(name)}: {message}")
 
 
 def _copy_folder(source: Path, target: Path) -> None:
@@ -119,11 +102,10 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _next(kind: BundledKind, source: Path, target: Path) -> str:
-    """Return the command that uses a copy."""
     # A bundled name has priority over a file.
     is_bundled = str(target) in bundled.names(completion.FILE_KINDS[kind])
     path = f"./{target}" if is_bundled else str(target)
-    if kind is BundledKind.TRACE:
+    if kind == "trace":
         from fleetsim.fleet.traces.network.files import is_net_trace
 
         is_network = is_net_trace(source)

@@ -1,7 +1,8 @@
-"""The verbs `validate` and `check-plugin`: check scenarios and plug-ins without a run."""
+"""The verbs `validate`, `validate-world` and `check-plugin`: checks without a run."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,9 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
-from fleetsim.cli.terminal import output, say
+from fleetsim.cli.terminal import console, output, say
 from fleetsim.errors import DataError
+from fleetsim.host import paths
 
 if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
@@ -77,10 +79,6 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
 
     It does for a network or loss of the user's own, with its trainer and weights, and where there
     is a deadline. None as well if the data are not here.
-
-    Raises:
-        ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
-        DataError: a file of the user's own data set is missing or wrong.
     """
     from fleetsim.learning.data.blank import BlankSettings
     from fleetsim.learning.models.user_model_kind import UserModelKind
@@ -132,3 +130,24 @@ def check_plugin(
 
     kind = check(plugin, settings=set_ or (), on_note=output)
     output(f"conforms: {plugin} is {KINDS[kind].noun}")
+
+
+def validate_world(
+    out: Annotated[Path, typer.Option(help="Folder for the page and its figures.")] = Path(
+        "validation"
+    ),
+) -> None:
+    """Compare the models with measurements and theory; half a minute.
+
+    Writes validation.md and figures: device times, memory, heat, fading, queues and traces, with
+    errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
+    """
+    from fleetsim.progress import steps
+    from fleetsim.validation.page import SECTION_MAKERS, write
+
+    with steps(list(SECTION_MAKERS), console) as begin:
+        sections = []
+        for name, make in SECTION_MAKERS.items():
+            begin(name)
+            sections.append(make())
+    output(write(sections, paths.local(out)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,11 +21,17 @@ FILE_KINDS: dict[str, bundled.Kind] = {
 """Kinds of bundled files that people read and copy."""
 
 
-def scenarios(incomplete: str) -> list[str]:
-    """Return bundled scenarios."""
-    from fleetsim import bundled
+def _bundled_names(kind: bundled.Kind) -> Callable[[str], list[str]]:
+    def names(incomplete: str) -> list[str]:
+        from fleetsim import bundled
 
-    return [name for name in bundled.names("scenarios") if name.startswith(incomplete)]
+        return [name for name in bundled.names(kind) if name.startswith(incomplete)]
+
+    return names
+
+
+scenarios = _bundled_names("scenarios")
+studies = _bundled_names("studies")
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -34,17 +41,7 @@ def datasets(incomplete: str) -> list[str]:
     return [name for name in REGISTRY if name.startswith(incomplete)]
 
 
-def studies(incomplete: str) -> list[str]:
-    """Return bundled studies."""
-    from fleetsim import bundled
-
-    return [name for name in bundled.names("studies") if name.startswith(incomplete)]
-
-
 def files(context: typer.Context, incomplete: str) -> list[str]:
     """Return bundled files of the kind that the command line names."""
-    from fleetsim import bundled
-
     kind = FILE_KINDS.get(str(context.params.get("kind")))
-    names = [] if kind is None else bundled.names(kind)
-    return [name for name in names if name.startswith(incomplete)]
+    return [] if kind is None else _bundled_names(kind)(incomplete)

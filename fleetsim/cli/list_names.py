@@ -1,35 +1,29 @@
-"""The verbs `list` and `schema`: names and keys that scenarios and commands may use."""
+"""The verbs `list`, `schema` and `data fetch`: what scenarios may name, and data sets to fetch."""
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
+from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import output, wide
+from fleetsim.cli.terminal import console, output, wide
 
-
-class Catalogue(StrEnum):
-    """Subjects of `list`."""
-
-    DEVICES = "devices"
-    SELECTORS = "selectors"
-    DATASETS = "datasets"
-    MODELS = "models"
-    TRACES = "traces"
-    SCENARIOS = "scenarios"
-    STUDIES = "studies"
+_BYTE_PER_MB = 1e6
 
 
 def list_(
-    what: Annotated[Catalogue, typer.Argument(metavar="WHAT", help="Subject to list.")],
+    what: Annotated[
+        Literal["devices", "selectors", "datasets", "models", "traces", "scenarios", "studies"],
+        typer.Argument(metavar="WHAT", help="Subject to list."),
+    ],
 ) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
-    listing = catalogue.listing(what.value)
+    listing = catalogue.listing(what)
     table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
         table.add_row(*row)
@@ -39,21 +33,15 @@ def list_(
         shown.print(f"\n{listing.note}", markup=False)
 
 
-class FileKind(StrEnum):
-    """Kinds of files that have a JSON Schema."""
-
-    SCENARIO = "scenario"
-    STUDY = "study"
-
-
 def schema(
     what: Annotated[
-        FileKind, typer.Argument(metavar="WHAT", help="Files: scenario or study.")
-    ] = FileKind.SCENARIO,
+        Literal["scenario", "study"],
+        typer.Argument(metavar="WHAT", help="Files: scenario or study."),
+    ] = "scenario",
     plugin: PluginOption = None,
 ) -> None:
     """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if what is FileKind.STUDY:
+    if what == "study":
         from fleetsim.studies import settings
 
         if plugin:
@@ -67,3 +55,40 @@ def schema(
 
         found = scenario.schema(plugin)
     output(json.dumps(found, indent=2, sort_keys=True))
+
+
+def fetch(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Data set; --list shows them.", autocompletion=completion.datasets
+        ),
+    ] = None,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="List the data sets with their sizes, and the folders that have them."
+        ),
+    ] = False,
+) -> None:
+    """Download a data set from its official address and verify its checksums."""
+    if (name is None) != list_:
+        raise typer.BadParameter("give the NAME of a data set, or --list alone")
+    from fleetsim.learning.data.loading import REGISTRY
+    from fleetsim.learning.data.published import fetch as published
+
+    if name is not None:
+        output(published.fetch(name, progress=console.is_terminal, registry=REGISTRY))
+        return
+    table = Table("name", "title", "MB", "got", "found in", box=None, pad_edge=False)
+    for known in REGISTRY.values():
+        megabytes = sum(file.num_byte for file in known.files) / _BYTE_PER_MB
+        home = published.folder_with(known)
+        table.add_row(
+            known.name,
+            known.title,
+            f"{megabytes:,.1f}",
+            "by hand" if known.by_hand else "by fetch",
+            "-" if home is None else escape(str(home)),
+        )
+    wide().print(table)

@@ -1,16 +1,18 @@
 """The verbs `trace import` and `device calibrate`: measurements become traces and devices."""
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from fleetsim.cli.terminal import note, output
 from fleetsim.host import paths
 
-_WINDOW = "FROM:TO"
+
+def _column(words: str) -> Any:
+    return typer.Option(metavar="COLUMN[UNIT]", help=words)
+
 
 _Separator = Annotated[
     str | None,
@@ -36,20 +38,6 @@ _Missing = Annotated[
 ]
 
 
-class UnknownTimes(StrEnum):
-    """Treatment of times without data in a trace."""
-
-    HOLD = "hold"
-    OFFLINE = "offline"
-
-
-class OnlinePhones(StrEnum):
-    """Phones of an event log that count as online."""
-
-    LOCKED = "locked"
-    ALWAYS = "always"
-
-
 def import_(
     format_: Annotated[
         str,
@@ -63,11 +51,11 @@ def import_(
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
     dest: Annotated[Path, typer.Argument(help="New folder for the trace.")],
     unknown: Annotated[
-        UnknownTimes | None,
+        Literal["hold", "offline"] | None,
         typer.Option(help="Times without data in the source; hold unless given."),
     ] = None,
     online: Annotated[
-        OnlinePhones | None,
+        Literal["locked", "always"] | None,
         typer.Option(help="flash: phones that count as online; locked unless given."),
     ] = None,
     utc_offset_h: Annotated[
@@ -84,24 +72,19 @@ def import_(
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
-            " 8601, or by the form of a date, \\[%d.%m.%Y %H:%M:%S].",
+        _column(
+            "table: time of a row, in s unless a unit is given (ns us ms s min h d), as ISO"
+            " 8601, or by the form of a date, \\[%d.%m.%Y %H:%M:%S]."
         ),
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: rate to the client, such as 'DL_bitrate\\[kbit/s]'; units bit/s kbit/s"
-            " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...).",
+        _column(
+            "table: rate to the client, such as 'DL_bitrate\\[kbit/s]'; units bit/s kbit/s"
+            " Mbit/s Gbit/s byte/s kB/s MB/s and their spellings (bps, Mbps, KiB/s ...)."
         ),
     ] = None,
-    up_rate: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="table: rate from the client, as --rate."),
-    ] = None,
+    up_rate: Annotated[str | None, _column("table: rate from the client, as --rate.")] = None,
     who: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,10 +104,7 @@ def import_(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]",
-            help="table: end of an interval that begins at --time, in which a user is available.",
-        ),
+        _column("table: end of an interval that begins at --time, in which a user is available."),
     ] = None,
     by_second: Annotated[
         bool,
@@ -148,8 +128,8 @@ def import_(
     from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
-        unknown=None if unknown is None else unknown.value,
-        online=None if online is None else online.value,
+        unknown=unknown,
+        online=online,
         utc_offset_h=utc_offset_h,
         whole_days=whole_days,
     )
@@ -198,30 +178,18 @@ def calibrate(
     ] = None,
     idle: Annotated[
         list[str] | None,
-        typer.Option(metavar=_WINDOW, help="Seconds of the log in which the device was idle."),
+        typer.Option(metavar="FROM:TO", help="Seconds of the log in which the device was idle."),
     ] = None,
     train: Annotated[
         list[str] | None,
-        typer.Option(metavar=_WINDOW, help="Seconds of the log in which it trained."),
+        typer.Option(metavar="FROM:TO", help="Seconds of the log in which it trained."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the device.")] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the time (s ms us ns)."),
-    ] = None,
-    power_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the power (kW W mW uW)."),
-    ] = None,
-    current: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[UNIT]", help="Log: column of the current (A mA uA)."),
-    ] = None,
+    time: Annotated[str | None, _column("Log: column of the time (s ms us ns).")] = None,
+    power_column: Annotated[str | None, _column("Log: column of the power (kW W mW uW).")] = None,
+    current: Annotated[str | None, _column("Log: column of the current (A mA uA).")] = None,
     voltage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN[UNIT]", help="Log: column of the voltage, or one for all, such as 3.85."
-        ),
+        str | None, _column("Log: column of the voltage, or one for all, such as 3.85.")
     ] = None,
     rail: Annotated[
         list[str] | None,

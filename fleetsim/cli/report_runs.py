@@ -1,4 +1,4 @@
-"""The verbs `report` and `compare`: pages on finished runs."""
+"""The verbs `report`, `compare` and `timeline`: pages on runs, and traces for Perfetto."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fleetsim.cli.scenario_options import FigureFormat
-from fleetsim.cli.terminal import output
+from fleetsim.cli.terminal import errors, note, output
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[
@@ -43,7 +43,7 @@ def report(
     priced = None if prices is None else load(prices, named_by="--prices")
     for folder in runs:
         path = run_page.write_report(
-            open_run(folder), priced=priced, targets=target or (), formats=_names(format_)
+            open_run(folder), priced=priced, targets=target or (), formats=format_ or ()
         )
         output(path)
 
@@ -83,10 +83,48 @@ def compare(
         priced=None if prices is None else load(prices, named_by="--prices"),
         budgets=allowed,
     )
-    path = comparison.write(result, out, _names(format_))
+    path = comparison.write(result, out, format_ or ())
     output(comparison.text_table(result))
     output(f"comparison: {path}")
 
 
-def _names(formats: list[FigureFormat] | None) -> list[str]:
-    return [chosen.value for chosen in formats or ()]
+def timeline(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write; timeline.pftrace in the run folder unless given."),
+    ] = None,
+    clients: Annotated[
+        str | None,
+        typer.Option(
+            help="Clients that have a track, such as 3,40:49; all with a task unless given."
+            " Power is that of all clients.",
+            metavar="N,A:B...",
+        ),
+    ] = None,
+    rounds: Annotated[
+        str | None, typer.Option(help="First and last round, such as 10:20.", metavar="A:B")
+    ] = None,
+) -> None:
+    """Write the tasks, rounds and power of a run as a timeline that ui.perfetto.dev opens."""
+    from fleetsim import progress
+    from fleetsim.errors import ScenarioError
+    from fleetsim.record.saved_run import open_run
+    from fleetsim.report.timeline.writing import parse_ranges, write_timeline
+
+    shown = () if clients is None else parse_ranges(clients, "--clients")
+    window = [] if rounds is None else parse_ranges(rounds, "--rounds")
+    if len(window) > 1:
+        raise ScenarioError(f"--rounds {rounds}: is more than one range; write FIRST:LAST")
+    opened = open_run(run)
+    with progress.share("timeline", errors) as show:
+        path = write_timeline(
+            opened, out, clients=shown, rounds=window[0] if window else None, on_progress=show
+        )
+    if opened.manifest.status != "done":
+        note(
+            f"{run}: the run is {opened.manifest.status}; its timeline ends with round"
+            f" {opened.rounds['round'].max()}, the last that is saved"
+        )
+    output(f"timeline: {path}")
+    note("open it at https://ui.perfetto.dev, which keeps it in your browser")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,12 +18,11 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
-from fleetsim.cli.terminal import console, ended, note, say
+from fleetsim.cli.terminal import console, ended, note, say, tell
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import FolderSettings, help_of
 
 if TYPE_CHECKING:
-    from fleetsim.contracts import Tracker
     from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
@@ -39,30 +36,12 @@ AppArgument = Annotated[
 OutOption = Annotated[Path | None, typer.Option(help=help_of("out"))]
 ResumeOption = Annotated[bool, typer.Option("--resume", help=help_of("resume"))]
 OtherPlatformOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-other-platform",
-        help=help_of("allow_other_platform"),
-    ),
+    bool, typer.Option("--allow-other-platform", help=help_of("allow_other_platform"))
 ]
 NoReportOption = Annotated[
     bool,
     typer.Option("--no-report", help="Write no report.html; `fleetsim report RUN` does so later."),
 ]
-
-
-class TorchDevice(StrEnum):
-    """Hardware that trains."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class OnClientError(StrEnum):
-    """Result of an exception of a Flower app's client."""
-
-    REPLY = "reply"
-    STOP = "stop"
 
 
 def run(
@@ -71,15 +50,10 @@ def run(
     set_: SetOption = None,
     out: OutOption = None,
     torch_device: Annotated[
-        TorchDevice, typer.Option(help=help_of("torch_device"))
-    ] = TorchDevice.CPU,
+        Literal["cpu", "cuda"], typer.Option(help=help_of("torch_device"))
+    ] = "cpu",
     workers: Annotated[
-        int | None,
-        typer.Option(
-            help=help_of("workers"),
-            min=1,
-            max=_MAX_WORKERS,
-        ),
+        int | None, typer.Option(help=help_of("workers"), min=1, max=_MAX_WORKERS)
     ] = None,
     numerics: Annotated[
         Numerics | None,
@@ -105,11 +79,13 @@ def run(
     no_report: NoReportOption = False,
 ) -> None:
     """Run a scenario and report on it."""
+    from fleetsim.trackers.named import trackers_named
+
     if numerics is not None:
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
-    trackers = _trackers(tracker or ())
+    trackers = trackers_named(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)
@@ -124,7 +100,7 @@ def run(
                 loaded,
                 out=out,
                 train=not no_train,
-                torch_device=torch_device.value,
+                torch_device=torch_device,
                 workers=workers,
                 resume=resume,
                 allow_other_platform=allow_other_platform,
@@ -134,13 +110,6 @@ def run(
                 trackers=trackers,
             )
     finish(done, writes_report=not no_report)
-
-
-def _trackers(names: Sequence[str]) -> list[Tracker]:
-    """Return the trackers of these names; imported here, because it loads numpy."""
-    from fleetsim.trackers.named import trackers_named
-
-    return trackers_named(names)
 
 
 def run_app(
@@ -168,9 +137,9 @@ def run_app(
     resume: ResumeOption = False,
     allow_other_platform: OtherPlatformOption = False,
     on_client_error: Annotated[
-        OnClientError,
+        Literal["reply", "stop"],
         typer.Option(help="Exception of the ClientApp: an error reply, as in Flower, or the end."),
-    ] = OnClientError.REPLY,
+    ] = "reply",
     log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
     no_report: NoReportOption = False,
 ) -> None:
@@ -198,7 +167,7 @@ def run_app(
             ),
             run_config=run_config or (),
             shows_log=log,
-            on_client_error=on_client_error.value,
+            on_client_error=on_client_error,
         )
     finish(done, writes_report=not no_report)
 
@@ -208,7 +177,7 @@ def finish(done: Run, *, writes_report: bool) -> None:
     from fleetsim.report.pages import terminal_summary
 
     for line in terminal_summary.lines(done):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
     if not writes_report:
         return
     try:
@@ -220,7 +189,7 @@ def finish(done: Run, *, writes_report: bool) -> None:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
         message = f": the run is complete, its report is not; write it with: {again}"
         raise ended(interrupt, message) from interrupt
-    console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
+    tell(f"report: {path}")
 
 
 def _begin_to_read(scenario: Scenario) -> Prefetch | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,7 @@ import typer
 
 from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import FigureFormat, PluginOption
-from fleetsim.cli.terminal import console, ended, note, say
+from fleetsim.cli.terminal import console, ended, note, say, tell
 
 if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
@@ -143,16 +145,13 @@ def status(
     }
     found |= dict.fromkeys(damages, "damaged")
     lines = []
-    for condition in loaded.conditions:
-        for arm in loaded.arms:
-            own = [
-                planned
-                for planned in loaded.runs
-                if (planned.condition, planned.arm) == (condition.label, arm)
-            ]
-            num_done = sum(found[planned.key] == "done" for planned in own)
-            name = ", ".join(filter(None, (condition.label, arm)))
-            lines.append(f"{name}: {num_done} of {len(own)} runs complete")
+    num_seeds = len(loaded.settings.seeds)
+    done = Counter(
+        (planned.condition, planned.arm) for planned in loaded.runs if found[planned.key] == "done"
+    )
+    for condition, arm in product(loaded.conditions, loaded.arms):
+        name = ", ".join(filter(None, (condition.label, arm)))
+        lines.append(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
     for planned in loaded.runs:
         if found[planned.key] == "damaged":
             lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
@@ -163,7 +162,7 @@ def status(
     lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
     lines += [f"note: {line}" for line in mixtures(loaded, store)]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
 
 
 def report(
@@ -184,7 +183,7 @@ def report(
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=[one.value for one in format_ or ()], latex=latex)
+    _report(result, out, formats=format_ or (), latex=latex)
 
 
 def _report(
@@ -212,9 +211,9 @@ def _report(
         # Where no run reached a target, the sentences of all currencies are the same.
         lines += dict.fromkeys(f"- {sentence}" for sentence in own["sentence"])
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(line)
     page = result.write_report(folder, formats=formats, latex=latex)
-    console.print(f"study: {page}", highlight=False, soft_wrap=True, markup=False)
+    tell(f"study: {page}")
 
 
 def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:

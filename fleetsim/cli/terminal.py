@@ -27,6 +27,11 @@ def output(text: object, *, ends_line: bool = True) -> None:
     typer.echo(printable(str(text)), nl=ends_line)
 
 
+def tell(line: str) -> None:
+    """Write one line of results to stdout; what it says is no markup."""
+    console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
 def say(line: str) -> None:
     """Write one line for people to stderr."""
     # A full or closed stderr cannot be reported; the exit code still says what happened.

@@ -7,28 +7,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
-from fleetsim.cli.terminal import console, say
+from fleetsim.cli.terminal import console, say, tell
 from fleetsim.host import paths
 
 if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
     from fleetsim.selector_training.record_training import FleetFit
     from fleetsim.selector_training.study_records import Wanted
-
-
-class RecordForm(StrEnum):
-    """Form of a record."""
-
-    ROUND = "round"
-    RUN = "run"
 
 
 _MAX_EPISODES = 1_000_000
@@ -57,8 +49,9 @@ def train(
         str | None, typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs).")
     ] = None,
     form: Annotated[
-        RecordForm, typer.Option(help="A record is a round, or a whole run of a fixed set.")
-    ] = RecordForm.ROUND,
+        Literal["round", "run"],
+        typer.Option(help="A record is a round, or a whole run of a fixed set."),
+    ] = "round",
     arm: Annotated[
         list[str] | None,
         typer.Option(help="Arm whose runs are records; all unless given, may be given many times."),
@@ -92,7 +85,7 @@ def train(
             )
         from fleetsim.selector_training.study_records import Wanted
 
-        wanted = Wanted(form.value, per_arm=per_arm, arms=tuple(arm or ()))
+        wanted = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
         _from_records(records, wanted, out, seed, set_ or [], home)
         return
     if scenario is None or records is not None:
@@ -106,14 +99,13 @@ def show(file: FileArgument) -> None:
     from fleetsim.selectors.learned_weights import read_weights
 
     found = read_weights(file)
-    lines = [f"kind: {found.kind}"]
+    tell(f"kind: {found.kind}")
     for clients, facts in facts_by_clients(found).items():
         arrays = found.weights[clients]
         num = sum(array.size for array in arrays.values())
-        lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
-        lines += [f"  {key}: {value}" for key, value in facts.items()]
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
+        for key, value in facts.items():
+            tell(f"  {key}: {value}")
 
 
 def break_even(
@@ -139,11 +131,11 @@ def break_even(
     loaded = load_study(study)
     against = baseline or loaded.settings.baseline_arm
     loaded.require_arms([arm, against])
-    lines = [
+    tell(
         f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
         f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
-    ]
+    )
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
         unit = {"seconds": "s", "joules": "J"}[row.currency]
         saves = (
@@ -155,9 +147,7 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        tell(f"{row.target}, {row.currency}: {saves}; pays {pays}")
 
 
 def _over_episodes(
@@ -177,12 +167,9 @@ def _over_episodes(
 
     def report(number: int, episode: Episode) -> None:
         accuracy = "" if episode.accuracy is None else f", accuracy {episode.accuracy:.3f}"
-        console.print(
+        tell(
             f"[{number}/{episodes}] seed {episode.seed}: {episode.rounds} rounds{accuracy},"
-            f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+            f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J"
         )
 
     with _bar("episode", total=episodes) as update:
@@ -219,13 +206,10 @@ def _from_records(
             value = fit.facts.get(f"fit_{name}")
             return "-" if value is None else f"{float(value):.2f}"
 
-        console.print(
+        tell(
             f"[{number}/{len(fleets)}] clients {fit.clients[:8]}: {fit.num_records} records,"
             f" held-out Kendall {of('kendall')}, Spearman {of('spearman')} (shuffled scores"
-            f" {of('control_kendall')}, {of('control_spearman')})",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+            f" {of('control_kendall')}, {of('control_spearman')})"
         )
 
     with _bar("fitting", total=len(fleets)) as update:

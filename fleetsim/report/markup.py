@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from markupsafe import Markup
 from fleetsim.record import atomic_files
 
 T = TypeVar("T")
+
+HINT = "make the folder writable, then ask for the page again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Table:
         cls, columns: Mapping[str, Callable[[T], str]], items: Iterable[T], *, is_text: bool = False
     ) -> Table:
         """Return a row per item, from the functions of its cells by column."""
-        rows = [[cell(item) for cell in columns.values()] for item in items]
+        rows = [tuple(cell(item) for cell in columns.values()) for item in items]
         return cls(tuple(columns), rows, is_text)
 
 
@@ -57,32 +60,35 @@ class Picture:
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
 
 
-def write(path: Path, template: str, **content: object) -> None:
-    """Fill in a template of this package and write the page atomically.
+def style() -> str:
+    """Return the style of all pages."""
+    return (resources.files("fleetsim.report") / "style.css").read_text("utf-8")
 
-    Raises:
-        DataError: the file cannot be written.
-    """
-    loader = jinja2.PackageLoader("fleetsim", "report")
+
+def digest(text: str) -> str:
+    """Return the SHA-256 by which a policy allows a style or a script."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def write(path: Path, template: str, *, folder: str = "report", **content: object) -> None:
+    """Fill in a template from a folder of the package, and write the page atomically."""
     environment = jinja2.Environment(
-        loader=loader,
+        loader=jinja2.PackageLoader("fleetsim", folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style, *_ = loader.get_source(environment, "style.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template(template).render(
-        style=Markup(style), style_digest=digest, **content
-    )
-    atomic_files.write(
-        path,
-        # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
-        page.encode("utf-8", "replace"),
-        hint="make the folder writable, then ask for the page again",
-    )
+    page = environment.get_template(template).render(**content)
+    # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
+    atomic_files.write(path, page.encode("utf-8", "replace"), hint=HINT)
+
+
+def write_static(path: Path, template: str, **content: object) -> None:
+    """Write a page without scripts, whose policy allows its own style."""
+    own = style()
+    write(path, template, style=Markup(own), style_digest=digest(own), **content)
 
 
 def card(

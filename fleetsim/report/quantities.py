@@ -1,6 +1,7 @@
 """Seconds, joules and fractions as text."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
@@ -46,6 +47,16 @@ def text(value: float | None, quantity: Quantity) -> str:
         return NOTHING
     factor, name = unit_for(value, quantity)
     return f"{digits(value / factor)} {name}"
+
+
+def some(names: Sequence[str], most: int, separator: str = "; ") -> str:
+    """Return the first few of many names, and the number of the others.
+
+    >>> some(["a", "b", "c"], 2)
+    'a; b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def digits(value: float | None) -> str:

@@ -120,12 +120,7 @@ class LocalProcesses:
         return [one for child in self._busy.values() for one in child.progress()]
 
     def close(self) -> None:
-        """End all runs after their current round; what they have is saved.
-
-        Raises:
-            KeyboardInterrupt: interrupted again; the processes are gone. Their runs continue from
-                their last checkpoints, as after any kill.
-        """
+        """End all runs after their current round; what they have is saved."""
         children = [*self._idle, *self._busy.values()]
         try:
             for child in self._busy.values():
@@ -156,11 +151,7 @@ class _Child:
         )
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
-        """Begin a run.
-
-        Raises:
-            BrokenProcessPool: the process is dead.
-        """
+        """Begin a run."""
         self.has_own_code = self.has_own_code or bool(order.plugins)
         with _without_ctrl_c():
             return self.pool.submit(into_folder, order, folder)

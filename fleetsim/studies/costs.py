@@ -11,7 +11,7 @@ the whole run.
 - grams: CO2e of the joules, by the study's prices.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +21,6 @@ from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.record.prices import Prices
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
-
-CURRENCIES: Mapping[str, str] = {
-    "rounds": "rounds",
-    "seconds": "s",
-    "joules": "J",
-    "dollars": "USD",
-    "grams": "g CO2e",
-}
-"""Currencies and their units."""
 
 
 class Cost(NamedTuple):
@@ -47,9 +38,6 @@ def costs(
     """Yield the costs of a complete run until each target; those of the whole run without any.
 
     Costs in seconds and joules end at their budgets.
-
-    Raises:
-        DataError: a table is missing or damaged.
     """
     rounds = run.rounds
     if rounds.empty:
@@ -85,7 +73,6 @@ def _spent(
 
 
 def _priced(run: Run, priced: Prices, last_round: int) -> dict[str, float]:
-    """Return dollars and grams, if the prices give them."""
     amounts = prices.amounts_until(run, priced, last_round)
     dollars = [amounts[name] for name in ("rent_run_usd", "electricity_usd") if name in amounts]
     result = {"dollars": float(np.sum(dollars))} if dollars else {}

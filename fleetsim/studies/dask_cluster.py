@@ -86,11 +86,7 @@ class DaskCluster:
         return self._busy.get(future) in self._begun
 
     def give_up(self, future: Future[Files | None]) -> bool:
-        """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one.
-
-        Raises:
-            DataError: the scheduler has gone.
-        """
+        """Cancel a run, and let the nanny of its worker begin the worker anew, if it has one."""
         key = self._busy.pop(future, "")
         future.cancel()
         worker = self._begun.pop(key, None)
@@ -108,11 +104,7 @@ class DaskCluster:
         return bool(found[worker] == "OK")
 
     def progress(self) -> list[RunProgress]:
-        """Return the progress that runs have told since the last call.
-
-        Raises:
-            DataError: the scheduler has gone, or a new worker has other versions.
-        """
+        """Return the progress that runs have told since the last call."""
         if self._client.status != "running":
             raise DataError(f"--dask {self._address}: the connection is lost; {_GO_ON}")
         self._num_looks += 1
@@ -126,11 +118,7 @@ class DaskCluster:
         return [one for one in found if one.key in keys]
 
     def look_at_workers(self) -> list[str]:
-        """Check the workers that are new; return what the user should know of all of them.
-
-        Raises:
-            DataError: a worker has other versions than this process, or the scheduler has gone.
-        """
+        """Check the workers that are new; return what the user should know of all of them."""
         try:
             threads: dict[str, int] = self._client.nthreads()
             self._check([worker for worker in threads if worker not in self._workers])
@@ -148,11 +136,6 @@ class DaskCluster:
         ]
 
     def _check(self, workers: Sequence[str]) -> None:
-        """Check the versions and the numerical mode of workers.
-
-        Raises:
-            DataError: one differs from this process.
-        """
         if not workers:
             return
         # Functions of the standard library: fleetsim may be missing there.
@@ -161,7 +144,9 @@ class DaskCluster:
         }
         asked["Python"] = self._asked(platform.python_version, workers=workers)
         for worker in workers:
-            found = {name: _text(answers.get(worker)) for name, answers in asked.items()}
+            # An exception says that it is not there.
+            told = {name: answers.get(worker) for name, answers in asked.items()}
+            found = {name: one if isinstance(one, str) else None for name, one in told.items()}
             self._require(worker, refusal(self._wanted, found))
         modes = self._asked(numerics.chosen, workers=workers)
         faults = self._asked(numerics.require_settled, workers=workers)
@@ -198,11 +183,7 @@ def _is_begin(message: Sequence[Any]) -> bool:
 
 
 def connect(address: str) -> DaskCluster:
-    """Connect to the scheduler of a Dask cluster.
-
-    Raises:
-        ScenarioError: the extra is not installed, or no scheduler answers at the address.
-    """
+    """Connect to the scheduler of a Dask cluster."""
     try:
         import distributed  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
@@ -284,10 +265,6 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _text(answer: Any) -> str | None:
-    return answer if isinstance(answer, str) else None
-
-
 def numerics_refusal(here: Numerics, there: Any, fault: Any) -> str | None:
     """Return why a worker's numerical mode does not fit; None if it does.
 
@@ -306,12 +283,7 @@ class _LeftError(Exception):
 
 
 def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) -> Files:
-    """Carry out an order on a Dask worker, which tells its progress as events of a topic.
-
-    Raises:
-        DataError: the worker has other versions than wanted.
-        FleetsimError: as `carry_out`.
-    """
+    """Carry out an order on a Dask worker, which tells its progress as events of a topic."""
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()

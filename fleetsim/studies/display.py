@@ -12,6 +12,7 @@ from fleetsim.host import notebook
 from fleetsim.host.notebook import CellOutput
 from fleetsim.host.plain_console import PlainConsole
 from fleetsim.progress import bar_html, duration_text
+from fleetsim.report.quantities import some
 from fleetsim.studies.execution import Watcher
 from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_process import RunProgress
@@ -56,13 +57,6 @@ class Reckoning:
         else:
             self.num_failed += 1
 
-    def fail(self, planned: PlannedRun, *, is_final: bool) -> None:
-        """Count a failed run if that is final; one that is repeated is not under way until then."""
-        if is_final:
-            self.end(planned, is_done=False)
-        else:
-            self.under_way.pop(planned.key, None)
-
     @property
     def left_s(self) -> float | None:
         """Estimated seconds of host time until the end; None without any progress yet."""
@@ -79,13 +73,11 @@ class Reckoning:
         others = f", {len(self.elsewhere)} made by another process" if self.elsewhere else ""
         return f"{self.num_done} of {self.num_runs} runs done{failed}{others}{left}"
 
-    def run_line(self, key: str) -> str:
-        """Return the state of a run under way."""
-        last = self.under_way.get(key)
-        if last is None:
-            return "begins"
-        accuracy = "-" if last.accuracy is None else f"{last.accuracy:.3f}"
-        return f"round {last.round}  {duration_text(last.now_s)}  accuracy {accuracy}"
+    def run_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the key and the state of every run under way."""
+        for key, last in self.under_way.items():
+            accuracy = "-" if last.accuracy is None else f"{last.accuracy:.3f}"
+            yield key, f"round {last.round}  {duration_text(last.now_s)}  accuracy {accuracy}"
 
 
 class Lines:
@@ -107,11 +99,16 @@ class Lines:
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Say how many runs are complete and missing."""
         self._state.begin(num_done, missing)
-        self._print(f"{num_done} of {self._state.num_runs} runs are complete, {len(missing)} to do")
+        runs = self._state.num_runs
+        self._tell(f"{num_done} of {runs} runs are complete, {len(missing)} to do")
+        self._show()
 
     def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
         """Say that a run was damaged."""
-        self._print(_aside_line(planned, found))
+        self._print(
+            f"{planned.name} was damaged, and is carried out again; its folder is now"
+            f" {found.folder}: {found.reason}"
+        )
 
     def started(self, planned: PlannedRun) -> None:
         """Remember the name of a run."""
@@ -121,7 +118,10 @@ class Lines:
     def waiting(self, planned: PlannedRun) -> None:
         """Say that another process is writing a run."""
         self._state.elsewhere.add(planned.key)
-        self._print(_waiting_line(planned))
+        self._print(
+            f"{planned.name} is being made by another process; its result will be taken from there"
+        )
+        self._leave(planned)
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Say the state if 30 s have passed."""
@@ -129,28 +129,55 @@ class Lines:
         if self._clock() - self._printed_s < _LINE_PERIOD_S:
             return
         self._printed_s = self._clock()
-        keys = list(self._state.under_way)
-        now = [f"{self._state.names[key]}: {self._state.run_line(key)}" for key in keys]
-        more = f" and {len(now) - _MOST_NAMED} more" if len(now) > _MOST_NAMED else ""
-        under_way = f"; {'; '.join(now[:_MOST_NAMED])}{more}" if now else ""
+        now = [f"{self._state.names[key]}: {line}" for key, line in self._state.run_lines()]
+        under_way = f"; {some(now, _MOST_NAMED)}" if now else ""
         self._print(f"{self._state.line()}{under_way}")
 
     def finished(self, planned: PlannedRun) -> None:
         """Say that a run is complete."""
         self._state.end(planned, is_done=True)
-        self._print(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
+        self._tell(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
+        self._leave(planned)
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Say why a run failed."""
-        self._print(_failure_line(planned, reason, is_final=is_final))
-        self._state.fail(planned, is_final=is_final)
+        again = "failed" if is_final else "failed, and is repeated"
+        self._print(f"{planned.name} {again}: {reason}")
+        if is_final:
+            self._state.end(planned, is_done=False)
+        else:  # it is not under way until it begins again
+            self._state.under_way.pop(planned.key, None)
+        self._leave(planned)
 
     def ending(self) -> None:
         """Say that the runs under way end."""
         self._print(_ENDING)
 
+    def _tell(self, line: str) -> None:
+        """Print what a bar shows anyway."""
+        self._print(line)
 
-class LiveDisplay(Lines):
+    def _leave(self, planned: PlannedRun) -> None:
+        """Show that a run is not carried out here any more."""
+        self._show()
+
+    def _show(self) -> None:
+        """Show the state, where it is not told in lines."""
+
+
+class _Bars(Lines):
+    """Progress as a bar that moves, with messages beside it."""
+
+    def _tell(self, line: str) -> None:
+        pass
+
+    def progress(self, found: Sequence[RunProgress]) -> None:
+        """Move the bar."""
+        self._state.under_way |= {each.key: each for each in found}
+        self._show()
+
+
+class LiveDisplay(_Bars):
     """Progress on a terminal: a bar for the study, one for every run under way, and messages."""
 
     def __init__(self, bar: Bar, console: PlainConsole) -> None:
@@ -164,11 +191,6 @@ class LiveDisplay(Lines):
         state = _checking_line(num_checked, num_complete)
         self._bar.update(self._whole, total=num_complete, completed=num_checked, state=state)
 
-    def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
-        """Show the bar of the study."""
-        self._state.begin(num_done, missing)
-        self._show()
-
     def started(self, planned: PlannedRun) -> None:
         """Prepare the bar of a run, which is shown from its first progress on."""
         super().started(planned)
@@ -177,32 +199,7 @@ class LiveDisplay(Lines):
             planned.name, total=1.0, state="", visible=False
         )
 
-    def waiting(self, planned: PlannedRun) -> None:
-        """Print that another process is writing a run, and remove its bar."""
-        super().waiting(planned)
-        self._remove(planned)
-
-    def progress(self, found: Sequence[RunProgress]) -> None:
-        """Move the bars."""
-        self._state.under_way |= {each.key: each for each in found}
-        for each in found:
-            if each.key in self._rows:
-                state = self._state.run_line(each.key)
-                row = self._rows[each.key]
-                self._bar.update(row, completed=each.fraction, visible=True, state=state)
-        self._show()
-
-    def finished(self, planned: PlannedRun) -> None:
-        """Remove the bar of a complete run."""
-        self._state.end(planned, is_done=True)
-        self._remove(planned)
-
-    def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
-        """Print why a run failed, and remove its bar."""
-        super().failed(planned, reason, is_final=is_final)
-        self._remove(planned)
-
-    def _remove(self, planned: PlannedRun) -> None:
+    def _leave(self, planned: PlannedRun) -> None:
         row = self._rows.pop(planned.key, None)
         # A run that another process has completed never began here.
         if row is not None:
@@ -211,32 +208,21 @@ class LiveDisplay(Lines):
 
     def _show(self) -> None:
         state = self._state
+        for key, line in state.run_lines():
+            if key in self._rows:
+                done = state.under_way[key].fraction
+                self._bar.update(self._rows[key], completed=done, visible=True, state=line)
         completed = state.num_done + state.num_failed
         self._bar.update(self._whole, total=state.num_runs, completed=completed, state=state.line())
 
 
-class NotebookDisplay(Lines):
+class NotebookDisplay(_Bars):
     """Progress in the output of a cell: a bar, a line for every run under way, and messages."""
 
     def __init__(self, output: CellOutput, clock: Callable[[], float] = time.monotonic) -> None:
         self._messages: list[str] = []
         self._output = output
         super().__init__(self._messages.append, clock)
-
-    def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
-        """Show the bar."""
-        self._state.begin(num_done, missing)
-        self._show()
-
-    def progress(self, found: Sequence[RunProgress]) -> None:
-        """Show the state of the runs under way."""
-        self._state.under_way |= {each.key: each for each in found}
-        self._show()
-
-    def finished(self, planned: PlannedRun) -> None:
-        """Count a complete run."""
-        self._state.end(planned, is_done=True)
-        self._show()
 
     def close(self) -> None:
         """Show the last state."""
@@ -245,27 +231,11 @@ class NotebookDisplay(Lines):
     def _show(self, *, is_last: bool = False) -> None:
         state = self._state
         ended = state.num_done + state.num_failed
-        now = [f"{state.names[key]}: {state.run_line(key)}" for key in state.under_way]
+        now = [f"{state.names[key]}: {line}" for key, line in state.run_lines()]
         more = [f"and {len(now) - _MOST_NAMED} more"] if len(now) > _MOST_NAMED else []
         lines = [state.line(), *now[:_MOST_NAMED], *more, *self._messages[-_MOST_NAMED:]]
         bar = bar_html(ended / state.num_runs if state.num_runs else 1.0, *lines)
         self._output.show(bar, is_last=is_last)
-
-
-def _failure_line(planned: PlannedRun, reason: str, *, is_final: bool) -> str:
-    again = "failed" if is_final else "failed, and is repeated"
-    return f"{planned.name} {again}: {reason}"
-
-
-def _aside_line(planned: PlannedRun, found: SetAside) -> str:
-    return (
-        f"{planned.name} was damaged, and is carried out again; its folder is now {found.folder}:"
-        f" {found.reason}"
-    )
-
-
-def _waiting_line(planned: PlannedRun) -> str:
-    return f"{planned.name} is being made by another process; its result will be taken from there"
 
 
 def _checking_line(num_checked: int, num_complete: int) -> str:

@@ -112,7 +112,6 @@ def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFram
 def _comparisons(
     costs: pd.DataFrame, arms: Sequence[str], baseline: str
 ) -> Iterator[tuple[str, Comparison]]:
-    """Yield the arms of one family that share seeds with the baseline."""
     base = costs[costs["arm"] == baseline]
     pairs = {
         arm: found

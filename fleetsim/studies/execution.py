@@ -228,7 +228,6 @@ class _UnderWay:
             self._fail(planned, reason)
 
     def _fail(self, planned: PlannedRun, reason: str) -> None:
-        """Put a failure on record."""
         path = output_of(self._store.folder(planned))
         if path.is_file() and path.stat().st_size:
             reason = f"{reason}; what it printed is in {path}"
@@ -236,7 +235,6 @@ class _UnderWay:
         self._failures[planned.key] = reason
 
     def _leave(self, planned: PlannedRun) -> None:
-        """Leave a run to the process that writes it."""
         self._elsewhere.append(planned)
         self._watcher.waiting(planned)
 
@@ -278,11 +276,7 @@ def _submitted(planned: PlannedRun, store: RunStore, backend: Backend) -> Future
 
 
 def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore) -> str | None:
-    """Return why a run failed, in one line; None if it is complete.
-
-    Raises:
-        RunIsBusyError: another process writes it.
-    """
+    """Return why a run failed, in one line; None if it is complete."""
     try:
         files = future.result()
         if files is not None:

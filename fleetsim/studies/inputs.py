@@ -34,11 +34,7 @@ def digests(data: dict[str, Any]) -> dict[str, str]:
 
 
 def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
-    """Return the user's own files and folders in a resolved scenario.
-
-    Raises:
-        DataError: one cannot be read, or is too large to travel.
-    """
+    """Return the user's own files and folders in a resolved scenario."""
     return tuple(
         Input(str(path), digest(path), _content(path) if travels else None)
         for path, travels in own_paths(data)
@@ -60,9 +56,6 @@ def placed(data: dict[str, Any], needed: tuple[Input, ...], home: Path) -> dict[
     """Return a resolved scenario whose files are on this machine; files that travel go to `home`.
 
     A file that is at its place with the same content is used where it is.
-
-    Raises:
-        DataError: a folder that does not travel is missing here, or has other content.
     """
     moved: dict[str, str] = {}
     for number, each in enumerate(needed):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fleetsim.record.manifest import Manifest, platform_differences
+from fleetsim.report.quantities import some
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import Study
 
@@ -33,7 +34,7 @@ def mixtures_of(manifests: Sequence[Manifest]) -> Iterator[str]:
     )
     if len(counts) > 1:
         known = platform_differences(firsts.values()) if len(firsts) > 1 else []
-        differ = f"; they differ in {_some(known)}" if known else ""
+        differ = f"; they differ in {some(known, _MOST_NAMED)}" if known else ""
         yield (
             f"the runs were made on {len(counts)} numerical platforms ({_counted(counts)}), so"
             f" their last bits may differ, and where two clients are almost equal, choices{differ}"
@@ -47,9 +48,4 @@ def mixtures_of(manifests: Sequence[Manifest]) -> Iterator[str]:
 
 
 def _counted(counts: Counter[str]) -> str:
-    return _some([f"{name}: {number}" for name, number in counts.most_common()], ", ")
-
-
-def _some(names: Sequence[str], separator: str = "; ") -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return separator.join(names[:_MOST_NAMED]) + more
+    return some([f"{name}: {number}" for name, number in counts.most_common()], _MOST_NAMED, ", ")

@@ -32,11 +32,7 @@ class PlannedRun:
 
 
 def require_planned(folder: Path, manifest: Manifest, planned: PlannedRun) -> None:
-    """Check that a manifest is that of a planned run, whatever its folder is called.
-
-    Raises:
-        DataError: it is that of another run, or does not say of which.
-    """
+    """Check that a manifest is that of a planned run, whatever its folder is called."""
     key, scenario = manifest.run_key, planned.scenario
     if (key, manifest.seed, manifest.scenario_hash) == (
         planned.key,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,14 +143,7 @@ class StudyResult:
         return study_card.html(self._page_tables(), self._header())
 
     def _page_tables(self) -> StudyTables:
-        return StudyTables(
-            runs=self.runs,
-            costs=self.costs,
-            curves=self.curves,
-            ledgers=self.ledgers,
-            summaries=self.summaries,
-            verdicts=self.verdicts,
-        )
+        return StudyTables(*(getattr(self, field.name) for field in fields(StudyTables)))
 
     def _header(self) -> StudyHeader:
         study = self.study
@@ -171,7 +164,6 @@ class StudyResult:
         )
 
     def _notes(self) -> Iterator[str]:
-        """Yield what a reader of the page must know."""
         settings = self.study.settings
         doubtful = sorted(filter(None, self.study.doubtful_conditions))
         if self.study.doubtful_conditions:

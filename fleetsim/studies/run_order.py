@@ -64,11 +64,7 @@ class RunOrder:
 
 
 def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
-    """Return the order of a run; with the user's own files if it travels to another machine.
-
-    Raises:
-        DataError: a file cannot be read, or is too large to travel.
-    """
+    """Return the order of a run; with the user's own files if it travels to another machine."""
     scenario = planned.scenario
     return RunOrder(
         key=planned.key,
@@ -93,10 +89,6 @@ def carry_out(
 
     A run that began with another version of fleetsim or on another numerical platform begins anew:
     no run of a study is a mixture.
-
-    Raises:
-        FleetsimError: as `fleetsim.simulate.run`.
-        KeyboardInterrupt: as `fleetsim.simulate.run`.
     """
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
@@ -117,21 +109,15 @@ def carry_out(
                 on_progress=lambda progress: on_progress(scenario, progress),
             )
 
-        if _is_of_another_version(folder):
-            clear(folder)
+        if (folder / MANIFEST).is_file():
+            found = read_manifest(folder)
+            if found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]:
+                clear(folder)
         try:
             return into_folder()
         except OtherPlatformError:
             clear(folder)
             return into_folder()
-
-
-def _is_of_another_version(folder: Path) -> bool:
-    """Return whether a folder has an unfinished run of another version of fleetsim."""
-    if not (folder / MANIFEST).is_file():
-        return False
-    found = read_manifest(folder)
-    return found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]
 
 
 def carry_out_and_return(
@@ -152,10 +138,6 @@ def receive(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> No
 
     Scenario and hashes become those of this machine, where the user's own files have other paths. A
     run that another process has completed in the meantime is kept.
-
-    Raises:
-        RunIsBusyError: another process writes the run.
-        DataError: a file is missing, or is not what its manifest says.
     """
     if set(files) != set(_RETURNED):
         raise DataError(f"{folder}: an executor returned other files than those of a run")
@@ -201,9 +183,6 @@ def place_plugin(plugin: PluginSource) -> None:
     """Make the module of a plug-in importable, if it is not.
 
     A module that an earlier order has brought is replaced if its source has changed since.
-
-    Raises:
-        ScenarioError: another module of this name is importable here.
     """
     module = plugin.module
     before = _PLACED.pop(module, None)

@@ -105,11 +105,7 @@ def _listen(asked: Connection, ends: threading.Event) -> None:
 
 
 def kill_group(process: int) -> None:
-    """Kill a process that makes runs, and those that it has started.
-
-    Raises:
-        ProcessLookupError: it is gone.
-    """
+    """Kill a process that makes runs, and those that it has started."""
     if hasattr(os, "killpg"):
         os.killpg(process, signal.SIGKILL)
     else:

@@ -93,11 +93,7 @@ class RunStore:
         return None if fault is None else damage_of(fault)
 
     def is_busy(self, planned: PlannedRun) -> bool:
-        """Return whether another process is writing a run.
-
-        Raises:
-            DataError: its folder cannot be written to.
-        """
+        """Return whether another process is writing a run."""
         return run_folder.is_busy(self.folder(planned))
 
     def set_damaged_aside(self, planned: PlannedRun) -> SetAside | None:
@@ -105,9 +101,6 @@ class RunStore:
 
         None if it is not damaged, or another process writes it. The checkpoint of an unfinished run
         is examined, too.
-
-        Raises:
-            DataError: it is damaged, and cannot be renamed.
         """
         if self._fault(planned, with_checkpoint=True) is None:
             return None
@@ -127,7 +120,6 @@ class RunStore:
         return SetAside(aside, one_line(str(fault)))
 
     def _fault(self, planned: PlannedRun, *, with_checkpoint: bool = False) -> DataError | None:
-        """Return the first fault of a run's folder; None if there is none."""
         saved = self.folder(planned) / checkpoint.FOLDER
         try:
             done = self.open(planned)
@@ -142,22 +134,13 @@ class RunStore:
         return None
 
     def open(self, planned: PlannedRun) -> Run | None:
-        """Return a complete run; None if it is not complete.
-
-        Raises:
-            DataError: its manifest is damaged, or that of another run.
-        """
+        """Return a complete run; None if it is not complete."""
         found = self._manifest(planned)
         if found is None or found.status != "done":
             return None
         return Run(self.folder(planned), found)
 
     def _manifest(self, planned: PlannedRun) -> Manifest | None:
-        """Return the manifest in the folder of a run; None if it has none.
-
-        Raises:
-            DataError: it is damaged, or that of another run.
-        """
         folder = self.folder(planned)
         if not (folder / MANIFEST).is_file():
             return None
@@ -170,11 +153,7 @@ class RunStore:
         return self.home / "studies" / name
 
     def failures(self, name: str) -> dict[str, str]:
-        """Return why runs of a study failed in its last execution, by key.
-
-        Raises:
-            DataError: the file is damaged, or that of another study.
-        """
+        """Return why runs of a study failed in its last execution, by key."""
         path = self.study_folder(name) / _FAILURES
         if not path.exists():
             return {}
@@ -187,11 +166,7 @@ class RunStore:
         return {key: one_line(str(reason)) for key, reason in reasons.items()}
 
     def save_failures(self, name: str, reasons: Mapping[str, str]) -> None:
-        """Replace the failures of a study.
-
-        Raises:
-            DataError: they cannot be written.
-        """
+        """Replace the failures of a study."""
         folder = self.study_folder(name)
         atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
         data = {"study": name, "reasons": dict(reasons)}
@@ -200,11 +175,7 @@ class RunStore:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Keep other processes from executing the same study.
-
-        Raises:
-            DataError: another process executes it, or the folder cannot be written to.
-        """
+        """Keep other processes from executing the same study."""
         folder = self.study_folder(name)
         atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
         lock = acquired(folder / ".lock", hint=_ELSEWHERE)

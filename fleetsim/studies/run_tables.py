@@ -46,8 +46,6 @@ class RunTables:
 
 
 class _PartsOfRun(NamedTuple):
-    """Rows of one complete run in all tables."""
-
     run: dict[str, Any]
     costs: list[dict[str, Any]]
     accuracies: list[dict[str, Any]]
@@ -82,8 +80,9 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
                 state = found.run
                 parts.append(found)
         rows.append(cell | levels[planned.condition] | state)
+    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
-        runs=_runs_frame(rows, study),
+        runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
         costs=_frame(
             [row for part in parts for row in part.costs],
             ("target", "currency", "cost", "is_reached"),
@@ -99,11 +98,6 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
 def _parts(
     planned: PlannedRun, cell: dict[str, Any], study: Study, store: RunStore
 ) -> _PartsOfRun | None:
-    """Return the rows of a run; None if it is not complete.
-
-    Raises:
-        DataError: its manifest or a table is damaged, or was changed after the run ended.
-    """
     run = store.open(planned)
     if run is None:
         return None
@@ -124,11 +118,6 @@ def _parts(
     )
 
 
-def _runs_frame(rows: list[dict[str, Any]], study: Study) -> pd.DataFrame:
-    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
-    return pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS)
-
-
 def _run_row(run: Run) -> dict[str, Any]:
     rounds = run.rounds
     accuracy = rounds["accuracy"].dropna()
@@ -146,7 +135,6 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]]:
-    """Yield measures of the accuracy of a run; none if it was not trained."""
     rounds = run.rounds[run.rounds["accuracy"].notna()]
     if rounds.empty:
         return

@@ -57,11 +57,7 @@ class Study:
         return tuple(self.settings.arms)
 
     def require_arms(self, names: Iterable[str]) -> None:
-        """Check that the study has these arms.
-
-        Raises:
-            ScenarioError: it lacks one.
-        """
+        """Check that the study has these arms."""
         for name in names:
             if name not in self.arms:
                 raise ScenarioError(
@@ -95,11 +91,7 @@ class Study:
         )
 
     def with_seeds(self, seeds: Sequence[int]) -> Study:
-        """Return this study with other seeds.
-
-        Raises:
-            ValidationError: there are none, or one is there twice or out of range.
-        """
+        """Return this study with other seeds."""
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
@@ -165,11 +157,6 @@ def load_study(
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:
-    """Return a study as a document.
-
-    Raises:
-        ScenarioError: there is no such file, or it cannot be read.
-    """
     if isinstance(path, Mapping):
         return document_of(path, "study")
     name = str(path)
@@ -180,11 +167,7 @@ def _read(path: str | Path | Mapping[str, Any]) -> Document:
 
 
 def _refuse_keys_without_quotes(document: Document) -> None:
-    """Refuse `overrides.server.cohort=5`, which would replace the whole server of the scenario.
-
-    Raises:
-        ScenarioError: an override of the study has made a mapping below a key of the scenario.
-    """
+    """Refuse `overrides.server.cohort=5`, which would replace the whole server of the scenario."""
     for place, name in document.places.items():
         depth = {"overrides": 1, "arms": 2}.get(str(place[0]) if place else "", len(place))
         made_here = isinstance(document.places.get(place[: depth + 1]), str)
@@ -225,7 +208,6 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCo
 
 
 def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]]:
-    """Yield the label and the overrides of every level of a varied key."""
     found = document.data["vary"][key]
     if isinstance(found, dict):
         for label, changes in found.items():
@@ -255,11 +237,6 @@ def _cells(
     base: str,
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
-    """Load the scenario of every arm in every condition.
-
-    Raises:
-        ScenarioError: faults of the scenarios, each line once.
-    """
     data = document.data
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
@@ -309,11 +286,7 @@ def _check_cells(
     conditions: Sequence[StudyCondition],
     cells: Mapping[tuple[str, str], Scenario],
 ) -> None:
-    """Check that cells differ, and that the arms of a condition share their world.
-
-    Raises:
-        ScenarioError: two cells are the same scenario, or arms have different worlds.
-    """
+    """Check that cells differ, and that the arms of a condition share their world."""
     known: dict[str, str] = {}
     for (label, arm), scenario in cells.items():
         name = ", ".join(filter(None, (label, arm)))

@@ -8,10 +8,8 @@ from benchmarks.figures import (
     Spread,
     cores_used,
     figures,
-    first_round_s,
     gflop_per_round,
     peak_memory_mib,
-    ratio,
     round_durations_s,
     seconds_per_round,
     simulator_cost,
@@ -67,10 +65,6 @@ def test_seconds_per_round_are_the_median_without_the_first_round_unless_it_is_t
     assert seconds_per_round(one) == 5.0
 
 
-def test_first_round_counts_from_the_start_of_the_process():
-    assert first_round_s(PEER) == 8.0
-
-
 def test_memory_peaks_before_the_moment_that_is_asked_for():
     assert peak_memory_mib(PEER, until_s=114.0) == 300.0
     assert peak_memory_mib(PEER, until_s=120.0) == 900.0
@@ -112,8 +106,3 @@ def test_the_simulator_costs_what_is_neither_training_nor_evaluation():
     assert cost.num_tasks == 10.0
     assert cost.num_steps == 600.0
     assert simulator_cost([PEER]) is None
-
-
-def test_ratio_tells_how_many_times_longer_the_peer_takes():
-    assert ratio(Spread(0.5, 0.4, 0.9), Spread(0.1, 0.1, 0.1)) == 5.0
-    assert ratio(None, Spread(0.1, 0.1, 0.1)) is None

@@ -6,8 +6,6 @@ import pytest
 
 from benchmarks import flower_apps
 
-SHARED = {"clients": 30, "rounds": 2, "scenario": "quickstart"}
-
 
 def result(of, seed, accuracy, round_s, repeat=1, digest="d"):
     more = {"virtual_s": 100.0 * seed, "energy_j": 1000.0 * seed, "digest": digest}
@@ -22,18 +20,6 @@ def result(of, seed, accuracy, round_s, repeat=1, digest="d"):
         "cpu_s": 5.0 * seed,
         **(more if of == flower_apps.OURS else {}),
     }
-
-
-def test_both_sides_run_in_turn_with_each_seed_and_the_first_seed_twice():
-    found = flower_apps.plans(["a"], 2, **SHARED)
-
-    assert [(plan.of, plan.seed, plan.repeat) for plan in found] == [
-        ("fleetsim", 1, 1),
-        ("flower", 1, 1),
-        ("fleetsim", 2, 1),
-        ("flower", 2, 1),
-        ("fleetsim", 1, 2),
-    ]
 
 
 def test_the_interval_of_a_difference_is_welchs():

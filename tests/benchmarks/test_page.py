@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from benchmarks.page import render
-from benchmarks.results import Result, Simulator
+from benchmarks.results import Result
 from tests.benchmarks.test_figures import OURS, PEER
 
 SESSION = {
@@ -15,25 +15,6 @@ SESSION = {
 }
 FAILED = Result("w1", "flgo", 1, 3, error="exit code 1: RuntimeError: no luck")
 W1 = [dataclasses.replace(OURS, accuracy=0.81), PEER, FAILED]
-
-
-def variant(name: str, used_steps: int) -> Result:
-    return Result(
-        work="w5",
-        contestant=f"fleetsim-{name}",
-        repeat=1,
-        rounds=2,
-        began_at_s=0.0,
-        round_ended_at_s=(1.0, 2.0),
-        simulator=Simulator(
-            training_s=(0.9, 1.8),
-            evaluation_s=(0.0, 0.0),
-            num_steps=(used_steps, 2 * used_steps),
-            num_tasks=30,
-            used_flop=1e9,
-            trainer="StackedTrainer",
-        ),
-    )
 
 
 @pytest.mark.parametrize(
@@ -59,30 +40,8 @@ def test_a_line_of_the_page_by_hand(beginning, line):
     assert found == [line]
 
 
-def test_peers_that_failed_are_told_with_their_errors_and_have_no_row():
-    page = render([*W1, dataclasses.replace(FAILED, contestant="pfl-1", error="gone")], SESSION)
-
-    assert "* **FLGo** failed: exit code 1: RuntimeError: no luck" in page
-    assert "* **pfl, 1 process** failed: gone" in page
-    assert "| FLGo | -" not in page
-
-
 def test_equal_work_is_checked_by_the_final_accuracy():
     far = [dataclasses.replace(OURS, accuracy=0.9), PEER]
 
     assert "within 0.02 of fleetsim's" in render(W1, SESSION)
     assert "differs from fleetsim's by more than 0.02: Flower (-0.100)" in render(far, SESSION)
-
-
-def test_dropped_clients_are_not_trained():
-    page = render([variant("0", 900), variant("third", 600)], SESSION)
-
-    assert "| fleetsim, none dropped | 15 | 900 | 1.0000 |" in page
-    assert "| fleetsim, 1/3 dropped | 15 | 600 | 1.0000 |" in page
-
-
-def test_the_asynchronous_work_says_who_has_no_such_server():
-    page = render([dataclasses.replace(OURS, work="w6")], SESSION)
-
-    assert "* **FedLab**: it has FedAsync over a network of processes, but no FedBuff." in page
-    assert "* **FLGo**: it" not in page

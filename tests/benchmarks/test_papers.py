@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from benchmarks.papers import figure, page, prices, tables
-from benchmarks.papers.command import main
 from benchmarks.papers.evidence_table import evidence_table
 from benchmarks.papers.experiment import RANDOM, Claim, Experiment
 from benchmarks.papers.experiments import EXPERIMENTS, price_targets
@@ -19,7 +18,6 @@ from benchmarks.papers.prices import Price
 from benchmarks.papers.runs import KnownRuns
 from benchmarks.papers.tables import Result
 from fleetsim import bundled
-from fleetsim.errors import FleetsimError
 from fleetsim.record.manifest import Manifest
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.backends import RemoteTasks
@@ -104,11 +102,6 @@ def test_measures_of_a_run_by_hand() -> None:
     assert found["rounds_to_80_of_10"] == 15
     # Round 6 is in the first slot of 15, round 11 too, .9 nowhere.
     assert (found["slots_to_75"], found["slots_to_85"]) == (1, 1)
-
-
-def test_a_smooth_mean_needs_ten_rounds() -> None:
-    assert MEASURES["rounds_to_80_of_10"].of(made_up([0.9] * 9)) is None
-    assert MEASURES["rounds_to_80_of_10"].of(made_up([0.9] * 12)) == 10
 
 
 def test_a_price_counts_probes_up_to_the_round_alone() -> None:
@@ -230,13 +223,6 @@ def test_an_accuracy_that_neither_arm_reached_is_not_compared() -> None:
     assert of_c.count("(reached 5, 0 of 5)") == 3
 
 
-def test_evidence_without_a_target_is_of_accuracies_alone() -> None:
-    found = {arm: [outcome_with([0.1, 0.2]) for _ in _SEEDS] for arm in (RANDOM, "b")}
-    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
-    assert (evidence_table(result) or "").splitlines()[2] == "| b | +0.000 [+0.000, +0.000] |"
-    assert "Against random, paired by seed" in page.section(result)
-
-
 def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
     tasks = work([(1, 0, "train", 1, 6), (2, 1, "probe", 1, 4)])
     run = made_up([0.1, 0.6, 0.7], tasks=tasks)
@@ -257,14 +243,6 @@ def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
     assert again.find(origin.content_hash, (0.6,)) is None
     # Seed 2 is written before seed 3, whichever was added first.
     assert ['"seed": 2' in line for line in outcomes.path.read_text().splitlines()] == [True, False]
-
-
-def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> None:
-    path = tmp_path / "outcomes.jsonl"
-    for wrong in ("{", '{"seed": 1}', "[]", '{"prices": {"0.7": {"rounds": 1}}}'):
-        path.write_text(f"{wrong}\n")
-        with pytest.raises(FleetsimError, match=r"outcomes\.jsonl, line 1: .*delete the line"):
-            OutcomeFile(path)
 
 
 @pytest.mark.slow
@@ -288,24 +266,6 @@ def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
         assert measures | set(experiment.measures) <= set(MEASURES)
         targets = {target.accuracy for target in study.settings.all_targets}
         assert targets <= set(price_targets(study.settings.scenario))
-
-
-@pytest.mark.slow
-def test_prices_are_those_of_all_studies_of_a_scenario() -> None:
-    # Three studies are of this scenario; the others have no targets.
-    assert price_targets("papers/goal-directed-mnist") == (0.7, 0.75, 0.78, 0.82)
-    assert price_targets("papers/fedgcs-mnist-dir") == (0.3, 0.6, 0.9)
-    assert price_targets("quickstart") == ()
-
-
-@pytest.mark.slow
-def test_two_experiments_share_the_runs_of_one_scenario() -> None:
-    by_name = {experiment.name: experiment.study() for experiment in EXPERIMENTS}
-    whole = {run.key for run in by_name["goal-directed-mnist"].runs}
-
-    shared = [run for run in by_name["goal-directed-mnist-theta"].runs if run.key in whole]
-
-    assert {run.arm for run in shared} == {"quick-init-ucb", "bp-ucb"}
 
 
 def test_the_page_has_a_place_for_every_experiment() -> None:
@@ -338,50 +298,3 @@ def test_a_run_whose_figures_are_on_record_is_not_made_again(tmp_path: Path) -> 
     assert known is not None
     assert known.measures["best"] == pytest.approx(run.rounds["accuracy"].max())
     assert again.outcome(study.with_seeds([2]).runs[0]) is None
-
-
-def test_the_command_says_what_it_knows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["papers", "--render", "--short", "--studies", "survey-synthetic", "--home"]
-    monkeypatch.setattr("sys.argv", [*asked, str(tmp_path)])
-    main()
-    assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_page_is_written_from_the_outcome_file_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The figure is drawn only if all outcomes that it shows are there."""
-    docs, page_file = tmp_path / "docs", tmp_path / "docs" / "papers.md"
-    docs.mkdir()
-    shutil.copy(Path(__file__).parents[2] / "docs" / "papers.md", page_file)
-    monkeypatch.setattr("benchmarks.papers.command._DOCS", docs)
-    outcomes = OutcomeFile(docs / "papers.jsonl")
-    names = []
-    for experiment in EXPERIMENTS:
-        study = experiment.study([1])
-        if not (study.settings.targets and experiment.is_in_figure):
-            continue
-        names.append(experiment.name)
-        for planned in study.runs:
-            better = 0.9 if planned.arm != RANDOM else 0.87
-            run = made_up([0.1, better], joules=1.0)
-            origin = KnownRuns(tmp_path, study, outcomes).origin(planned)
-            outcomes.add(origin, outcome_of(run, price_targets(study.settings.scenario)))
-
-    for name in ("survey-synthetic", "goal-directed-mnist"):
-        asked = ["papers", "--render", "--studies", name, "--seeds", "1", "--home"]
-        monkeypatch.setattr("sys.argv", [*asked, str(tmp_path / "none")])
-        main()
-        assert "papers.svg stays unchanged: no figures of " in capsys.readouterr().out
-    text = page_file.read_text()
-    assert text.count("2 rounds, seeds 1: mean") == 2
-    assert "| mean accuracy of all rounds: policy 1 > random | yes | 0.500 > 0.485 | yes |" in text
-    assert not (docs / "papers.svg").exists()
-
-    asked = ["papers", "--render", "--seeds", "1", "--home", str(tmp_path / "none"), "--studies"]
-    monkeypatch.setattr("sys.argv", [*asked, *names])
-    main()
-    assert (docs / "papers.svg").exists()

@@ -39,15 +39,6 @@ def test_memory_and_output_and_exit_code_are_those_of_all_processes(tmp_path):
 
 
 @pytest.mark.slow
-def test_processor_time_grows_and_is_about_that_of_the_work(tmp_path):
-    code = "import time\nwhile time.process_time() < 0.6: pass"
-    spent = [sample.cpu_s for sample in watched(tmp_path, code).samples]
-
-    assert spent == sorted(spent)
-    assert 0.2 < spent[-1] < 1.0
-
-
-@pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended(tmp_path):
     found = watched(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
 

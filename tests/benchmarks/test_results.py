@@ -23,12 +23,3 @@ def test_a_run_that_failed_is_kept_until_it_is_made_again(tmp_path):
     assert [result.error for result in store.all()] == ["no"]
     store.keep(PEER)
     assert store.all() == [PEER]
-
-
-def test_the_session_is_empty_until_something_is_known(tmp_path):
-    store = Store(tmp_path / "new")
-
-    assert store.session() == {}
-    store.keep_session({"machine": {"cores": "2"}})
-    assert store.session() == {"machine": {"cores": "2"}}
-    assert store.all() == []

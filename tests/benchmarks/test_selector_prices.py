@@ -6,13 +6,11 @@ import pytest
 
 from benchmarks import choice_times, probing
 from benchmarks import selector_prices as prices
-from fleetsim.contracts import ProbeRequest, Work, WorkKind
 from fleetsim.selectors import DEMANDS
 from fleetsim.selectors.demands import Demand
 
 ROWS = [(k, v, d) for k, variants in DEMANDS.items() for v, d in variants.items()]
 NAMES = [prices.label(kind, variant) for kind, variant, _ in ROWS]
-EMPTY = "before\n" + "".join("".join(prices.marks(block)) for block in prices.BLOCKS) + "after\n"
 
 
 def test_the_page_says_of_every_selector_what_the_code_says():
@@ -20,31 +18,6 @@ def test_the_page_says_of_every_selector_what_the_code_says():
     needs = {prices.label(k, v): prices.needs_cells(d) for k, v, d in ROWS}
 
     assert prices.with_rows(page, "needs", needs) == page
-
-
-def test_rows_that_are_not_given_stay_and_all_stand_in_one_order():
-    one = prices.with_rows(EMPTY, "host", {NAMES[1]: ("a", "b | c")}, "a note")
-    two = prices.with_rows(one, "host", {NAMES[0]: ("d",)}, "another note")
-
-    assert one.index(f"| {NAMES[1]} | a | b | c |\n") > one.index("| selector |")
-    assert two.index(f"| {NAMES[0]} | d |\n") < two.index(f"| {NAMES[1]} | a | b | c |\n")
-    assert "a note" not in two
-    assert "another note\n" in two
-
-
-def test_writing_the_same_again_changes_nothing_and_nothing_else_is_touched():
-    rows = dict.fromkeys(NAMES, ("1", "2"))
-    once = prices.with_rows(EMPTY, "probing", rows, "a note")
-
-    assert prices.with_rows(once, "probing", rows, "a note") == once
-    assert once.startswith("before\n" + "".join(prices.marks("needs")))
-    assert once.endswith("".join(prices.marks("host")) + "after\n")
-
-
-@pytest.mark.parametrize("page", ["", EMPTY + EMPTY])
-def test_a_page_without_its_marks_is_refused(page):
-    with pytest.raises(ValueError, match=r"must have .*needs: written by.* once each"):
-        prices.with_rows(page, "needs", {})
 
 
 def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
@@ -83,58 +56,6 @@ def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
         *("10", "4", "0.500", "1.00"),
         *("16.7 %", "25.0 %"),
     )
-
-
-def test_a_selector_without_probes_costs_nothing():
-    num = probing.SET_UP_ROUNDS + probing.CYCLE_ROUNDS
-    rounds = pd.DataFrame({"round": range(1, num + 1), "started_at_s": 0.0, "finished_at_s": 2.0})
-    rounds = rounds.assign(idle_s=0.0, probe_s=0.0, energy_probe_j=0.0, energy_j=4.0)
-    tasks = pd.DataFrame({"round": range(1, num + 1), "purpose": "train"})
-    found = probing.prices(rounds, tasks.assign(download_byte=1, upload_byte=1), 0)
-
-    assert found.set_up == found.by_round == probing.Cost(0.0, 0.0, 0.0, 0.0)
-
-
-class Noting:
-    """Selector that probes twice in each choice and records its calls."""
-
-    needs_losses = needs_probes = False
-
-    def __init__(self):
-        self.calls = []
-
-    def setup(self, fleet):
-        self.calls.append("setup")
-        return ()
-
-    def probe(self, view):
-        self.calls.append(f"probe {view.round} {view.stage} {len(view.reports)}")
-        work = Work(WorkKind.EVALUATE)
-        return [ProbeRequest(client, work) for client in (0, 1)] if view.stage < 2 else ()
-
-    def select(self, view):
-        self.calls.append(f"select {view.round} {len(view.reports)}")
-        return view.candidates[: view.wanted]
-
-    def observe(self, outcome):
-        self.calls.append(f"observe {outcome.round} {len(outcome.reports)}")
-
-    def state(self):
-        return {}
-
-    def restore(self, state):
-        pass
-
-
-def test_the_synthetic_server_asks_stage_by_stage_and_lets_all_clients_take_part_once():
-    noting = Noting()
-    times = choice_times.measured(noting, 6, 3, set_up_choices=2)
-
-    one = ["probe 1 0 0", "probe 1 1 2", "probe 1 2 4", "select 1 4", "observe 1 6"]
-    assert noting.calls[:6] == ["setup", *one]
-    assert noting.calls[6:11] == [*(c.replace(" 1 ", " 2 ", 1) for c in one[:-1]), "observe 2 3"]
-    assert len(times.choices_s) == 15
-    assert len(noting.calls) == 1 + 5 * (1 + 2 + 15)
 
 
 def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():

@@ -34,11 +34,3 @@ def test_every_round_is_timed_and_the_steps_of_used_work_are_counted(tmp_path):
     assert 0 < times["num_steps"][0] < times["num_steps"][1] < times["num_steps"][2]
     assert 0 < times["accuracy"] <= 1
     assert (tmp_path / "run" / "report.html").is_file()
-
-
-@pytest.mark.slow
-def test_what_the_command_refuses_is_refused_with_its_exit_code(tmp_path):
-    done = timed_run(tmp_path, "quickstart", "--set", "stop.rounds=0")
-
-    assert done.returncode == 2
-    assert "stop.rounds" in done.stderr

@@ -98,10 +98,6 @@ def test_the_help_has_a_short_option_everywhere(path):
     assert called(*path, "-h").stdout == called(*path, "--help").stdout
 
 
-def test_the_shell_can_be_given_completion():
-    assert "--install-completion" in called("--help").stdout
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [

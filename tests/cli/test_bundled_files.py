@@ -80,17 +80,6 @@ def test_force_replaces_the_files_of_a_trace_and_leaves_others(command):
     }
 
 
-def test_force_does_not_put_a_file_in_the_place_of_a_folder(command):
-    Path("my", "quickstart.yaml").mkdir(parents=True)
-
-    refused = command("copy", "scenario", "quickstart", "my", "--force")
-
-    assert refused.code == 2
-    assert refused.err == (
-        "error: my/quickstart.yaml: this folder exists already; choose another DEST\n"
-    )
-
-
 def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
     command("copy", "scenario", "quickstart", "mine.yaml")
     command("copy", "study", "quick", "my-study.yaml")

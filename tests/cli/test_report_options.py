@@ -1,6 +1,5 @@
 """Options of the command line on what is written after a run."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ def test_a_run_without_a_report_says_the_same_and_writes_no_page(tmp_path, comma
     ]
     assert (tmp_path / "run" / "tasks.parquet").is_file()
     assert not (tmp_path / "run" / "report.html").exists()
-
-
-def test_a_run_without_a_report_needs_no_library_of_figures(tmp_path, command, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    command("run", "quickstart", *SHORT, "--no-report", "--out", tmp_path / "run")
-
-    assert "matplotlib" not in sys.modules
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from typer.testing import CliRunner
 
 import fleetsim
 from fleetsim.cli import app
-from fleetsim.record.saved_run import open_run
 from tests.report.made_runs import MadeUp, make_run
 
 SMALL = ["stop.rounds=6", "checkpoint.every_rounds=2"]
@@ -39,18 +38,6 @@ def test_an_unfinished_run_says_up_to_where_it_is_shown(tmp_path):
     result = called(tmp_path / "run")
 
     assert "the run is interrupted; its timeline ends with round 3, the last" in result.stderr
-
-
-@pytest.mark.slow
-def test_selections_reach_the_file(tmp_path):
-    run = make_run(tmp_path / "run", MadeUp())
-
-    whole = called(run.folder, "--out", tmp_path / "whole")
-    part = called(run.folder, "--rounds", "1:3", "--clients", "0,2:4", "--out", tmp_path / "part")
-
-    assert (whole.exit_code, part.exit_code) == (0, 0)
-    assert (tmp_path / "part").stat().st_size < (tmp_path / "whole").stat().st_size
-    assert open_run(run.folder).tasks["client"].nunique() > 4
 
 
 def test_several_ranges_of_rounds_are_refused(tmp_path):

@@ -1,30 +1,20 @@
 """Fuzzed inputs: files in an empty folder, and the commands that read them."""
 
-import contextlib
 import copy
 import functools
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
 
 from fleetsim import bundled
-from fleetsim.contracts import Progress
-from fleetsim.scenario import load, schema
+from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
-from fleetsim.simulate import run
 from fleetsim.studies import settings as study_settings
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
-from fleetsim.studies.run_store import RunStore
-from fleetsim.studies.study import load_study
 from tests.bad_input.good import DEVICE, GOOD
 from tests.fuzz import damage, documents, plug_ins, sources, strange_folders
 from tests.fuzz.case import Case
-from tests.studies.small_studies import STUDY, AtOnce, Silent
+from tests.studies.small_studies import STUDY
 
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
 """A run that ends soon."""
@@ -197,41 +187,17 @@ def profiles(draw: st.DrawFn) -> Case:
     return Case((_UNTRAINED,), files)
 
 
-@functools.cache
-def _run_folders() -> list[dict[str, bytes]]:
-    """Return the files of a finished run and of an interrupted one."""
-    found = []
-    for rounds in (3, 99):
-        with tempfile.TemporaryDirectory() as place:
-            out = Path(place) / "out"
-            scenario = load("quickstart", ["stop.rounds=30", "checkpoint.every_rounds=1"])
-            with contextlib.suppress(KeyboardInterrupt):
-                run(scenario, out=out, workers=1, train=False, on_progress=_ends_after(rounds))
-            names = [path for path in sorted(out.rglob("*")) if path.is_file()]
-            found.append({str(path.relative_to(out)): path.read_bytes() for path in names})
-    return found
-
-
-def _ends_after(num_rounds: int) -> Callable[[Progress], None]:
-    def on_progress(progress: Progress) -> None:
-        if progress.round == num_rounds:
-            raise KeyboardInterrupt
-
-    return on_progress
-
-
 @st.composite
 def run_folders(draw: st.DrawFn) -> Case:
     """Report on, compare or resume a damaged run folder."""
-    whole = draw(st.sampled_from(_run_folders()))
-    files = _below("out", draw(_with_damage(whole)))
-    commands = [
-        "report out",
-        "compare out --target 0.5 --out page",
-        "run quickstart --no-train --resume --out out --set stop.rounds=30"
-        " --set checkpoint.every_rounds=1",
-    ]
-    return Case((tuple(draw(st.sampled_from(commands)).split()),), files)
+    done, _, interrupted, _ = strange_folders.runs()
+    files = _below("out", draw(_with_damage(draw(st.sampled_from([done, interrupted])))))
+    commands = (
+        ("report", "out"),
+        ("compare", "out", "--target", "0.5", "--out", "page"),
+        (*strange_folders.RESUME, "--no-train"),
+    )
+    return Case((draw(st.sampled_from(commands)),), files)
 
 
 _TINY: Final = {"fleet.size": 12, "server.cohort": 2, "stop.rounds": 2}
@@ -328,24 +294,10 @@ def studies(draw: st.DrawFn) -> Case:
     return Case(commands, {"s.yaml": raw})
 
 
-@functools.cache
-def _study_home() -> dict[str, bytes]:
-    """Files of a study with two complete runs, and of one run that failed."""
-    with tempfile.TemporaryDirectory() as place:
-        file = Path(place) / "s.yaml"
-        data = {**STUDY, "overrides": dict(_TINY), "seeds": [1]}
-        file.write_text(strict_yaml.dump(data), encoding="utf-8")
-        study, store = load_study(file), RunStore(Path(place) / "home")
-        execute(study, store, RemoteTasks(AtOnce()), Silent())
-        store.save_failures("small", {study.runs[1].key: "its process was killed"})
-        paths = [path for path in sorted(Path(place).rglob("*")) if path.is_file()]
-        return {str(path.relative_to(place)): path.read_bytes() for path in paths}
-
-
 @st.composite
 def study_homes(draw: st.DrawFn) -> Case:
     """Show, report and carry out a study whose home is damaged."""
-    whole = _study_home()
+    whole = strange_folders.home()
     own = {name: raw for name, raw in whole.items() if name != "s.yaml"}
     files = {"s.yaml": whole["s.yaml"]} | draw(_with_damage(own))
     verbs = draw(st.sampled_from([("status",), ("report",), ("run",), ("run", "report")]))

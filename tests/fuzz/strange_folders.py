@@ -26,19 +26,19 @@ from fleetsim.record.run_folder import SCENARIO
 from fleetsim.scenario import load
 from fleetsim.schema.overrides import scenario_hash
 from fleetsim.simulate import run
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.fuzz import documents, sources
 from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
-from tests.studies.small_studies import STUDY, AtOnce, Silent
+from tests.studies.small_studies import STUDY, executed
 
 Files = dict[str, Any]
 
 _CHANGES: Final = ("fleet.size=6", "server.cohort=2", "stop.rounds=3", "checkpoint.every_rounds=1")
-_RESUME: Final = ("run", "quickstart", "--resume", "--out", "out", "--workers", "1", "--seed", "1")
-_SET: Final = tuple(word for change in _CHANGES for word in ("--set", change))
+RESUME: Final = (
+    *("run", "quickstart", "--resume", "--out", "out", "--workers", "1", "--seed", "1"),
+    *(word for change in _CHANGES for word in ("--set", change)),
+)
 _STUDY: Final = STUDY | {
     "overrides": {"fleet.size": 6, "server.cohort": 2, "stop.rounds": 2},
     "arms": {"random": {}, "cohort of 3": {"server.cohort": 3}},
@@ -62,7 +62,7 @@ def read(folder: Path) -> Files:
 
 
 @functools.cache
-def _runs() -> list[Files]:
+def runs() -> list[Files]:
     """Files of a run that is done, one with training, an interrupted one, and another seed's."""
 
     def stop(progress: Progress) -> None:
@@ -87,12 +87,14 @@ def _runs() -> list[Files]:
 
 
 @functools.cache
-def _home() -> Files:
-    """Files of a study with four complete runs."""
+def home() -> Files:
+    """Files of a study with four complete runs, one of which is said to have failed."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "s.yaml"
         file.write_text(yaml.safe_dump(_STUDY), encoding="utf-8")
-        execute(load_study(file), RunStore(Path(place) / "home"), RemoteTasks(AtOnce()), Silent())
+        study, store = load_study(file), RunStore(Path(place) / "home")
+        executed(study, store.home)
+        store.save_failures("small", {study.runs[1].key: "its process was killed"})
         return read(Path(place))
 
 
@@ -278,23 +280,25 @@ def strange_folders(draw: st.DrawFn) -> Case:
     """Read, resume or study strangers' run folders by every verb that takes one."""
     beside = {"precious.txt": PRECIOUS, "elsewhere/precious.txt": PRECIOUS}
     if draw(st.integers(0, 3)) == 0:
-        home = dict(_home())
-        runs = sorted(str(Path(name).parent) for name in home if name.endswith(f"/{MANIFEST}"))
-        one, two = draw(st.permutations(runs))[:2]
-        parts = [_part(home, folder) for folder in (one, two)]
+        of_study = dict(home())
+        folders = sorted(
+            str(Path(name).parent) for name in of_study if name.endswith(f"/{MANIFEST}")
+        )
+        one, two = draw(st.permutations(folders))[:2]
+        parts = [_part(of_study, folder) for folder in (one, two)]
         for folder in (one, two):
-            for name in _part(home, folder):
-                del home[f"{folder}/{name}"]
+            for name in _part(of_study, folder):
+                del of_study[f"{folder}/{name}"]
         if draw(st.integers(0, 3)) == 0:
             parts.reverse()
         made = [_strange(draw, parts[0], parts[1]), parts[1]]
         for folder, files in zip((one, two), made, strict=True):
-            home |= {f"{folder}/{name}": content for name, content in files.items()}
+            of_study |= {f"{folder}/{name}": content for name, content in files.items()}
         verbs = draw(st.sampled_from([("status",), ("status",), ("run", "status"), ("report",)]))
         commands = tuple(("study", verb, "s.yaml", "--home", "home") for verb in verbs)
         beside |= {f"{Path(one).parent}/precious.txt": PRECIOUS}
-        return Case(commands, home | beside, tuple(beside))
-    whole, other = draw(st.permutations(_runs()))[:2]
+        return Case(commands, of_study | beside, tuple(beside))
+    whole, other = draw(st.permutations(runs()))[:2]
     files = _strange(draw, whole, other)
     commands = draw(
         st.sampled_from(
@@ -303,9 +307,9 @@ def strange_folders(draw: st.DrawFn) -> Case:
                 (("timeline", "out"),),
                 (("compare", "out", "other", "--different-worlds", "--out", "page"),),
                 (("report", "out", "--target", "0.5"),),
-                ((*_RESUME, *_SET, "--no-train"),),
-                ((*_RESUME, *_SET),),
-                ((*_RESUME, *_SET, "--no-train"), ("timeline", "out")),
+                ((*RESUME, "--no-train"),),
+                (RESUME,),
+                ((*RESUME, "--no-train"), ("timeline", "out")),
             ]
         )
     )

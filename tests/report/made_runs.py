@@ -28,6 +28,7 @@ from tests.report.rows import round_row, task_row
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
 """Kinds of devices, and how long each computes."""
 _ROUND_S = 50.0
+_METERS = [f"energy_{part}_j" for part in ("compute", "receive", "transmit", "tail", "idle")]
 
 
 @dataclass
@@ -223,10 +224,6 @@ def _clients(made: MadeUp, tasks: Sequence[TaskRow]) -> ClientColumns:
         num_samples=np.full(made.size, 20),
         num_selected=count(*Outcome),
         num_delivered=count(Outcome.DELIVERED),
-        energy_compute_j=total("energy_compute_j"),
-        energy_receive_j=total("energy_receive_j"),
-        energy_transmit_j=total("energy_transmit_j"),
-        energy_tail_j=total("energy_tail_j"),
-        energy_idle_j=total("energy_idle_j"),
+        **{column: total(column) for column in _METERS},
         battery_fraction=np.full(made.size, np.nan),
     )

@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim.schema import strict_yaml
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import Execution, execute
+from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import Study, load_study
 
 STUDY: dict[str, Any] = {
@@ -51,6 +54,14 @@ class AtOnce(Executor):
         except Exception as raised:  # as executors do
             future.set_exception(raised)
         return future
+
+
+def executed(
+    study: Study, home: Path, executor: Executor | None = None, watcher: Any = None
+) -> Execution:
+    """Carry out a study with an executor, at once unless given."""
+    backend = RemoteTasks(executor or AtOnce())
+    return execute(study, RunStore(home), backend, watcher or Silent())
 
 
 class Silent:

@@ -13,54 +13,22 @@ from pathlib import Path
 import pytest
 
 from fleetsim.errors import ScenarioError
-from fleetsim.record.manifest import read_manifest
-from fleetsim.simulate import run
 from fleetsim.studies.dask_cluster import connect
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
-from tests.studies.small_studies import Silent, loaded, written
+from tests.studies.small_studies import Silent, loaded
+from tests.studies.trained_studies import MOST_S, assert_same, wait_for
 
 distributed = pytest.importorskip("distributed", reason="needs fleetsim[dask]")
 
 # Warnings of Dask and tornado are not ours.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-TABLES = ("rounds.parquet", "tasks.parquet", "clients.parquet")
-MOST_S = 600.0
-
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """A study of four runs that are trained."""
-    return load_study(
-        written(
-            tmp_path_factory.mktemp("study"),
-            train=True,
-            overrides={"fleet.size": 40, "server.cohort": 10, "stop.rounds": 40},
-        )
-    )
-
-
-@pytest.fixture(scope="module")
-def alone(study, tmp_path_factory):
-    """Its runs, each made alone by this process: tables and numerical platforms."""
-    home = tmp_path_factory.mktemp("alone")
-    return {
-        planned.key: run(planned.scenario, out=home / planned.key, workers=1)
-        for planned in study.runs
-    }
-
-
-def assert_same(study, store, alone):
-    for planned in study.runs:
-        folder, other = store.folder(planned), alone[planned.key].folder
-        for name in TABLES:
-            assert (folder / name).read_bytes() == (other / name).read_bytes(), name
-        found, there = read_manifest(folder), read_manifest(other)
-        assert found.digest == there.digest
-        assert found.platforms == there.platforms
-        assert found.scenario_hash == there.scenario_hash
+def study(trained_file):
+    return load_study(trained_file)
 
 
 class Watches(Silent):
@@ -142,13 +110,6 @@ def scheduler(folder: Path) -> Iterator[str]:
         # Dask opens the file before it writes the text, which ends with a line of one brace.
         wait_for(lambda: file.exists() and file.read_text("utf-8").endswith("\n}"))
         yield json.loads(file.read_text("utf-8"))["address"]
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + MOST_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def wait_for_workers(address: str, number: int) -> None:

@@ -13,22 +13,16 @@ from fleetsim.errors import DataError
 from fleetsim.record.manifest import MANIFEST
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
 from fleetsim.studies.run_order import carry_out, order_of
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.run_tables import tables_of
-from tests.studies.small_studies import AtOnce, Silent, loaded
-
-
-def carried_out(study, home, executor=None, watcher=None):
-    return execute(study, RunStore(home), RemoteTasks(executor or AtOnce()), watcher or Silent())
+from tests.studies.small_studies import AtOnce, Silent, executed, loaded
 
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory):
     folder = tmp_path_factory.mktemp("complete")
-    carried_out(loaded(folder), folder / "home")
+    executed(loaded(folder), folder / "home")
     return folder / "home"
 
 
@@ -42,7 +36,7 @@ def home(complete, tmp_path):
 def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
 
-    done = carried_out(study, store.home)
+    done = executed(study, store.home)
 
     assert (done.num_found, done.num_made, done.failures) == (0, 4, {})
     for number, planned in enumerate(study.runs):
@@ -53,36 +47,37 @@ def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
 
 
 @pytest.mark.slow
-def test_only_missing_runs_are_made(home, tmp_path):
+def test_only_runs_that_no_study_has_made_are_made(home, tmp_path):
     executor = AtOnce()
 
-    again = carried_out(loaded(tmp_path), home, executor)
-    more = carried_out(loaded(tmp_path, seeds=[1, 2, 3]), home, executor)
+    again = executed(loaded(tmp_path), home, executor)
+    more = executed(loaded(tmp_path, seeds=[1, 2, 3]), home, executor)
+    shared = {"also random": {}, "of 6": {"server.cohort": 6}}
+    other = executed(loaded(tmp_path, name="other", arms=shared), home)
 
     assert (again.num_found, again.num_made) == (4, 0)
     assert (more.num_found, more.num_made) == (4, 2)
     assert executor.num_tasks == 2
+    assert (other.num_found, other.num_made) == (2, 2)  # of another study with one arm in common
 
 
 @pytest.mark.slow
-def test_two_studies_share_runs(home, tmp_path):
-    other = carried_out(
-        loaded(tmp_path, name="other", arms={"also random": {}, "of 6": {"server.cohort": 6}}), home
-    )
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (OSError(28, "disk full"), "OSError: [Errno 28] disk full"),
+        (CancelledError(), "its executor has cancelled it"),
+    ],
+)
+def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, says):
+    watcher, executor = Silent(), AtOnce(fault)
 
-    assert (other.num_found, other.num_made) == (2, 2)
-
-
-@pytest.mark.slow
-def test_a_failed_run_is_repeated_after_the_others(tmp_path):
-    watcher, executor = Silent(), AtOnce(OSError(28, "disk full"))
-
-    done = carried_out(loaded(tmp_path), tmp_path / "home", executor, watcher)
+    done = executed(loaded(tmp_path), tmp_path / "home", executor, watcher)
 
     assert done.failures == {}
     assert executor.num_tasks == 5
-    kinds = [kind for kind, _ in watcher.events]
-    assert kinds.count("repeated") == 1
+    repeated = [text for kind, text in watcher.events if kind == "repeated"]
+    assert repeated == [f"random, seed 1: {says}"]
     assert watcher.events[-1] == ("finished", "random, seed 1")
 
 
@@ -92,7 +87,7 @@ def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     fault = DataError("net.csv:3: broken; repair it")
     executor = AtOnce(fault, None, None, None, fault)
 
-    done = carried_out(study, store.home, executor)
+    done = executed(study, store.home, executor)
 
     first = study.runs[0]
     assert done.failures == {first.key: "net.csv:3: broken; repair it"}
@@ -144,38 +139,12 @@ def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
-def test_a_damaged_run_is_set_aside_and_carried_out_again(home, tmp_path, name, damage, says):
-    study, store, watcher = loaded(tmp_path), RunStore(home), Silent()
-    first, second = study.runs[:2]
-    digest = open_run(store.folder(first)).manifest.digest
-    shutil.rmtree(store.folder(second))
-    damage(store.folder(first) / name)
-    kept = {path.name: path.read_bytes() for path in store.folder(first).iterdir()}
-
-    done = carried_out(study, store.home, watcher=watcher)
-
-    assert (done.num_found, done.num_made, done.failures) == (2, 2, {})
-    aside = store.folder(first).with_name(f"{store.folder(first).name}.damaged")
-    assert {path.name: path.read_bytes() for path in aside.iterdir()} == kept
-    told = [text for kind, text in watcher.events if kind == "set aside"]
-    assert len(told) == 1
-    assert told[0].startswith(f"random, seed 1: {aside}: ")
-    assert says in told[0]
-    found = store.open(first)
-    assert found is not None
-    found.require_unchanged()
-    assert found.manifest.digest == digest
-    assert tables_of(study, store).runs["status"].eq("done").all()
-
-
-@pytest.mark.slow
 def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(home, tmp_path):
     study, store = loaded(tmp_path), RunStore(home)
     folder = store.folder(study.runs[0])
     for _ in range(2):
         cut(folder / "clients.parquet")
-        carried_out(study, store.home)
+        executed(study, store.home)
 
     names = {path.name for path in folder.parent.glob(f"{folder.name}*")}
     assert names == {folder.name, f"{folder.name}.damaged", f"{folder.name}.damaged-2"}
@@ -190,7 +159,7 @@ def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_o
     (folder / ".lock").unlink(missing_ok=True)
     (folder / ".lock").mkdir()
 
-    done = carried_out(study, store.home)
+    done = executed(study, store.home)
 
     assert list(done.failures) == [first.key]
     assert "is not the file of a lock" in done.failures[first.key]
@@ -209,28 +178,18 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         carry_out(order_of(first, travels=False), store.folder(first), on_progress=stop)
     cut(store.folder(first) / "checkpoint" / "latest.json")
-    done = carried_out(study, store.home)
+    done = executed(study, store.home)
 
     assert (done.num_made, done.failures) == (4, {})
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
 
 
 @pytest.mark.slow
-def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):
-    watcher = Silent()
-
-    done = carried_out(loaded(tmp_path), tmp_path / "home", AtOnce(CancelledError()), watcher)
-
-    assert done.failures == {}
-    assert ("repeated", "random, seed 1: its executor has cancelled it") in watcher.events
-
-
-@pytest.mark.slow
 def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    carried_out(study, store.home, AtOnce(OSError("a"), None, None, None, OSError("b")))
+    executed(study, store.home, AtOnce(OSError("a"), None, None, None, OSError("b")))
 
-    carried_out(study, store.home)
+    executed(study, store.home)
 
     assert store.failures("small") == {}
     assert tables_of(study, store).runs["status"].eq("done").all()
@@ -250,7 +209,7 @@ def test_files_of_another_run_are_not_accepted(tmp_path):
             mixed.set_result({**files, "tasks.parquet": self.kept})
             return mixed
 
-    done = carried_out(loaded(tmp_path), tmp_path / "home", Mixed())
+    done = executed(loaded(tmp_path), tmp_path / "home", Mixed())
 
     assert done.num_made == 1
     assert len(done.failures) == 3
@@ -260,7 +219,7 @@ def test_a_study_is_not_executed_twice_at_a_time(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
 
     with store.locked("small"), pytest.raises(DataError, match="another process is running"):
-        carried_out(study, store.home)
+        executed(study, store.home)
 
 
 @pytest.mark.slow
@@ -282,7 +241,7 @@ def test_own_files_travel_and_the_run_says_where_they_are_here(tmp_path):
             own.write_bytes(content)
             return future
 
-    carried_out(study, store.home, Elsewhere())
+    executed(study, store.home, Elsewhere())
 
     found = store.open(study.runs[0])
     assert found is not None

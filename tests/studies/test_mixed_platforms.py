@@ -2,18 +2,16 @@
 
 import pytest
 
-from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
+from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import RunStore
-from tests.studies.small_studies import AtOnce, Silent, loaded
+from tests.studies.small_studies import executed, loaded
 
 
 @pytest.mark.slow
 def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    executed(study, store.home)
     folder = store.folder(study.runs[0])
     here = read_manifest(folder).platforms[0]
 
@@ -30,12 +28,3 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
     assert "2 versions of fleetsim" in versions
     assert "0.0.1: 1" in versions
-
-
-@pytest.mark.slow
-def test_a_damaged_run_is_left_out(tmp_path):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    execute(study, store, RemoteTasks(AtOnce()), Silent())
-    (store.folder(study.runs[0]) / MANIFEST).write_text("{", "utf-8")
-
-    assert mixtures(study, store) == []

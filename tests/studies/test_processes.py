@@ -4,51 +4,19 @@ import multiprocessing
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from fleetsim.record.manifest import MANIFEST
-from fleetsim.simulate import run
 from fleetsim.studies.backends import LocalProcesses
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
-from fleetsim.studies.study import Study, load_study
+from fleetsim.studies.study import load_study
 from tests.studies.small_studies import Silent, written
+from tests.studies.trained_studies import MOST_S, assert_same, wait_for
 
 pytestmark = pytest.mark.slow
-
-TABLES = ("rounds.parquet", "tasks.parquet", "clients.parquet")
-MOST_S = 600.0
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory) -> Path:
-    """A study of four runs that are trained."""
-    return written(
-        tmp_path_factory.mktemp("study"),
-        train=True,
-        overrides={"fleet.size": 40, "server.cohort": 10, "stop.rounds": 40},
-    )
-
-
-@pytest.fixture(scope="module")
-def expected(file, tmp_path_factory) -> dict[str, dict[str, bytes]]:
-    """The tables of its runs, each made alone."""
-    home = tmp_path_factory.mktemp("alone")
-    found = {}
-    for planned in load_study(file).runs:
-        made = run(planned.scenario, out=home / planned.key, workers=1)
-        found[planned.key] = {name: (made.folder / name).read_bytes() for name in TABLES}
-    return found
-
-
-def tables(study: Study, store: RunStore) -> dict[str, dict[str, bytes]]:
-    return {
-        planned.key: {name: (store.folder(planned) / name).read_bytes() for name in TABLES}
-        for planned in study.runs
-    }
 
 
 class KillsOne(Silent):
@@ -64,8 +32,8 @@ class KillsOne(Silent):
             multiprocessing.active_children()[0].kill()
 
 
-def test_a_killed_process_costs_its_run_alone(file, expected, tmp_path):
-    study, store, watcher = load_study(file), RunStore(tmp_path), KillsOne()
+def test_a_killed_process_costs_its_run_alone(trained_file, alone, tmp_path):
+    study, store, watcher = load_study(trained_file), RunStore(tmp_path), KillsOne()
 
     done = execute(study, store, LocalProcesses(2), watcher)
 
@@ -73,11 +41,11 @@ def test_a_killed_process_costs_its_run_alone(file, expected, tmp_path):
     repeated = [text for kind, text in watcher.events if kind == "repeated"]
     assert len(repeated) == 1
     assert "its process was killed" in repeated[0]
-    assert tables(study, store) == expected
+    assert_same(study, store, alone)
 
 
-def test_a_process_that_is_killed_while_it_is_idle_is_replaced(file, expected, tmp_path):
-    study, store = load_study(file), RunStore(tmp_path)
+def test_a_process_that_is_killed_while_it_is_idle_is_replaced(trained_file, tmp_path):
+    study, store = load_study(trained_file), RunStore(tmp_path)
     backend = LocalProcesses(1)
 
     class KillsBetween(Silent):
@@ -111,13 +79,6 @@ def processes_below(parent: int) -> list[int]:
     return [*own, *(each for child in own for each in processes_below(child))]
 
 
-def wait_for(condition, what: str) -> None:
-    deadline = time.monotonic() + MOST_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} takes too long"
-        time.sleep(0.02)
-
-
 def is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -134,9 +95,9 @@ def is_alive(process: int) -> bool:
     ids=["SIGKILL", "SIGTERM", "Ctrl-C"],
 )
 def test_a_study_that_is_ended_continues_with_the_same_bytes(
-    file, expected, tmp_path, number, code
+    trained_file, alone, tmp_path, number, code
 ):
-    study, store = load_study(file), RunStore(tmp_path)
+    study, store = load_study(trained_file), RunStore(tmp_path)
 
     def complete() -> dict[str, bytes]:
         return {
@@ -145,25 +106,24 @@ def test_a_study_that_is_ended_continues_with_the_same_bytes(
             if store.status(planned) == "done"
         }
 
-    first = subprocess.Popen(
-        command(file, tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    wait_for(complete, "the first run")
+    words = command(trained_file, tmp_path)
+    first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(complete)
     children = processes_below(first.pid)
     assert children
     first.send_signal(number)
     _, message = first.communicate(timeout=MOST_S)
 
     assert first.returncode == code
-    wait_for(lambda: not any(map(is_alive, children)), "the end of its processes")
+    wait_for(lambda: not any(map(is_alive, children)))
     if number != signal.SIGKILL:
         assert "complete runs are kept; go on with: fleetsim study run" in message
     before = complete()
     assert 1 <= len(before) < 4
-    subprocess.run(command(file, tmp_path), check=True, capture_output=True, timeout=MOST_S)
+    subprocess.run(words, check=True, capture_output=True, timeout=MOST_S)
     after = complete()
     assert {key: after[key] for key in before} == before
-    assert tables(study, store) == expected
+    assert_same(study, store, alone)
 
 
 def test_processes_of_a_script_do_not_carry_the_script_out_again(tmp_path):

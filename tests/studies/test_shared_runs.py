@@ -6,25 +6,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from fleetsim.errors import DataError
 from fleetsim.record import run_folder
-from fleetsim.record.manifest import read_manifest
-from fleetsim.record.run_folder import RunIsBusyError, choose_folder, locked
+from fleetsim.record.run_folder import RunIsBusyError, locked
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.display import Lines
-from fleetsim.studies.execution import execute
 from fleetsim.studies.run_order import carry_out_and_return, order_of, receive
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
-from tests.studies.small_studies import AtOnce, Silent, loaded, written
+from tests.studies.small_studies import AtOnce, Silent, executed, loaded, written
 from tests.studies.test_processes import processes_below
 
 MOST_S = 300.0
@@ -67,7 +62,7 @@ def test_the_result_of_another_process_is_taken(tmp_path):
 
     with other_process(store.folder(first)) as held:
         watcher = Releases(held, finish)
-        done = execute(study, store, RemoteTasks(executor), watcher)
+        done = executed(study, store.home, executor, watcher)
 
     assert (done.num_found, done.num_made, done.num_taken, done.failures) == (0, 3, 1, {})
     assert executor.num_tasks == 3
@@ -81,7 +76,7 @@ def test_a_run_whose_process_ends_without_a_result_is_begun_here(tmp_path):
 
     with other_process(store.folder(study.runs[0])) as held:
         watcher = Releases(held)
-        done = execute(study, store, RemoteTasks(AtOnce()), watcher)
+        done = executed(study, store.home, watcher=watcher)
 
     assert (done.num_made, done.num_taken, done.failures) == (4, 0, {})
     kinds = [kind for kind, text in watcher.events if text == "random, seed 1"]
@@ -104,7 +99,7 @@ def test_a_run_that_another_process_begins_meanwhile_is_not_a_failure(tmp_path):
                 return super().submit(task, *arguments, **named)
 
         watcher, executor = Releases(held), Meanwhile()
-        done = execute(study, store, RemoteTasks(executor), watcher)
+        done = executed(study, store.home, executor, watcher)
 
     assert (done.num_made, done.failures, executor.num_tasks) == (1, {}, 2)
     kinds = [kind for kind, _ in watcher.events]
@@ -129,7 +124,7 @@ def test_a_run_that_another_process_has_completed_is_kept(tmp_path):
 @pytest.mark.slow
 def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    executed(study, store.home)
     first = study.runs[0]
     (store.folder(first) / "tasks.parquet").write_bytes(b"")
 
@@ -154,37 +149,6 @@ def test_lines_say_that_another_process_makes_a_run(tmp_path):
 
     assert "random, seed 1 is being made by another process" in said[1]
     assert said[2].startswith("0 of 1 runs done, 1 made by another process")
-
-
-@pytest.mark.slow
-def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_it(tmp_path):
-    """None of them is told that there is an unfinished run."""
-    scenario = loaded(tmp_path).runs[0].scenario
-    begun = read_manifest(run(scenario, out=tmp_path / "one", train=False).folder)
-    undone = {"status": "running", "stop_rule": None, "stop_text": None, "digest": None}
-    begun = begun.model_copy(update=undone)
-    faults: list[DataError] = []
-
-    def begin(folder, gate):
-        gate.wait()
-        try:
-            choose_folder(folder, begun, scenario="", resume=True, on_note=lambda line: None)
-        except RunIsBusyError:
-            pass
-        except DataError as fault:
-            faults.append(fault)
-
-    for number in range(40):
-        gate = threading.Barrier(4)
-        threads = [
-            threading.Thread(target=begin, args=(tmp_path / f"run{number}", gate)) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    assert faults == []
 
 
 @pytest.mark.one_in(2)

@@ -92,6 +92,11 @@ def line_of(folder, text):
         ({"vary": {"checkpoint.every_rounds": [1, 2]}}, "are the same scenario"),
         ({"budgets": {}}, "names no budget"),
         ({"arms": {"a": {"server..cohort": 2}}}, "'server..cohort' is no key path"),
+        ({"train": True, "targets": [0.5, {"accuracy": 0.5}]}, "is there twice"),
+        (
+            {"vary": {"server.cohort": list(range(1, 401))}, "seeds": list(range(500))},
+            "400,000 runs, more than 100,000",
+        ),
     ],
 )
 def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, says):
@@ -100,12 +105,6 @@ def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, says):
     assert says in found
     assert "\n" not in found
     assert found.startswith(f"{tmp_path}/small.yaml:")
-
-
-def test_a_target_is_named_once(tmp_path):
-    message = fault(tmp_path, train=True, targets=[0.5, {"accuracy": 0.5}])
-
-    assert "is there twice" in message
 
 
 def test_a_fault_of_an_arm_names_the_line_of_the_study(tmp_path):
@@ -128,12 +127,6 @@ def test_faults_of_all_arms_are_listed_each_once(tmp_path):
     assert len(lines) == 2
     assert "overrides" in lines[0]
     assert "arms.a" in lines[1]
-
-
-def test_too_many_runs_are_refused_before_any_is_loaded(tmp_path):
-    message = fault(tmp_path, vary={"server.cohort": list(range(1, 401))}, seeds=list(range(500)))
-
-    assert "400,000 runs, more than 100,000" in message
 
 
 def test_the_name_of_a_scenario_does_not_enter_the_identity_of_a_run():

@@ -13,7 +13,6 @@ figure.
 - `selection_ratio`: Figure of the selected share of the fleet by round.
 - `opinions`: Figures of the opinions of clients of the model, and of their beliefs.
 - `diagnostics`: Figure of the numbers that a selector told about its rounds.
-- `regret_curves`: Figure of the regret of runs against the best fixed clients.
 - `batteries`: Figure of battery levels over time, and of the clients that can take part.
 - `gantt`: Gantt chart of the tasks of one round.
 - `style`: Style of every figure, and its files.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -109,19 +110,13 @@ def _panels(
         if outcome == _REALISED and _share_an_axis(numbers):
             plain.append(lambda axes: _lines(axes, numbers[[_EXPECTED, _REALISED]]))
             names -= {_EXPECTED, _REALISED}
-    colored += [_curves_of(name, curve, shades) for name, curve in curves.items()]
+    colored += [
+        partial(_curves, name=name, curve=curve, shades=shades) for name, curve in curves.items()
+    ]
     first = (_EXPECTED, _REALISED, _REWARD)
     in_order = sorted(names, key=lambda name: (name not in first, name))
-    plain += [_line_of(name, numbers) for name in in_order]
+    plain += [partial(_lines, numbers=numbers[[name]]) for name in in_order]
     return colored, plain
-
-
-def _curves_of(name: str, curve: pd.DataFrame, shades: Normalize) -> Draw:
-    return lambda axes: _curves(axes, name, curve, shades)
-
-
-def _line_of(name: str, numbers: pd.DataFrame) -> Draw:
-    return lambda axes: _lines(axes, numbers[[name]])
 
 
 def _share_an_axis(numbers: pd.DataFrame) -> bool:
@@ -180,6 +175,5 @@ def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
 
 
 def _shades(rounds: pd.Index[int]) -> Normalize:
-    """Return the shades of rounds from the first to the last."""
     first, last = int(rounds.min()), int(rounds.max())
     return Normalize(first, max(last, first + 1))

@@ -31,27 +31,16 @@ def round_with_longest_waiting(rounds: pd.DataFrame) -> int | None:
 
 @style.house_style()
 def stragglers(
-    rounds: pd.DataFrame,
-    tasks: pd.DataFrame,
-    *,
-    round_: int | None = None,
-    deadline_s: float | None = None,
+    rounds: pd.DataFrame, tasks: pd.DataFrame, *, deadline_s: float | None = None
 ) -> Figure:
-    """Draw the train tasks of one round as a Gantt chart, the longest at the bottom.
+    """Draw the train tasks of the round with the longest waiting, the longest at the bottom.
 
-    The round is the one with the longest waiting unless given. A deadline is in seconds after
-    dispatch.
-
-    Raises:
-        ValueError: there is no such round.
+    A deadline is in seconds after dispatch.
     """
-    shown_round = round_with_longest_waiting(rounds) if round_ is None else round_
+    shown_round = round_with_longest_waiting(rounds)
     if shown_round is None:
         return style.empty_figure("No round with train tasks", "no train tasks")
-    found = rounds[rounds["round"] == shown_round]
-    if found.empty:
-        raise ValueError(f"round_ must be a round of the table, got {shown_round}")
-    row = found.iloc[0]
+    row = rounds[rounds["round"] == shown_round].iloc[0]
     of_round = tasks[(tasks["round"] == shown_round) & (tasks["purpose"] == Purpose.TRAIN)]
     if of_round.empty:
         return style.empty_figure(f"Round {shown_round}", "no train tasks")

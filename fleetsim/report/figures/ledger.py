@@ -32,21 +32,13 @@ COMPONENT_NAMES: Mapping[str, str] = {
 }
 
 
-def used_fraction(entries: pd.DataFrame) -> float | None:
-    """Return the share of the joules that was used; None if none were spent."""
-    total_j = float(entries["energy_j"].sum())
-    used_j = float(entries.loc[entries["fate"] == USED, "energy_j"].sum())
-    return used_j / total_j if total_j else None
-
-
 @style.house_style()
 def by_component_and_fate(entries: pd.DataFrame) -> Figure:
     """Draw joules of every component, stacked by energy outcome; a panel per purpose."""
     total_j = float(entries["energy_j"].sum())
-    title = (
-        f"Energy ledger: {quantities.percent(used_fraction(entries))} of"
-        f" {quantities.text(total_j, 'j')} was used"
-    )
+    used_j = float(entries.loc[entries["fate"] == USED, "energy_j"].sum())
+    used = quantities.percent(used_j / total_j if total_j else None)
+    title = f"Energy ledger: {used} of {quantities.text(total_j, 'j')} was used"
     purposes = present(entries, "purpose", PURPOSES)
     if not purposes:
         return style.empty_figure("Energy ledger", "no energy was spent")

@@ -153,7 +153,6 @@ def bins(counts: IntArray) -> list[int]:
 
 
 def _means(clients: pd.DataFrame) -> pd.Series[float]:
-    """Return mean times selected by device, largest first."""
     means = clients.groupby("device")["num_selected"].mean()
     return means.sort_values(ascending=False, kind="stable")
 

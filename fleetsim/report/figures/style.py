@@ -218,11 +218,7 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
 
 
 def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMATS) -> bytes:
-    """Write a file STEM.FORMAT of each format, atomically; return the SVG.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write a file STEM.FORMAT of each format, atomically; return the SVG."""
     hint = "make the folder writable, then ask for the report again"
     wanted = list(dict.fromkeys(formats))
     encoded = encode(figure, dict.fromkeys(["svg", *wanted]))

@@ -9,10 +9,6 @@
 - `terminal_summary`: Summary of a run for a terminal.
 - `summary`: Summary of a run: totals, targets, outcomes and devices.
 - `measures`: Tables of the measures of papers on client selection.
-- `ledger_tables`: Tables of the energy ledger: of one run, and of runs side by side.
-- `device_figures`: Table of the device and radio figures of which a run drew an error
-  (`fleet.uncertainty`).
+- `ledger_tables`: Tables of the energy ledger, of one run and of runs side by side.
 - `regret`: Regret of runs against the best fixed set of clients, by slot.
-- `batteries_paid`: Share of their batteries that a run took from its clients.
-- `bill_tables`: Tables of costs in money and carbon.
 """

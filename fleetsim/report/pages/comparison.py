@@ -13,9 +13,10 @@ from fleetsim.record.manifest import platform_differences
 from fleetsim.record.prices import Prices, bill
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text, markup
-from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
+from fleetsim.report.figures import accuracy, ledger, opinions
 from fleetsim.report.pages import ledger_tables, regret, run_figures, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
+    MAX_KEYS,
     NO_EVIDENCE,
     Entry,
     RunComparison,
@@ -24,12 +25,12 @@ from fleetsim.report.pages.comparison_tables import (
     differences_table,
     frame,
     runs_table,
-    some,
     text_table,
     worlds_message,
 )
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.run_figures import Drawn
+from fleetsim.report.quantities import some
 
 __all__ = ["Entry", "RunComparison", "compare", "frame", "text_table", "write"]
 
@@ -68,8 +69,8 @@ def compare(
     world = scenario_differences.world_differences(runs)
     if world and not different_worlds:
         raise ScenarioError(
-            f"the runs have different worlds, they differ in {some(world)}; compare runs of the"
-            " same seed, task and fleet, or give --different-worlds"
+            f"the runs have different worlds, they differ in {some(world, MAX_KEYS)}; compare runs"
+            " of the same seed, task and fleet, or give --different-worlds"
         )
     summary.check_targets(targets or ())
     reached = summary.reached_targets([run.rounds for run in runs])
@@ -114,7 +115,7 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
     path = folder / f"{STEM}.html"
-    markup.write(
+    markup.write_static(
         path,
         "compare.html.j2",
         title=f"{heading} - fleetsim",
@@ -151,9 +152,7 @@ def _figures(comparison: RunComparison) -> Drawn:
     if found is not None:
         yield (
             f"{STEM}-regret",
-            regret_curves.regret(
-                found.curves, list(runs), best=found.best, slot_rounds=found.slot_rounds
-            ),
+            regret.figure(found, list(runs)),
             "regret of the runs against the best fixed clients by slot",
             "A curve that flattens has found the best clients. " + regret.caption(found),
         )
@@ -201,7 +200,6 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
 
 
 def _platform_notes(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield notes on runs on different numerical platforms."""
     found = [entry.run.manifest.platforms for entry in entries]
     for entry, platforms in zip(entries, found, strict=True):
         if len(platforms) > 1:
@@ -212,7 +210,8 @@ def _platform_notes(entries: Sequence[Entry]) -> Iterator[str]:
         yield f"it is not known on which numerical platform these ran: {', '.join(unknown)}"
     firsts = list({platforms[0].id: platforms[0] for platforms in found if platforms}.values())
     if len(firsts) > 1:
+        differ = some(platform_differences(firsts), MAX_KEYS)
         yield (
             "the runs ran on different numerical platforms, so their last bits differ too, and"
-            f" where two clients are almost equal, choices: {some(platform_differences(firsts))}"
+            f" where two clients are almost equal, choices: {differ}"
         )

@@ -1,7 +1,7 @@
 """Tables of a comparison, with a row per run."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,8 @@ NO_EVIDENCE = (
 )
 """Warning on runs of which each has one seed."""
 
-_MAX_KEYS = 6
+MAX_KEYS = 6
+"""Number of differences that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +131,12 @@ def text_table(comparison: RunComparison) -> str:
     return "\n\n".join(blocks)
 
 
-def some(keys: Sequence[str]) -> str:
-    """Return the first few of many keys, and the number of the others."""
-    more = f" and {len(keys) - _MAX_KEYS} more" if len(keys) > _MAX_KEYS else ""
-    return "; ".join(keys[:_MAX_KEYS]) + more
-
-
 def worlds_message(comparison: RunComparison) -> str:
     """Return the warning about runs of different worlds."""
+    differ = quantities.some(comparison.world_differences, MAX_KEYS)
     return (
-        f"these runs differ in {some(comparison.world_differences)}. Different results need not"
-        " come from the selector or the server."
+        f"these runs differ in {differ}. Different results need not come from the selector or the"
+        " server."
     )
 
 
@@ -187,7 +183,6 @@ def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
 
 
 def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
-    """Return the tables of measures of papers on client selection."""
     runs = comparison.runs
     result = []
     if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
@@ -218,7 +213,6 @@ def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
 
 
 def _bills(comparison: RunComparison, priced: Prices) -> Table:
-    """Return a row per run and a column per amount that the prices give."""
     bills = [(entry.label, entry.bill) for entry in comparison.entries]
     return Table(
         ("run", *(AMOUNTS[amount] for amount in priced.amounts)),

@@ -22,11 +22,6 @@ SEEN = (0.9, 1.0)
 """Shares of the fleet for which the rounds until they were selected are reported."""
 LAST_ROUNDS = 10
 
-_GPFL = "GPFL"
-_FEDGRA = "FedGRA"
-_FEDGCS = "FedGCS"
-_TONG = "Tong et al."
-
 
 class ScoreBudgets(NamedTuple):
     """Time and energy that the reader allows a run, for the comprehensive score."""
@@ -36,11 +31,7 @@ class ScoreBudgets(NamedTuple):
 
 
 def budgets(time_s: float | None, energy_j: float | None) -> ScoreBudgets | None:
-    """Return both budgets, or None.
-
-    Raises:
-        ScenarioError: one is missing, or not above 0.
-    """
+    """Return both budgets, or None."""
     if time_s is None and energy_j is None:
         return None
     if time_s is None or energy_j is None:
@@ -59,17 +50,12 @@ def table(run: Run) -> Table:
 
 def accuracies_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: accuracy at shares of the planned rounds, and over the last rounds."""
+    names = [*(f"accuracy_at_{fraction:g}" for fraction in FRACTIONS), "accuracy_last_10"]
     rows = []
-    for label, run in runs.items():
-        ending = run.ending(LAST_ROUNDS)
-        rows.append(
-            (
-                label,
-                *(quantities.percent(run.accuracy_at(fraction)) for fraction in FRACTIONS),
-                quantities.percent(None if ending is None else ending.mean),
-                NOTHING if ending is None else _points(ending.largest_deviation),
-            )
-        )
+    for label, found in _numbers_of(runs):
+        deviation = found["accuracy_last_10_deviation"]
+        accuracies = [quantities.percent(found[name]) for name in names]
+        rows.append((label, *accuracies, NOTHING if deviation is None else _points(deviation)))
     columns = [f"at {quantities.target(fraction)} of the rounds" for fraction in FRACTIONS]
     last = f"last {LAST_ROUNDS} rounds, mean"
     return Table(("run", *columns, last, "largest deviation"), rows)
@@ -77,23 +63,19 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
 
 def selection_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: waiting for the slowest to compute, and spread of selections."""
-    rows = []
-    for label, run in runs.items():
-        ratio, seen = run.selection_ratio(), run.share_seen()
-        rows.append(
-            (
-                label,
-                quantities.digits(run.average_waiting_s(computing_alone=True)),
-                quantities.percent(None if ratio is None or not ratio.size else ratio.mean()),
-                quantities.percent(seen[-1] if seen.size else None),
-                *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
-            )
+    rows = [
+        (
+            label,
+            quantities.digits(found["waiting_compute_mean_s"]),
+            quantities.percent(found["selected_fraction"]),
+            quantities.percent(found["seen_fraction"]),
+            *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
         )
-    columns = [
-        f"rounds to select {'all' if share == 1.0 else quantities.target(share)}" for share in SEEN
+        for (label, found), run in zip(_numbers_of(runs), runs.values(), strict=True)
     ]
-    waiting, ratio_ = "mean waiting, computing alone (s)", "fleet selected per round"
-    return Table(("run", waiting, ratio_, "ever selected", *columns), rows)
+    columns = [f"rounds to select {_share_of_fleet(share)}" for share in SEEN]
+    waiting, ratio = "mean waiting, computing alone (s)", "fleet selected per round"
+    return Table(("run", waiting, ratio, "ever selected", *columns), rows)
 
 
 def scores_table(runs: Mapping[str, Run], allowed: ScoreBudgets) -> Table:
@@ -135,6 +117,14 @@ def numbers(run: Run) -> dict[str, float | int | None]:
     }
 
 
+def _numbers_of(runs: Mapping[str, Run]) -> Iterator[tuple[str, dict[str, float | int | None]]]:
+    yield from ((label, numbers(run)) for label, run in runs.items())
+
+
+def _share_of_fleet(share: float) -> str:
+    return "all" if share == 1.0 else quantities.target(share)
+
+
 _Rows = Iterator[tuple[str, str, str]]
 
 
@@ -146,12 +136,12 @@ def _accuracies(run: Run) -> _Rows:
             if accuracy is not None:
                 share = quantities.target(fraction)
                 words = f"accuracy at {share} of {horizon:,} rounds"
-                yield words, quantities.percent(accuracy), f"{_GPFL}, Table II"
+                yield words, quantities.percent(accuracy), "GPFL, Table II"
     ending = run.ending(LAST_ROUNDS)
     if ending is not None and run.rounds["accuracy"].iloc[-LAST_ROUNDS:].notna().sum() > 1:
         words = f"accuracy, mean of the last {LAST_ROUNDS} rounds"
         within = f"within {_points(ending.largest_deviation)}"
-        yield words, f"{quantities.percent(ending.mean)}, {within}", f"{_GPFL}, Table II"
+        yield words, f"{quantities.percent(ending.mean)}, {within}", "GPFL, Table II"
 
 
 def _waiting(run: Run) -> _Rows:
@@ -161,7 +151,7 @@ def _waiting(run: Run) -> _Rows:
     ):
         waited_s = run.average_waiting_s(computing_alone=is_alone)
         if waited_s is not None:
-            yield words, quantities.text(waited_s, "s"), f"{_FEDGRA}, VI-D"
+            yield words, quantities.text(waited_s, "s"), "FedGRA, VI-D"
 
 
 def _choices(run: Run) -> _Rows:
@@ -173,13 +163,12 @@ def _choices(run: Run) -> _Rows:
             quantities.percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max)
         )
         spread = f", {low} to {high}" if low != high else ""
-        yield "fleet selected in a round", f"{mean}{spread}", f"{_FEDGCS}, Fig. 6"
-    yield "fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
+        yield "fleet selected in a round", f"{mean}{spread}", "FedGCS, Fig. 6"
+    yield "fleet ever selected", quantities.percent(seen[-1]), "GPFL, Fig. 4"
     for share in SEEN:
         number = run.rounds_to_seen(share)
-        who = "all" if share == 1.0 else quantities.target(share)
         value = "never" if number is None else f"{number:,}"
-        yield f"rounds to select {who}", value, f"{_GPFL}, VI-C"
+        yield f"rounds to select {_share_of_fleet(share)}", value, "GPFL, VI-C"
 
 
 def _opinions(run: Run) -> _Rows:
@@ -187,9 +176,8 @@ def _opinions(run: Run) -> _Rows:
     if len(entries):
         means = opinions.averages(entries)
         words = f"mean opinion after round {means.index[-1]:,}"
-        yield words, quantities.percent(float(means.iloc[-1])), f"{_TONG}, equation 8"
+        yield words, quantities.percent(float(means.iloc[-1])), "Tong et al., equation 8"
 
 
 def _points(fraction: float) -> str:
-    """Return a difference of percentages."""
     return f"{fraction * 100:.1f} points"

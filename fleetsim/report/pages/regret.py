@@ -5,16 +5,19 @@ analytics: improving model efficacy with goal-directed client selection", equati
 such a run, with selector `fixed`, in the same world.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import FloatArray
 from fleetsim.record.measures import selection_measures
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
+from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 
 FIXED = "fixed"
@@ -71,6 +74,24 @@ def table(found: Regrets) -> Table:
             for label, curve in found.curves.items()
         ],
     )
+
+
+@style.house_style()
+def figure(found: Regrets, labels: Sequence[str]) -> Figure:
+    """Draw Reg(t) of runs against slots; `labels` has all runs, so each keeps its colour."""
+    drawn = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {found.best}")
+    axes = drawn.subplots()
+    axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
+    for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
+        if label in found.curves:
+            lost = np.concatenate([[0.0], found.curves[label]])
+            axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
+    slot = "round" if found.slot_rounds == 1 else f"slot of {found.slot_rounds} rounds"
+    axes.set(xlabel=slot, ylabel="regret (sum of accuracy differences)")
+    axes.set_xlim(left=0.0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.legend_below(drawn, axes)
+    return drawn
 
 
 def caption(found: Regrets) -> str:

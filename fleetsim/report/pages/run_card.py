@@ -8,7 +8,7 @@ from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
-from fleetsim.report.figures import selection, style
+from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import run_figures, summary
 from fleetsim.report.pages.run_figures import Drawn
@@ -29,11 +29,7 @@ def html(run: Run) -> str:
 
 
 def figure(run: Run, name: str) -> Figure:
-    """Return a figure of the report by its stem.
-
-    Raises:
-        DataError: the run has no such figure, or a table is missing or damaged.
-    """
+    """Return a figure of the report by its stem."""
     stems = []
     for stem, drawn, _, _ in _every(run):
         if stem == name:
@@ -53,9 +49,7 @@ def _card(run: Run) -> str:
         )
         png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
-    for target in summary.reached_targets([run.rounds])[-1:] if is_trained else ():
-        ((accuracy, number, time, energy),) = summary.targets_table(run.rounds, [target]).rows
-        rows.append((f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"))
+    rows += summary.best_target(run)
     return markup.card(
         run.manifest.name,
         f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",
@@ -75,13 +69,6 @@ def _notices(run: Run) -> Iterator[str]:
 
 def _every(run: Run) -> Drawn:
     """Draw the figures of the report, one at a time, in its order."""
-    rounds, tasks = run.rounds, run.recorded_tasks
-    is_done = run.manifest.status == "done"
-    clients = run.clients if is_done else selection.counts_from_tasks(tasks)
-    targets = summary.reached_targets([rounds])
-    deadline_s = run.scenario["server"].get("deadline_s")
-    yield from run_figures.accuracy_figures(rounds, targets)
-    yield from run_figures.cost_figures(tasks, run.manifest.device_kinds)
-    yield from run_figures.selection_figures(run, clients)
-    yield from run_figures.availability_figures(run, tasks, deadline_s=deadline_s)
-    yield from run_figures.ledger_figures(run.ledger(), clients, is_whole_fleet=is_done)
+    for _, drawn in run_figures.sections(run, summary.reached_targets([run.rounds])):
+        yield from drawn
+    yield from run_figures.ledger_figures(run, run.ledger())

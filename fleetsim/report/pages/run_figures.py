@@ -28,6 +28,8 @@ DrawnFigure = tuple[str, Figure, str, str]
 """Stem, figure, description, caption."""
 Drawn = Iterator[DrawnFigure]
 
+SELECTION = "Selection"
+
 
 def saved(drawn: Drawn, folder: Path, formats: Sequence[str]) -> list[Picture]:
     """Return the figures, each written as files of these formats as it is drawn."""
@@ -35,6 +37,22 @@ def saved(drawn: Drawn, folder: Path, formats: Sequence[str]) -> list[Picture]:
         Picture(style.save(figure, folder, stem, formats), description, caption)
         for stem, figure, description, caption in drawn
     ]
+
+
+def clients_of(run: Run) -> pd.DataFrame:
+    """Return the clients of a run; of one that is not done those with a task."""
+    if run.manifest.status == "done":
+        return run.clients
+    return selection.counts_from_tasks(run.recorded_tasks)
+
+
+def sections(run: Run, targets: list[float]) -> Iterator[tuple[str, Drawn]]:
+    """Yield headings of a report with their figures, which are drawn one at a time."""
+    yield "Accuracy", accuracy_figures(run.rounds, targets)
+    tasks = run.recorded_tasks
+    yield "Time and energy by device", cost_figures(tasks, run.manifest.device_kinds)
+    yield SELECTION, selection_figures(run, clients_of(run))
+    yield "Availability and waiting", availability_figures(run, tasks)
 
 
 def accuracy_figures(rounds: pd.DataFrame, targets: list[float]) -> Drawn:
@@ -136,8 +154,9 @@ def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
     )
 
 
-def availability_figures(run: Run, tasks: pd.DataFrame, *, deadline_s: float | None) -> Drawn:
+def availability_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
     """Draw batteries over time, and the round with the longest waiting."""
+    deadline_s = run.scenario["server"].get("deadline_s")
     if batteries.has_batteries(run.rounds):
         yield (
             "batteries",
@@ -156,7 +175,7 @@ def availability_figures(run: Run, tasks: pd.DataFrame, *, deadline_s: float | N
     )
 
 
-def ledger_figures(entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool) -> Drawn:
+def ledger_figures(run: Run, entries: pd.DataFrame) -> Drawn:
     """Draw the energy ledger, and energy by client."""
     yield (
         "ledger",
@@ -167,7 +186,9 @@ def ledger_figures(entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fle
     )
     yield (
         "energy-inequality",
-        energy_inequality.energy_by_client(entries, clients, is_whole_fleet=is_whole_fleet),
+        energy_inequality.energy_by_client(
+            entries, clients_of(run), is_whole_fleet=run.manifest.status == "done"
+        ),
         "Lorenz curve of joules over clients, and the clients that spent most",
         "On the dashed line all clients spend the same. The further the curve is below it, the more"
         " energy a few clients spend. Right, the clients that spent most.",

@@ -11,24 +11,14 @@ from fleetsim.record.prices import Prices
 from fleetsim.record.prices import bill as bill_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
-from fleetsim.report.figures import selection
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import (
-    batteries_paid,
-    bill_tables,
-    device_figures,
-    ledger_tables,
-    measures,
-    run_figures,
-    summary,
-)
+from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
 
 REPORT = "report.html"
 FIGURES = "figures"
 
-_SELECTION = "Selection"
 _UNFINISHED = {
     "running": "It is still running, or it was killed. The page ends with its last checkpoint; go"
     " on with --resume.",
@@ -63,48 +53,33 @@ def write_report(
     summary.check_targets(targets)
     run.require_unchanged()
     rounds, tasks = run.rounds, run.recorded_tasks
-    is_done = run.manifest.status == "done"
-    clients = run.clients if is_done else selection.counts_from_tasks(tasks)
-    entries = run.ledger()
-    totals = summary.totals(run)
+    clients, entries = run_figures.clients_of(run), run.ledger()
     shown_targets = sorted({*_usual_targets(rounds), *targets})
     folder = run.folder / FIGURES
     if formats:
         atomic_files.make_inner_folder(folder, hint="make the run folder writable")
-    deadline_s = _setting(run, "server", "deadline_s")
     sections = {
         heading: run_figures.saved(drawn, folder, formats)
-        for heading, drawn in (
-            ("Accuracy", run_figures.accuracy_figures(rounds, shown_targets)),
-            (
-                "Time and energy by device",
-                run_figures.cost_figures(tasks, run.manifest.device_kinds),
-            ),
-            (_SELECTION, run_figures.selection_figures(run, clients)),
-            (
-                "Availability and waiting",
-                run_figures.availability_figures(run, tasks, deadline_s=deadline_s),
-            ),
-        )
+        for heading, drawn in run_figures.sections(run, shown_targets)
     }
     bill = None if priced is None else bill_of(run, priced)
     kind = _setting(run, "server", "selector", "kind") or NOTHING
     path = run.folder / REPORT
-    markup.write(
+    markup.write_static(
         path,
         "page.html.j2",
         title=f"{run.manifest.name} - fleetsim",
         name=run.manifest.name,
         subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
         banners=list(_banners(run)),
-        numbers=summary.numbers(run, totals),
+        numbers=summary.numbers(run, summary.totals(run)),
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
         no_targets=(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
         ),
         sections=[
-            (heading, measures.table(run) if heading == _SELECTION else None, pictures)
+            (heading, measures.table(run) if heading == run_figures.SELECTION else None, pictures)
             for heading, pictures in sections.items()
             if pictures
         ],
@@ -114,18 +89,18 @@ def write_report(
         ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done), folder, formats
+            run_figures.ledger_figures(run, entries), folder, formats
         ),
-        device_figures=device_figures.table(run.manifest),
+        device_figures=summary.device_figures_table(run.manifest),
         prices=priced,
-        bill=None if bill is None else bill_tables.table(bill),
-        price_sources=None if priced is None else bill_tables.sources_table(priced),
+        bill=None if bill is None else ledger_tables.bill_table(bill),
+        price_sources=None if priced is None else ledger_tables.sources_table(priced),
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
         devices_caption=(
             "By kind of device: time and energy to deliver are means of the delivered train tasks;"
             " energy counts all tasks, with probes."
-            + ("" if is_done else " Clients without a task are left out.")
+            + ("" if run.manifest.status == "done" else " Clients without a task are left out.")
         ),
         formats=[name.upper() for name in dict.fromkeys(formats)],
         digest=run.manifest.digest,
@@ -152,9 +127,9 @@ def _setting(run: Run, *keys: str) -> Any:
 
 def _notes(run: Run) -> Iterator[str]:
     """Yield notes on batteries, and on the models behind the numbers."""
-    found = batteries_paid.paid(run)
-    if found is not None:
-        yield f"Batteries: the run took {batteries_paid.words(found)}."
+    paid = summary.batteries_paid(run)
+    if paid is not None:
+        yield f"Batteries: the run took {paid}."
     cool = run.manifest.not_slowed_by_heat
     if not cool:
         return

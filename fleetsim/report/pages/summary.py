@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.record.measures import cost_to_target
-from fleetsim.record.measures.ledger import energy_of
+from fleetsim.record.manifest import Manifest
+from fleetsim.record.measures.cost_to_target import (
+    energy_to_accuracy,
+    rounds_to_accuracy,
+    time_to_accuracy,
+)
+from fleetsim.record.measures.ledger import COMPONENTS, energy_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
@@ -90,12 +95,24 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     if run.is_synchronous:
         waiting = quantities.text(sums.waiting_mean_s, "s")
         found.append(("mean waiting", waiting, "last minus first answer of a round"))
-    if run.epsilon is not None:
-        delta = run.scenario["server"]["privacy"]["delta"]
-        found.append(("privacy", f"epsilon {run.epsilon:.2f}", f"at delta {delta:g}"))
+    found += privacy(run)
     host = quantities.text(run.manifest.host_s or None, "s")
     found.append(("host time", host, "duration of the simulation"))
     return [(label, value, "" if note == value else note) for label, value, note in found]
+
+
+def privacy(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Yield label, epsilon and delta of a run with privacy."""
+    if run.epsilon is not None:
+        delta = run.scenario["server"]["privacy"]["delta"]
+        yield "privacy", f"epsilon {run.epsilon:.2f}", f"at delta {delta:g}"
+
+
+def best_target(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Yield label, costs and rounds of the highest usual accuracy that was reached, if any."""
+    for target in reached_targets([run.rounds])[-1:]:
+        ((accuracy, number, time, energy),) = targets_table(run.rounds, [target]).rows
+        yield f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"
 
 
 def is_trained(run: Run) -> bool:
@@ -110,18 +127,14 @@ def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
         return [
             target
             for target in targets
-            if any(cost_to_target.rounds_to_accuracy(frame, target) is not None for frame in rounds)
+            if any(rounds_to_accuracy(frame, target) is not None for frame in rounds)
         ]
 
     return reached(TARGETS) or reached(LOW_TARGETS)
 
 
 def check_targets(targets: Sequence[float]) -> None:
-    """Check accuracies that were asked for.
-
-    Raises:
-        ScenarioError: one is outside (0, 1].
-    """
+    """Check accuracies that were asked for."""
     for target in targets:
         if not 0.0 < target <= 1.0:
             raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
@@ -129,18 +142,13 @@ def check_targets(targets: Sequence[float]) -> None:
 
 def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
     """Return rounds, time and energy until each accuracy was first reached."""
-    rows = []
-    for target in targets:
-        number = cost_to_target.rounds_to_accuracy(rounds, target)
-        rows.append(
-            (
-                quantities.target(target),
-                quantities.count(number),
-                quantities.text(cost_to_target.time_to_accuracy(rounds, target), "s"),
-                quantities.text(cost_to_target.energy_to_accuracy(rounds, target), "j"),
-            )
-        )
-    return Table(("accuracy", "rounds", "virtual time", "energy"), rows)
+    columns: dict[str, Callable[[float], str]] = {
+        "accuracy": quantities.target,
+        "rounds": lambda at: quantities.count(rounds_to_accuracy(rounds, at)),
+        "virtual time": lambda at: quantities.text(time_to_accuracy(rounds, at), "s"),
+        "energy": lambda at: quantities.text(energy_to_accuracy(rounds, at), "j"),
+    }
+    return Table.of(columns, targets)
 
 
 def outcomes_table(tasks: pd.DataFrame) -> Table:
@@ -164,15 +172,8 @@ def outcomes_table(tasks: pd.DataFrame) -> Table:
                 quantities.percent(energy_j / spent_j if spent_j else None),
             )
         )
-    columns = (
-        "outcome",
-        "train tasks",
-        "their mean duration",
-        "probes",
-        "energy",
-        "share of energy",
-    )
-    return Table(columns, rows)
+    durations = ("train tasks", "their mean duration", "probes")
+    return Table(("outcome", *durations, "energy", "share of energy"), rows)
 
 
 def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
@@ -196,17 +197,47 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
                 quantities.text(float(lost["energy_j"].sum()), "j"),
             )
         )
-    columns = (
-        "device",
-        "clients",
-        "train tasks",
-        "delivered",
-        "time to deliver",
-        "energy to deliver",
-        "energy, all",
-        "wasted",
+    counts, means = (
+        ("clients", "train tasks", "delivered"),
+        ("time to deliver", "energy to deliver"),
     )
-    return Table(columns, rows)
+    return Table(("device", *counts, *means, "energy, all", "wasted"), rows)
+
+
+def device_figures_table(manifest: Manifest) -> Table:
+    """Return a row per device and radio figure of which a run drew an error, if it did."""
+    return Table.of(
+        {
+            "figure": lambda drawn: f"{drawn.name} {drawn.figure}",
+            "basis": lambda drawn: "inferred" if drawn.inferred else "measured",
+            "in the file": lambda drawn: f"{drawn.sourced:.4g}",
+            "factor": lambda drawn: f"{drawn.factor:.3f}",
+            "in this run": lambda drawn: f"{drawn.used:.4g}",
+        },
+        manifest.device_figures,
+    )
+
+
+def batteries_paid(run: Run) -> str | None:
+    """Return joules of tasks and waiting in percent of full batteries, as the end of a sentence.
+
+    None without batteries, a clients table, or their capacities.
+    """
+    if run.manifest.status != "done" or "battery_capacity_j" not in run.clients:
+        return None
+    clients = run.clients[run.clients["battery_capacity_j"].notna()]
+    if clients.empty:
+        return None
+    columns = [column for column in COMPONENTS.values() if column in clients]
+    shares = clients[columns].sum(axis=1) / clients["battery_capacity_j"]
+    most = clients.iloc[int(shares.to_numpy().argmax())]
+    mean, worst = (
+        f"{quantities.digits(100.0 * float(of()))} %" for of in (shares.mean, shares.max)
+    )
+    return (
+        f"{mean} of a full battery on average over {len(clients):,} clients, {worst} at worst"
+        f" ({most['device']} #{int(most['client'])})"
+    )
 
 
 def _with_totals(tasks: pd.DataFrame) -> pd.DataFrame:

@@ -3,10 +3,8 @@
 - `writing`: The file of a timeline, written from a run folder.
 - `trace`: The trace of a run: all its packets, in parts of some thousand tasks.
 - `task_slices`: Tracks of clients, grouped by device.
-- `round_slices`: Track of the server's rounds, with the parts of each within it.
 - `power`: Power of all tasks over time, by component, from their joules.
 - `task_times`: Moments of tasks in nanoseconds.
-- `debug_annotations`: Columns of a table as annotations of slices.
 - `packets`: Packets of a Perfetto trace: tracks, slices, counters and interned texts.
 - `wire`: Wire format of Protocol Buffers, for many messages at once.
 """

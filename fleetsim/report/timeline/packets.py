@@ -11,13 +11,17 @@ as Perfetto's own classes write them. How they are to be used:
 https://perfetto.dev/docs/reference/synthetic-track-event.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+from pandas.api import types
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.report.timeline import wire
 from fleetsim.report.timeline.wire import Rows
 
@@ -35,6 +39,9 @@ _ORDERINGS = {"by name": 1, "by rank": 3}
 # Of InternedData and its entries.
 _TABLES = {"category": 1, "name": 2, "annotation": 3, "value": 29}
 _IID, _TEXT = 1, 2
+_ANNOTATION = 4  # of TrackEvent
+# Of DebugAnnotation.
+_ANNOTATION_NAME_IID, _BOOL, _INT, _DOUBLE, _TEXT_VALUE, _TEXT_IID = 1, 2, 4, 5, 6, 17
 
 
 class Interned:
@@ -48,6 +55,11 @@ class Interned:
     def iid(self, text: str) -> int:
         """Return the number of a text."""
         return self._iids[text]
+
+
+VALUES = Interned("value", [*(str(one) for one in Purpose), *(str(one) for one in Outcome)])
+"""Texts that occur in many rows."""
+_CLOSED = ("purpose", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,33 @@ def interned(tables: Sequence[Interned]) -> bytes:
     ]
     texts = wire.message_field(_INTERNED, wire.join(*entries))
     return _packets(_sequence(1), texts, _flags(1, _IS_CLEARED | _IS_NEEDED)).tobytes()
+
+
+def annotations_of(table: pd.DataFrame, columns: Sequence[str], names: Interned) -> Rows:
+    """Return columns of a table as annotations of a slice per row, which a click on it shows.
+
+    An annotation has the name of its column. Null has none.
+    """
+    return wire.join(*(_annotation(name, table[name], names) for name in columns))
+
+
+def _annotation(column: str, values: pd.Series[Any], names: Interned) -> Rows:
+    name = wire.varint_field(_ANNOTATION_NAME_IID, np.full(len(values), names.iid(column)))
+    content = wire.message_field(_ANNOTATION, wire.join(name, _value(column, values)))
+    return content.where(values.notna().to_numpy(dtype=np.bool_))
+
+
+def _value(column: str, values: pd.Series[Any]) -> Rows:
+    if column in _CLOSED:
+        iids = values.map({text: VALUES.iid(text) for text in VALUES.texts})
+        return wire.varint_field(_TEXT_IID, np.asarray(iids, dtype=np.int64))
+    if types.is_bool_dtype(values.dtype):
+        return wire.varint_field(_BOOL, values.to_numpy(dtype=np.int64))
+    if types.is_integer_dtype(values.dtype):
+        return wire.varint_field(_INT, values.to_numpy(dtype=np.int64))
+    if types.is_float_dtype(values.dtype):
+        return wire.double_field(_DOUBLE, values.to_numpy(dtype=np.float64))
+    return wire.text_field(_TEXT_VALUE, ["" if pd.isna(text) else str(text) for text in values])
 
 
 def begins(at_ns: IntArray, track: IntArray, slices: Slices, category: int) -> Rows:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fleetsim.contracts import IntArray, Outcome, Purpose, TaskRow
-from fleetsim.report.timeline import debug_annotations, packets, wire
+from fleetsim.report.timeline import packets, wire
 from fleetsim.report.timeline.packets import Interned, Slices
 from fleetsim.report.timeline.task_times import PHASES, WAITING, TaskTimes
 
@@ -65,7 +65,7 @@ def task_packets(
         {title: names["name"].iid(title) for title in TITLES}
     )
     shown = [name for name in COLUMNS if name in tasks.columns]
-    details = debug_annotations.of_rows(tasks, shown, names["annotation"])
+    details = packets.annotations_of(tasks, shown, names["annotation"])
     category = names["category"]
     whole = Slices(np.asarray(titles, dtype=np.int64), details)
     parts = [packets.begins(times.begin_ns, uuids, whole, category.iid("task"))]

@@ -88,11 +88,7 @@ def task_times(tasks: pd.DataFrame) -> TaskTimes:
 
 
 def next_dispatches(tasks: pd.DataFrame, *, source: str) -> IntArray:
-    """Return when the client of each task gets its next one, in nanoseconds; `NEVER` if not [N].
-
-    Raises:
-        DataError: a client has two tasks at a time; `source` names the table.
-    """
+    """Return when the client of each task gets its next one, in nanoseconds; `NEVER` if not [N]."""
     clients = tasks["client"].to_numpy()
     begin_ns = nanoseconds(tasks["dispatched_at_s"].to_numpy(dtype=np.float64))
     end_ns = nanoseconds(tasks["finished_at_s"].to_numpy(dtype=np.float64))

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pandas as pd
 
-from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.contracts import BoolArray, IntArray, RoundRow
 from fleetsim.record.measures.ledger import COMPONENTS, components_in
-from fleetsim.report.timeline import packets, round_slices, task_slices
-from fleetsim.report.timeline.debug_annotations import VALUES
-from fleetsim.report.timeline.packets import Interned
+from fleetsim.report.timeline import packets, task_slices, wire
+from fleetsim.report.timeline.packets import Interned, Slices
 from fleetsim.report.timeline.power import PowerCounter, power_steps
 from fleetsim.report.timeline.task_times import (
     NEVER,
@@ -28,13 +27,15 @@ from fleetsim.report.timeline.task_times import (
 
 _SERVER, _ROUNDS, _ACCURACY, _POWER, _CLIENTS, _ALL, _FIRST_COMPONENT = range(1, 8)
 _FIRST_DEVICE = _FIRST_COMPONENT + len(COMPONENTS)
+_COLUMNS = tuple(name for name in RoundRow._fields if name not in ("started_at_s", "finished_at_s"))
+"""Columns of the rounds table that are annotations."""
+_PARTS = ("no eligible clients", "probing", "training")
+"""Names of the slices within a round."""
 _NAMES = {
     "category": Interned("category", ["task", "phase", "round"]),
-    "name": Interned("name", [*task_slices.TITLES, *PHASES, WAITING, *round_slices.PARTS]),
-    "annotation": Interned(
-        "annotation", list(dict.fromkeys(task_slices.COLUMNS + round_slices.COLUMNS))
-    ),
-    "value": VALUES,
+    "name": Interned("name", [*task_slices.TITLES, *PHASES, WAITING, *_PARTS]),
+    "annotation": Interned("annotation", list(dict.fromkeys(task_slices.COLUMNS + _COLUMNS))),
+    "value": packets.VALUES,
 }
 _MEANING = "Mean power while the joules were spent, summed over all tasks of the fleet."
 
@@ -55,9 +56,6 @@ def trace_parts(
         is_shown: whether the client of each task has a track [T].
         source: place of the tasks, for messages.
         num_together: number of tasks that are encoded together.
-
-    Raises:
-        DataError: a client has two tasks at a time.
     """
     next_ns = next_dispatches(tasks, source=source)
     order = in_order(tasks)
@@ -67,8 +65,8 @@ def trace_parts(
     )
     yield 0.0, _tracks(rounds, columns) + described
     yield 0.0, packets.interned(list(_NAMES.values()))
-    yield 0.0, round_slices.round_packets(rounds, _ROUNDS, _NAMES)
-    yield 0.0, round_slices.accuracy_packets(rounds, _ACCURACY)
+    yield 0.0, _round_packets(rounds)
+    yield 0.0, _accuracy_packets(rounds)
     counters = {name: PowerCounter(_component_track(name)) for name in columns}
     whole = PowerCounter(_ALL)
     for first in range(0, len(order), num_together):
@@ -91,6 +89,47 @@ def trace_parts(
             parts.append(counters[name].take(settled_ns))
         parts.append(whole.take(settled_ns))
         yield 1.0 - len(later) / len(order), b"".join(parts)
+
+
+def _round_packets(rounds: pd.DataFrame) -> bytes:
+    """Return the packets of the rounds' slices, with the parts of each within it.
+
+    The table has the total time that a round waited for eligible clients and that it probed. They
+    are shown at its begin, in this order; the remaining time is that of the train tasks.
+    """
+    num = len(rounds)
+    uuids = np.full(num, _ROUNDS)
+    began_s = rounds["started_at_s"].to_numpy(dtype=np.float64)
+    begin_ns = nanoseconds(began_s)
+    end_ns = nanoseconds(rounds["finished_at_s"].to_numpy(dtype=np.float64))
+    searched_s = began_s + rounds["idle_s"].to_numpy(dtype=np.float64)
+    probed_s = searched_s + rounds["probe_s"].to_numpy(dtype=np.float64)
+    searched_ns, probed_ns = (
+        np.minimum(nanoseconds(moment_s), end_ns) for moment_s in (searched_s, probed_s)
+    )
+    titles = [
+        f"round {number}" if is_aggregated else f"round {number} (not aggregated)"
+        for number, is_aggregated in zip(rounds["round"], rounds["aggregated"], strict=True)
+    ]
+    shown = [name for name in _COLUMNS if name in rounds.columns]
+    whole = Slices(titles, packets.annotations_of(rounds, shown, _NAMES["annotation"]))
+    category = _NAMES["category"].iid("round")
+    rows = [packets.begins(begin_ns, uuids, whole, category)]
+    bounds_ns = (begin_ns, searched_ns, probed_ns, end_ns)
+    for part, first_ns, last_ns in zip(_PARTS, bounds_ns[:-1], bounds_ns[1:], strict=True):
+        is_there = last_ns > first_ns
+        kind = Slices(np.full(num, _NAMES["name"].iid(part)))
+        begins = packets.begins(first_ns, uuids, kind, category)
+        rows += [begins.where(is_there), packets.ends(last_ns, uuids).where(is_there)]
+    rows.append(packets.ends(end_ns, uuids))
+    return wire.join(*rows).tobytes()
+
+
+def _accuracy_packets(rounds: pd.DataFrame) -> bytes:
+    """Return the values of the counter of accuracy, each at the end of its round."""
+    evaluated = rounds[rounds["accuracy"].notna()]
+    at_ns = nanoseconds(evaluated["finished_at_s"].to_numpy(dtype=np.float64))
+    return packets.counters(at_ns, _ACCURACY, evaluated["accuracy"].to_numpy(np.float64)).tobytes()
 
 
 def _component_track(component: str) -> int:

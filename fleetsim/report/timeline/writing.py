@@ -85,7 +85,6 @@ def parse_ranges(text: str, option: str) -> list[Range]:
 
 
 def _of_rounds(run: Run, rounds: Range | None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return rounds and their tasks."""
     table, tasks = run.rounds, run.recorded_tasks
     if tasks.empty:
         raise DataError(
@@ -105,7 +104,6 @@ def _of_rounds(run: Run, rounds: Range | None) -> tuple[pd.DataFrame, pd.DataFra
 
 
 def _of_clients(run: Run, tasks: pd.DataFrame, clients: Sequence[Range]) -> BoolArray:
-    """Return whether the client of each task has a track."""
     is_shown: BoolArray = np.full(len(tasks), not clients)
     for first, last in clients:
         is_shown |= tasks["client"].between(first, last).to_numpy()

@@ -59,7 +59,11 @@ def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[A
             for seed, rows in own.groupby("seed", sort=True)
         )
         if seeds:
-            result.append(_mean_curve(arm, seeds))
+            x = common_grid(seeds)
+            values = np.stack([carried_forward(curve, x) for curve in seeds])
+            mean, low, high = intervals.over_seeds(values)
+            low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+            result.append(ArmCurve(arm, x, mean, low, high, seeds))
     return result
 
 
@@ -95,10 +99,3 @@ def is_early(curves: Sequence[ArmCurve]) -> bool:
         gained = best[0] + _MOST_GAIN * (best[-1] - best[0])
         reached.append(float(curve.x[np.argmax(best >= gained)]))
     return float(np.median(reached)) < EARLY_FRACTION * most
-
-
-def _mean_curve(arm: str, seeds: tuple[SeedCurve, ...]) -> ArmCurve:
-    x = common_grid(seeds)
-    values = np.stack([carried_forward(curve, x) for curve in seeds])
-    mean, low, high = intervals.over_seeds(values)
-    return ArmCurve(arm, x, mean, np.maximum(low, 0.0), np.minimum(high, 1.0), seeds)

@@ -5,11 +5,12 @@ first; the dark ones are the same hues, lighter, so that all have a contrast abo
 Dashes and markers differ too: colour is never the only cue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import FATE_COLORS
 
 LIGHT = (
     style.BLUE,
@@ -25,8 +26,9 @@ LIGHT_PAPER = "#ffffff"
 DARK_PAPER = "#1b2026"
 """Background of charts; that of cards in the style of the pages."""
 
+LineStyle = str | tuple[int, tuple[float, ...]]
 # Dash in plotly, in SVG and in matplotlib.
-_DASHES = (
+_DASHES: tuple[tuple[str, str, LineStyle], ...] = (
     ("solid", "", "-"),
     ("dash", "8 4", (0, (5, 2))),
     ("dot", "2 3", (0, (1, 1.5))),
@@ -36,14 +38,8 @@ _DASHES = (
 )
 # Marker in plotly and in matplotlib.
 _MARKERS = (
-    ("circle", "o"),
-    ("square", "s"),
-    ("diamond", "D"),
-    ("triangle-up", "^"),
-    ("triangle-down", "v"),
-    ("star", "*"),
-    ("pentagon", "p"),
-    ("hexagon", "h"),
+    *zip(("circle", "square", "diamond", "triangle-up", "triangle-down"), "osD^v", strict=True),
+    *zip(("star", "pentagon", "hexagon"), "*ph", strict=True),
 )
 MATPLOTLIB_HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "+++")
 PLOTLY_PATTERNS = ("", "/", ".", "x", "\\", "-", "+")
@@ -58,7 +54,7 @@ class ArmStyle:
     dark: str
     dash: str
     svg_dash: str
-    line_style: str | tuple[int, tuple[float, ...]]
+    line_style: LineStyle
     marker: str
     point: str
     """Marker in matplotlib."""
@@ -66,23 +62,22 @@ class ArmStyle:
 
 def of_arms(arms: tuple[str, ...]) -> dict[str, ArmStyle]:
     """Return the look of each arm; after 42 arms colour and dash repeat together."""
-    looks = {}
-    for number, arm in enumerate(arms):
-        dash, svg_dash, line_style = _DASHES[number % len(_DASHES)]
-        marker, point = _MARKERS[number % len(_MARKERS)]
-        looks[arm] = ArmStyle(
+    return {
+        arm: ArmStyle(
             number,
             LIGHT[number % len(LIGHT)],
             DARK[number % len(DARK)],
-            dash,
-            svg_dash,
-            line_style,
-            marker,
-            point,
+            *_DASHES[number % len(_DASHES)],
+            *_MARKERS[number % len(_MARKERS)],
         )
-    return looks
+        for number, arm in enumerate(arms)
+    }
 
 
+_COMPONENT_COLORS = {
+    column.removeprefix("energy_").removesuffix("_j"): color
+    for column, (_, color) in style.COMPONENTS.items()
+}
 _PART_COLORS = (
     style.ORANGE,
     style.BLUE,
@@ -98,13 +93,14 @@ _ON_DARK: Mapping[str, str] = MappingProxyType(
 )
 
 
-def part_colors(parts: tuple[str, ...], known: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the light and the dark colour of parts of a bar, by known names where there are."""
-    colors = {}
-    for number, part in enumerate(parts):
-        light = known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
-        colors[part] = (light, _ON_DARK.get(light, light))
-    return colors
+def part_colors(parts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the light and the dark colour of parts of a ledger, known ones as in reports."""
+    known = {**_COMPONENT_COLORS, **FATE_COLORS}
+    lights = {
+        part: known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
+        for number, part in enumerate(parts)
+    }
+    return {part: (light, _ON_DARK.get(light, light)) for part, light in lights.items()}
 
 
 def translucent(color: str, alpha: float) -> str:

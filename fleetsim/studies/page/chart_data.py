@@ -38,76 +38,47 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyData:
+class _Chart:
+    choice: dict[str, str]
+    """Choices under which the page shows the chart, by what is chosen."""
+    finding: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyData(_Chart):
     """Accuracy of all arms in a condition, against one axis."""
 
-    condition: str
-    against: str
     x: Axis
     curves: list[ArmCurve]
     is_early: bool
-    finding: str
-    caption: str
-
-    @property
-    def choice(self) -> dict[str, str]:
-        """Choices under which the page shows the chart."""
-        return {"condition": self.condition, "against": self.against}
 
 
 @dataclass(frozen=True, slots=True)
-class PlaneData:
+class PlaneData(_Chart):
     """Seconds and joules of all arms to a target in a condition."""
 
-    condition: str
-    target: str
     x: Axis
     y: Axis
     points: list[PlanePoint]
-    finding: str
-    caption: str
-
-    @property
-    def choice(self) -> dict[str, str]:
-        """Choices under which the page shows the chart."""
-        return {"condition": self.condition, "target": self.target}
 
 
 @dataclass(frozen=True, slots=True)
-class EffectData:
+class EffectData(_Chart):
     """Costs of all arms by the level of a varied key."""
 
-    key: str
-    target: str
-    currency: Currency
     y: Axis
     levels: tuple[str, ...]
     effects: list[Effect]
-    finding: str
-    caption: str
-
-    @property
-    def choice(self) -> dict[str, str]:
-        """Choices under which the page shows the chart."""
-        return {"key": self.key, "target": self.target, "currency": self.currency}
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerData:
+class LedgerData(_Chart):
     """Mean joules of all arms in a condition, by component or by energy outcome."""
 
-    condition: str
-    by: str
     x: Axis
     joules: pd.DataFrame
     labels: Mapping[str, str]
-    finding: str
-    caption: str
-
-    @property
-    def choice(self) -> dict[str, str]:
-        """Choices under which the page shows the chart."""
-        return {"condition": self.condition, "by": self.by}
 
 
 ChartData = AccuracyData | PlaneData | EffectData | LedgerData
@@ -128,18 +99,17 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
         for against, (column, words, currency) in AXES.items():
             found = accuracy_curves.arm_curves(own, header.arms, column)
             scale, unit = units.of_axis(max((c.x[-1] for c in found), default=0.0), currency)
-            target = header.targets[-1]
+            verdicts = findings.sentences(tables, condition, header.targets[-1], [currency])
+            spread = intervals.words(len(curve.seeds) for curve in found)
             yield AccuracyData(
-                condition,
-                against,
+                {"condition": condition, "against": against},
+                f"Accuracy over {words}{findings.of_condition(condition)}. {verdicts}",
+                f"Line: mean over seeds. Area: {spread}. At each x a seed has the accuracy of its"
+                " last evaluated round (last observation carried forward), also after its run has"
+                " ended.",
                 Axis(units.with_unit(words, unit), scale, unit),
                 found,
                 accuracy_curves.is_early(found),
-                f"Accuracy over {words}{findings.of_condition(condition)}."
-                f" {findings.sentences(tables, condition, target, [currency])}",
-                f"Line: mean over seeds. Area: {_spread(found)}. At each x a seed has the accuracy"
-                " of its last evaluated round (last observation carried forward), also after its"
-                " run has ended.",
             )
 
 
@@ -159,16 +129,15 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
             )
             spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
             yield PlaneData(
-                condition,
-                target,
-                Axis(units.with_unit(f"time to {target}", time_unit), time, time_unit),
-                Axis(units.with_unit(f"energy to {target}", energy_unit), energy, energy_unit),
-                points,
+                {"condition": condition, "target": target},
                 findings.of_plane(points, target),
                 "Large: geometric mean of the costs over seeds; bars on both axes:"
                 f" {spread}. Small: single seeds."
                 " Open: a run ended without the target, so its true costs are higher. Dotted line:"
                 " Pareto front of the arms that reached it in all seeds.",
+                Axis(units.with_unit(f"time to {target}", time_unit), time, time_unit),
+                Axis(units.with_unit(f"energy to {target}", energy_unit), energy, energy_unit),
+                points,
             )
 
 
@@ -189,21 +158,16 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
                     (point.cost.num_seeds for point in points), mean="logarithms"
                 )
                 others = " and over the levels of other keys" if len(header.factors) > 1 else ""
+                shown = "" if currency == "dollars" else unit  # named like the currency
                 yield EffectData(
-                    key,
-                    target,
-                    currency,
-                    Axis(
-                        units.with_unit(f"{currency} to {target}", _other(unit, currency)),
-                        scale,
-                        unit,
-                    ),
-                    levels,
-                    effects,
+                    {"key": key, "target": target, "currency": currency},
                     findings.of_effect(effects, key, target, currency),
                     f"Line: geometric mean over seeds{others}. Area:"
                     f" {spread}. Open marker: a run ended without"
                     " the target and counts with what it had spent, so the true cost is higher.",
+                    Axis(units.with_unit(f"{currency} to {target}", shown), scale, unit),
+                    levels,
+                    effects,
                 )
 
 
@@ -218,14 +182,13 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
                 float(joules.sum(axis=1).max()) if len(joules) else 0.0, "joules"
             )
             yield LedgerData(
-                condition,
-                by,
-                Axis(units.with_unit("mean energy of a run", unit), scale, unit),
-                joules,
-                {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},
+                {"condition": condition, "by": by},
                 findings.of_ledger(joules, by),
                 "Mean over the runs of an arm. The runs of an arm may have more rounds than those"
                 " of another.",
+                Axis(units.with_unit("mean energy of a run", unit), scale, unit),
+                joules,
+                {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},
             )
 
 
@@ -236,12 +199,3 @@ def slug(*words: str) -> str:
     'deadline-s-60-80'
     """
     return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
-
-
-def _spread(curves: list[ArmCurve]) -> str:
-    return intervals.words(len(curve.seeds) for curve in curves)
-
-
-def _other(unit: str, currency: Currency) -> str:
-    """Return a unit unless the currency is named like it."""
-    return "" if unit == "USD" and currency == "dollars" else unit

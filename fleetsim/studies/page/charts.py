@@ -14,8 +14,6 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.report import quantities
-from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import FATE_COLORS
 from fleetsim.studies.page import arm_styles, units
 from fleetsim.studies.page.arm_costs import LevelCost, PlanePoint
 from fleetsim.studies.page.arm_styles import ArmStyle
@@ -34,10 +32,6 @@ Drawn = tuple[list[Json], Json]
 """Traces and layout."""
 
 _MOST_LETTERS = 26
-COMPONENT_COLORS = {
-    column.removeprefix("energy_").removesuffix("_j"): color
-    for column, (_, color) in style.COMPONENTS.items()
-}
 
 
 def variant(
@@ -172,7 +166,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 each.arm,
                 x=[_text(point.level) for point in each.levels],
                 y=_numbers([point.cost.center / scale for point in each.levels]),
-                customdata=[_hover(point, chart.currency) for point in each.levels],
+                customdata=[_hover(point, chart.choice["currency"]) for point in each.levels],
                 mode="lines+markers",
                 line=_line(look, 2),
                 marker={
@@ -186,7 +180,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 "<br>%{customdata[1]}<extra></extra>",
             )
         )
-    layout = _layout(chart.key, chart.y.title)
+    layout = _layout(chart.choice["key"], chart.y.title)
     layout["xaxis"] |= {
         "type": "category",
         "categoryorder": "array",
@@ -253,8 +247,7 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
 
 def ledger_colors(parts: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return the names of the colours of all parts of ledgers, and their light and dark palette."""
-    known = {**COMPONENT_COLORS, **FATE_COLORS}
-    colors = arm_styles.part_colors(tuple(parts), known)
+    colors = arm_styles.part_colors(parts)
     names = {part: f"part{number}" for number, part in enumerate(parts)}
     light = {names[part]: pair[0] for part, pair in colors.items()}
     dark = {names[part]: pair[1] for part, pair in colors.items()}

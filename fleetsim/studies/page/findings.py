@@ -13,7 +13,6 @@ from fleetsim.studies.page import units
 from fleetsim.studies.page.arm_costs import Effect, PlanePoint
 from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
 
-ONE_SEED = "one seed: no evidence"
 DONE = "done"
 
 
@@ -64,7 +63,7 @@ def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str
     """Yield what limits the findings: heading and words."""
     if len(header.seeds) == 1:
         yield (
-            f"{ONE_SEED[0].upper()}{ONE_SEED[1:]}.",
+            "One seed: no evidence.",
             "Differences between arms may be chance. Add seeds to the study and run it again; runs"
             " that are there are kept.",
         )

@@ -153,8 +153,8 @@ def interval(low: float, high: float) -> str:
 def link_to(target: str, folder: Path) -> str | None:
     """Return the address of a file relative to a folder; None if there is no way, as between disks.
 
-    >>> link_to("/out/runs/a b", Path("/out/study"))
-    '../runs/a%20b'
+    >>> link_to("/out/runs/a b", Path("/out/study")), link_to("/out/script:x", Path("/out"))
+    ('../runs/a%20b', './script%3Ax')
     """
     try:
         way = os.path.relpath(target, folder)
@@ -166,7 +166,6 @@ def link_to(target: str, folder: Path) -> str | None:
 
 
 def _ordered(frame: pd.DataFrame, header: StudyHeader) -> list[Row]:
-    """Return the rows as dictionaries, in the order of the study file."""
     ranked = frame.assign(
         _condition=frame["condition"].map(_ranks(header.conditions)),
         _arm=frame["arm"].map(_ranks(header.arms)),

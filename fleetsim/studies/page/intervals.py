@@ -26,17 +26,12 @@ Kind = Literal["t", "range", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Geometric mean of an arm's costs over seeds, with its range; NaN without seeds."""
+    """Geometric mean of an arm's costs over seeds, with its range."""
 
     center: float
     low: float
     high: float
     num_seeds: int
-
-    @property
-    def is_known(self) -> bool:
-        """True if there is a seed."""
-        return self.num_seeds > 0
 
 
 def kind_of(num_seeds: int) -> Kind:
@@ -81,13 +76,11 @@ def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def geometric(costs: FloatArray) -> Mean:
-    """Return the geometric mean of positive costs of seeds, with its range.
+    """Return the geometric mean of positive costs of one or more seeds, with its range.
 
     >>> geometric(np.array([1.0, 4.0]))
     Mean(center=2.0, low=1.0, high=4.0, num_seeds=2)
     """
-    if not len(costs):
-        return Mean(math.nan, math.nan, math.nan, 0)
     # Rounded, as exp(log(4)) is not 4.
     center, low, high = (
         float(f"{math.exp(end[0]):.12g}") for end in over_seeds(np.log(costs)[:, np.newaxis])

@@ -17,11 +17,7 @@ _STYLE_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 
 @cache
 def script() -> str:
-    """Return the script.
-
-    Raises:
-        DataError: the installed plotly has none, or one that cannot be put into a page.
-    """
+    """Return the script."""
     source = resources.files("plotly") / "package_data" / "plotly.min.js"
     hint = "install plotly anew"
     try:

@@ -15,8 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import FATE_COLORS
-from fleetsim.studies.page import arm_styles, charts, units
+from fleetsim.studies.page import arm_styles, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -31,7 +30,6 @@ from fleetsim.studies.page.intervals import Mean
 WIDTH_IN = 3.3
 """Width of a column of a paper."""
 TYPE_PT = 8
-FORMATS = ("svg", "pdf")
 _HEIGHT_IN = 2.5
 _MOST_LETTERS = 22
 _WIDE_RATIO = 8.0
@@ -46,11 +44,7 @@ def save(
     *,
     hint: str,
 ) -> list[str]:
-    """Write a file for each chart and format; return the names without their suffix.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write a file for each chart and format; return the names without their suffix."""
     stems: list[str] = []
     for chart in every:
         # Two long names may have the same slug.
@@ -66,15 +60,14 @@ def save(
 
 def stem_of(chart: ChartData) -> str:
     """Return the name of a chart's files."""
-    match chart:
-        case AccuracyData():
-            return slug("accuracy", chart.against, chart.condition)
-        case PlaneData():
-            return slug("plane", chart.target, chart.condition)
-        case EffectData():
-            return slug("effect", chart.key, chart.currency, chart.target)
-        case LedgerData():
-            return slug("ledger", chart.by, chart.condition)
+    names = {
+        AccuracyData: ("accuracy", "against", "condition"),
+        PlaneData: ("plane", "target", "condition"),
+        EffectData: ("effect", "key", "currency", "target"),
+        LedgerData: ("ledger", "by", "condition"),
+    }
+    kind, *chosen = names[type(chart)]
+    return slug(kind, *(chart.choice[name] for name in chosen))
 
 
 @style.house_style()
@@ -184,7 +177,8 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
     costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
     for which, values in zip("xy", zip(*costs, strict=True), strict=False):
         if max(values) > _WIDE_RATIO * min(values):
-            _logarithmic(axes, which)
+            (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+            _plain_ticks(axes, which)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel(chart.y.title)
     return handles
@@ -221,7 +215,7 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
                           markerfacecolor="white", markersize=4)  # fmt: skip
     axes.set_xticks(range(len(chart.levels)), [_name(level) for level in chart.levels])
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(chart.key)
+    axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)
     return handles
 
@@ -229,7 +223,7 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
 def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
     joules = chart.joules
     parts = tuple(map(str, joules.columns))
-    colors = arm_styles.part_colors(parts, {**charts.COMPONENT_COLORS, **FATE_COLORS})
+    colors = arm_styles.part_colors(parts)
     rows = np.arange(len(joules))
     left = np.zeros(len(joules))
     handles: list[Any] = []
@@ -259,11 +253,6 @@ def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
 
 def _error(mean: Mean, scale: float) -> list[list[float]]:
     return [[(mean.center - mean.low) / scale], [(mean.high - mean.center) / scale]]
-
-
-def _logarithmic(axes: Axes, which: str) -> None:
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    _plain_ticks(axes, which)
 
 
 def _plain_ticks(axes: Axes, which: str) -> None:

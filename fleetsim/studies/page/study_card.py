@@ -23,7 +23,7 @@ def html(tables: StudyTables, header: StudyHeader) -> str:
         chart = next(
             each
             for each in chart_data.planes(tables, header)
-            if (each.condition, each.target) == (header.conditions[0], header.targets[-1])
+            if each.choice == {"condition": header.conditions[0], "target": header.targets[-1]}
         )
         figure = static_charts.draw(chart, arm_styles.of_arms(header.arms))
         png, description = style.encode(figure, ["png"])["png"], chart.finding

@@ -4,18 +4,16 @@ The page runs two scripts, plotly's and its own, which its policy names by their
 no other script, no `eval`, and no request. Text of the study is escaped.
 """
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from fleetsim.record import atomic_files
+from fleetsim.report import markup
 from fleetsim.studies.page import (
     arm_styles,
     chart_data,
@@ -34,7 +32,6 @@ PAGE = "study.html"
 FIGURES = "figures"
 LATEX = "latex"
 
-_HINT = "make the folder writable, then ask for the page again"
 _EMPTY_STYLE = ""
 """Plotly adds a style without text, and fills it by rules, which need no permission."""
 _TITLES = {
@@ -70,9 +67,6 @@ def write_page(
         folder: Folder of the study; links to runs are relative to it.
         formats: Formats of static charts, which are written into `figures/`: svg, pdf, png.
         latex: Write `latex/summaries.tex` and `latex/verdicts.tex` too.
-
-    Raises:
-        DataError: a file cannot be written, or the installed plotly has no usable script.
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.arms)
@@ -82,57 +76,43 @@ def write_page(
         "effect": list(chart_data.level_effects(tables, header)),
         "ledger": list(chart_data.ledgers(tables, header)),
     }
-    atomic_files.make_folder(folder, hint=_HINT)
+    atomic_files.make_folder(folder, hint=markup.HINT)
     stems: list[str] = []
     if formats:
         figures = folder / FIGURES
-        atomic_files.make_inner_folder(figures, hint=_HINT)
+        atomic_files.make_inner_folder(figures, hint=markup.HINT)
         every = [chart for drawn in by_chart.values() for chart in drawn]
-        stems = static_charts.save(every, looks, figures, formats, hint=_HINT)
+        stems = static_charts.save(every, looks, figures, formats, hint=markup.HINT)
     if latex:
-        atomic_files.make_inner_folder(folder / LATEX, hint=_HINT)
+        atomic_files.make_inner_folder(folder / LATEX, hint=markup.HINT)
         for name, text in (
             ("summaries", latex_tables.summaries(tables, header)),
             ("verdicts", latex_tables.verdicts(tables, header)),
         ):
             path = folder / LATEX / f"{name}.tex"
-            atomic_files.write(path, text.encode("utf-8", "replace"), hint=_HINT)
-    page = _html(tables, header, folder, by_chart, looks, stems, formats)
+            atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
-    # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
-    atomic_files.write(path, page.encode("utf-8", "replace"), hint=_HINT)
+    _fill_in(path, tables, header, by_chart, looks, [f"{stem}.{formats[0]}" for stem in stems])
     return path
 
 
-def _html(
+def _fill_in(
+    path: Path,
     tables: StudyTables,
     header: StudyHeader,
-    folder: Path,
     by_chart: Mapping[str, Sequence[ChartData]],
     looks: Mapping[str, ArmStyle],
-    stems: Sequence[str],
-    formats: Sequence[str],
-) -> str:
+    figures: Sequence[str],
+) -> None:
     own = resources.files("fleetsim.studies.page")
-    style = "\n".join(
-        (
-            (resources.files("fleetsim.report") / "style.css").read_text("utf-8"),
-            (own / "study.css").read_text("utf-8"),
-            _arm_colors(looks),
-        )
-    )
+    style = "\n".join((markup.style(), (own / "study.css").read_text("utf-8"), _arm_colors(looks)))
     script, library = (own / "study.js").read_text("utf-8"), plotly_bundle.script()
     first, others = findings.groups(tables, header)
     data = _chart_data(tables, header, by_chart, looks)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fleetsim", "studies/page"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("study.html.j2").render(
+    markup.write(
+        path,
+        "study.html.j2",
+        folder="studies/page",
         header=header,
         subtitle=_subtitle(tables, header),
         notices=list(findings.notices(tables, header)),
@@ -144,14 +124,14 @@ def _html(
         tables=[
             html_tables.verdicts(tables, header),
             html_tables.summaries(tables, header),
-            html_tables.runs(tables, header, folder),
+            html_tables.runs(tables, header, path.parent),
         ],
-        figures=[f"{FIGURES}/{stem}.{formats[0]}" for stem in stems],
+        figures=[f"{FIGURES}/{name}" for name in figures],
         style=Markup(style),
-        style_digests=[_digest(style), _digest(_EMPTY_STYLE)],
+        style_digests=[markup.digest(style), markup.digest(_EMPTY_STYLE)],
         script=Markup(script),
         library=Markup(library),
-        script_digests=[_digest(library), _digest(script)],
+        script_digests=[markup.digest(library), markup.digest(script)],
         style_guards=plotly_bundle.style_guards(),
         library_version=plotly_bundle.version(),
         data=Markup(embedded(data)),
@@ -231,11 +211,6 @@ def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
 
 
 def _arm_colors(looks: Mapping[str, ArmStyle]) -> str:
-    """Return rules for the samples of lines beside the arms' names."""
     light = [f".arm{look.number} {{ color: {look.light}; }}" for look in looks.values()]
     dark = [f".arm{look.number} {{ color: {look.dark}; }}" for look in looks.values()]
     return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}"])
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

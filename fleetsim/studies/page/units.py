@@ -5,6 +5,10 @@ import math
 from fleetsim.report import quantities
 from fleetsim.studies.study_tables import Currency
 
+_QUANTITIES: dict[str, quantities.Quantity] = {"seconds": "s", "joules": "j"}
+_UNITS = {"dollars": ("USD", "USD"), "grams": ("g", "g CO2e")}
+"""Units in texts and at axes."""
+
 
 def text(value: float | None, currency: str) -> str:
     """Return a cost with its unit, to three digits.
@@ -14,17 +18,10 @@ def text(value: float | None, currency: str) -> str:
     """
     if value is None or math.isnan(value):
         return quantities.NOTHING
-    match currency:
-        case "seconds":
-            return quantities.text(value, "s")
-        case "joules":
-            return quantities.text(value, "j")
-        case "dollars":
-            return f"{quantities.digits(value)} USD"
-        case "grams":
-            return f"{quantities.digits(value)} g"
-        case _:
-            return quantities.digits(value)
+    if currency in _QUANTITIES:
+        return quantities.text(value, _QUANTITIES[currency])
+    unit, _ = _UNITS.get(currency, ("", ""))
+    return f"{quantities.digits(value)} {unit}".rstrip()
 
 
 def of_axis(largest: float, currency: Currency) -> tuple[float, str]:
@@ -33,18 +30,11 @@ def of_axis(largest: float, currency: Currency) -> tuple[float, str]:
     >>> of_axis(9000.0, "seconds"), of_axis(30.0, "rounds")
     ((3600.0, 'h'), (1.0, ''))
     """
-    largest = largest if math.isfinite(largest) else 0.0
-    match currency:
-        case "seconds":
-            return quantities.unit_for(largest, "s")
-        case "joules":
-            return quantities.unit_for(largest, "j")
-        case "dollars":
-            return 1.0, "USD"
-        case "grams":
-            return 1.0, "g CO2e"
-        case _:
-            return 1.0, ""
+    if currency in _QUANTITIES:
+        return quantities.unit_for(
+            largest if math.isfinite(largest) else 0.0, _QUANTITIES[currency]
+        )
+    return 1.0, _UNITS.get(currency, ("", ""))[1]
 
 
 def with_unit(words: str, unit: str) -> str:

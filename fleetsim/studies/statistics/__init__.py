@@ -19,7 +19,6 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 
 from fleetsim.studies.statistics.comparison import Comparison, compare
 from fleetsim.studies.statistics.holm import holm
-from fleetsim.studies.statistics.paired_costs import up_to_budget
 from fleetsim.studies.statistics.sentence import survival_sentence
 from fleetsim.studies.statistics.shares import Share, survival_share
 from fleetsim.studies.statistics.summary import Summary, summarise
@@ -36,5 +35,4 @@ __all__ = [
     "summarise",
     "survival_sentence",
     "survival_share",
-    "up_to_budget",
 ]

@@ -20,11 +20,7 @@ DECIMALS = 9
 
 
 def check_costs(cost: FloatArray, is_reached: BoolArray) -> None:
-    """Refuse costs that no run can have.
-
-    Raises:
-        ValueError: Costs are not finite and positive, none, or not as many as `is_reached`.
-    """
+    """Refuse costs that no run can have."""
     if cost.shape != is_reached.shape or cost.shape[-1:] in ((), (0,)):
         raise ValueError(
             f"costs and is_reached must have one value for each seed, got shapes {cost.shape} "
@@ -48,25 +44,6 @@ def check_pairs(
         raise ValueError(
             f"both arms must have the same seeds, got shapes {own.shape} and {baseline.shape}"
         )
-
-
-def up_to_budget(
-    cost: FloatArray, is_reached: BoolArray, budget: float
-) -> tuple[FloatArray, BoolArray]:
-    """Return costs and whether they reached the target, had every run ended at this cost.
-
-    A budget below the cost at which any run ended is a limit that all runs share.
-
-    >>> reached = np.array([True, True, False])
-    >>> up_to_budget(np.array([3.0, 5.0, 4.0]), reached, 4.5)
-    (array([3. , 4.5, 4. ]), array([ True, False, False]))
-
-    Raises:
-        ValueError: The budget is not above 0.
-    """
-    if not budget > 0.0:
-        raise ValueError(f"budget must be > 0, got {budget!r}")
-    return np.minimum(cost, budget), is_reached & (cost <= budget)
 
 
 def restricted_log_ratios(

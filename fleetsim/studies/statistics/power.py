@@ -37,18 +37,18 @@ def power_of_t_test(effect: float, num_seeds: int, alpha: float = 0.05) -> float
     return float(np.mean(reject))
 
 
-def seeds_needed(effect: float, alpha: float = 0.05, power: float = POWER) -> int | None:
-    """Return the fewest seeds with this power; None if more than `MOST_SEEDS`.
+def seeds_needed(effect: float, alpha: float = 0.05) -> int | None:
+    """Return the fewest seeds with a power of 0.8; None if more than `MOST_SEEDS`.
 
     >>> seeds_needed(0.5), seeds_needed(1.0), seeds_needed(0.01)
     (34, 10, None)
     """
-    if power_of_t_test(effect, MOST_SEEDS, alpha) < power:
+    if power_of_t_test(effect, MOST_SEEDS, alpha) < POWER:
         return None
     low, high = 1, MOST_SEEDS  # too few, enough
     while high - low > 1:
         middle = (low + high) // 2
-        if power_of_t_test(effect, middle, alpha) < power:
+        if power_of_t_test(effect, middle, alpha) < POWER:
             low = middle
         else:
             high = middle

@@ -52,7 +52,6 @@ def _of_nothing_reached(comparison: Comparison, arm: str, baseline: str, target:
 
 
 def _claim(comparison: Comparison, arm: str, baseline: str, currency: str, target: str) -> str:
-    """Return what was seen, without a decision."""
     num, reached = comparison.num_pairs, comparison.num_reached
     ratio = _ratio_text(comparison, baseline, currency)
     if comparison.num_baseline_reached == 0:
@@ -78,7 +77,6 @@ def _claim(comparison: Comparison, arm: str, baseline: str, currency: str, targe
 def _of_one_seed(
     comparison: Comparison, arm: str, baseline: str, currency: str, target: str
 ) -> str:
-    """Return what was seen in one seed, in which some run reached the target."""
     if comparison.num_reached == 0:
         return f"{arm} never reached {target}, {baseline} did; {NO_EVIDENCE}."
     if comparison.num_baseline_reached == 0:
@@ -128,7 +126,6 @@ def _decision(comparison: Comparison, baseline: str, kind: str, p_holm: float) -
 
 
 def _seeds_text(comparison: Comparison) -> str:
-    """Return how many seeds would settle it."""
     if comparison.num_more_seeds is None:
         return f"more than {MOST_SEEDS:,} seeds would be needed"
     total = comparison.num_pairs + comparison.num_more_seeds

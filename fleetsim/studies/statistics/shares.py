@@ -24,13 +24,7 @@ class Share:
 
 
 def survival_share(num_wins: int, num: int, level: float = 0.95) -> Share:
-    """Return the share of wins with its interval; a tie is no win.
-
-    Raises:
-        ValueError: There are no trials, or more wins than trials.
-    """
-    if not 0 <= num_wins <= num or num == 0:
-        raise ValueError(f"num_wins must be 0 to num, and num >= 1, got {num_wins} of {num}")
+    """Return the share of wins in one or more trials, with its interval; a tie is no win."""
     z = float(special.ndtri((1.0 + level) / 2.0))
     middle = (num_wins + z**2 / 2.0) / (num + z**2)
     half = z / (num + z**2) * math.sqrt(num_wins * (num - num_wins) / num + z**2 / 4.0)

@@ -31,11 +31,3 @@ def test_levels_and_clients_are_drawn_at_the_ends_of_rounds_in_hours():
     assert y_of(line(lower, "eligible and idle")) == [9.0, 8.0, 7.0, 6.0]
     assert y_of(line(lower, "off (empty)")) == [0.0, 1.0, 2.0, 3.0]
     assert lower.get_xlabel() == "virtual time (h)"
-
-
-def test_a_run_whose_batteries_do_not_live_has_nothing_to_draw():
-    plain = round_frame(round_row(1)).drop(columns=["num_off"])
-
-    assert not batteries.has_batteries(plain)
-    assert not batteries.has_batteries(round_frame(live_row(1)).iloc[:0])
-    assert batteries.has_batteries(round_frame(live_row(1)))

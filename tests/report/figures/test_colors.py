@@ -1,4 +1,4 @@
-"""Colours of figures, as people with a form of colour blindness see them."""
+"""Colours of figures and arms, as people with a form of colour blindness see them."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 
 from fleetsim.contracts import FloatArray
 from fleetsim.report.figures import style
+from fleetsim.studies.page import arm_styles
 
 # Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision
 # deficiency" (2009), severity 1.0, on linear RGB.
@@ -38,13 +39,17 @@ TO_XYZ = (
 )
 WHITE = (0.95047, 1.0, 1.08883)
 LEAST = 16.0
-"""Distance in CIE 1976 L*a*b*; the least between two of the hues of Okabe and Ito is 16.05."""
+"""Distance in CIE 1976 L*a*b*; the least between two of the hues of Okabe and Ito is 16.05. A
+distance of 2.3 is just noticeable."""
+
+
+def linear(color: str) -> FloatArray:
+    coded = np.array(to_rgb(color))
+    return np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
 
 
 def lab(color: str, seen_with: str) -> FloatArray:
-    coded = np.array(to_rgb(color))
-    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array(SEEN_WITH[seen_with]) @ linear, 0.0, 1.0)
+    seen = np.clip(np.array(SEEN_WITH[seen_with]) @ linear(color), 0.0, 1.0)
     part = np.array(TO_XYZ) @ seen / np.array(WHITE)
     x, y, z = np.where(part > 216 / 24389, np.cbrt(part), (24389 / 27 * part + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
@@ -55,19 +60,40 @@ def test_the_distance_is_that_of_cie_lab():
     assert lab("#ff0000", "all cones") == pytest.approx([53.24, 80.09, 67.20], abs=0.01)
 
 
+def contrast(one: str, other: str) -> float:
+    """Contrast by WCAG 2."""
+    dark, light = sorted(float(np.array(TO_XYZ[1]) @ linear(color)) for color in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
 @pytest.mark.parametrize("seen_with", SEEN_WITH)
 @pytest.mark.parametrize(
-    "colors",
+    ("colors", "least"),
     [
-        list(style.OUTCOMES.values()),
-        [color for _, color in style.COMPONENTS.values()],
-        [color for _, color in style.PHASES.values()],
-        style.fill_colors(7),
+        (list(style.OUTCOMES.values()), LEAST),
+        ([color for _, color in style.COMPONENTS.values()], LEAST),
+        ([color for _, color in style.PHASES.values()], LEAST),
+        (style.fill_colors(7), LEAST),
+        (arm_styles.DARK, 14.0),
     ],
-    ids=["outcomes", "components", "phases", "series"],
+    ids=["outcomes", "components", "phases", "series", "arms on a dark page"],
 )
-def test_no_two_colours_of_a_figure_look_alike(colors: list[str], seen_with: str):
+def test_no_two_colours_of_a_figure_look_alike(colors: list[str], least: float, seen_with: str):
     places = [lab(color, seen_with) for color in colors]
     distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)]
 
-    assert min(distances) > LEAST
+    assert min(distances) > least
+
+
+def test_lines_of_arms_contrast_with_the_page():
+    # WCAG 2.1, 1.4.11 asks for 3; orange and sky blue have less on white, and come last.
+    assert set(arm_styles.LIGHT) == set(style.fill_colors(7))
+    assert min(contrast(color, arm_styles.LIGHT_PAPER) for color in arm_styles.LIGHT[:5]) > 3.0
+    assert min(contrast(color, arm_styles.DARK_PAPER) for color in arm_styles.DARK) > 4.5
+
+
+def test_arms_differ_without_colors_too():
+    looks = list(arm_styles.of_arms(tuple(map(str, range(24)))).values())
+
+    assert len({(look.dash, look.marker) for look in looks}) == 24
+    assert len({(look.light, look.dash) for look in looks}) == 24

@@ -7,17 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 
-from fleetsim.report.figures import style
 from fleetsim.report.figures.diagnostics import (
     MAX_CURVES,
     MAX_PANELS,
     diagnostics,
     rank_correlation,
 )
-from fleetsim.report.pages import run_figures
 from tests.report.drawn import line, words, x_of, y_of
-from tests.report.made_runs import MadeUp, write_run
-from tests.report.rows import round_row
 
 
 def told(rounds: dict[int, dict[str, float | list[float]]]) -> pd.DataFrame:
@@ -70,26 +66,6 @@ def test_expected_and_realised_share_a_panel_with_gaps_and_are_drawn_against_eac
     assert panel(figure, "loss").get_xlim() == both.get_xlim() == (1.5, 6.5)
 
 
-def test_ranges_of_which_one_is_over_ten_times_the_other_have_panels_of_their_own():
-    wide = told({n: {"expected": 10.0 * n, "realised": 0.1 * n} for n in (1, 2, 3)})
-
-    assert titles(diagnostics(wide)) == [
-        "realised against expected, rank correlation 1.00",
-        "expected by round",
-        "realised by round",
-    ]
-
-
-def test_a_reward_is_drawn_against_expected_where_nothing_is_realised():
-    rewarded = told({n: {"expected": 1.0 * n, "reward": -1.0 * n} for n in (1, 2, 3)})
-
-    assert titles(diagnostics(rewarded)) == [
-        "reward against expected, rank correlation -1.00",
-        "expected by round",
-        "reward by round",
-    ]
-
-
 def curves_of(axes: Axes) -> LineCollection:
     (found,) = axes.collections
     assert isinstance(found, LineCollection)
@@ -126,28 +102,8 @@ def test_names_of_any_selector_have_a_panel_each_up_to_a_limit_that_the_title_st
     assert "not shown" not in words(diagnostics(FAVOR))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("value", [1.0, [1.0, 2.0]])
-def test_a_single_round_can_be_drawn(value):
-    figure = diagnostics(told({9: {"loss": value, "expected": 1.0, "realised": 2.0}}))
-
-    assert style.encode(figure, ["svg"])["svg"].startswith(b"<?xml")
-
-
 @pytest.mark.parametrize(
     ("expected", "realised"), [([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])]
 )
 def test_two_pairs_or_a_constant_have_no_rank_correlation(expected, realised):
     assert rank_correlation(np.array(expected), np.array(realised)) is None
-
-
-@pytest.mark.slow
-def test_the_page_has_the_figure_if_and_only_if_the_selector_told_something(tmp_path):
-    silent = write_run(tmp_path / "silent", MadeUp(), [round_row(1), round_row(2)])
-    row = round_row(2, selector_diagnostics='{"loss": 0.25}')
-    told_run = write_run(tmp_path / "told", MadeUp(), [round_row(1), row])
-
-    def stems(run):
-        return [stem for stem, *_ in run_figures.selection_figures(run, run.clients)]
-
-    assert stems(told_run) == [*stems(silent), "diagnostics"]

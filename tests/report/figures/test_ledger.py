@@ -3,21 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
-from matplotlib.colors import to_hex
-from matplotlib.container import BarContainer
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record import tables
-from fleetsim.record.manifest import write_manifest
-from fleetsim.record.measures.ledger import FATES, ledger
-from fleetsim.record.saved_run import open_run
+from fleetsim.record.measures.ledger import ledger
 from fleetsim.report.figures import energy_inequality, style
 from fleetsim.report.figures import ledger as shown
 from fleetsim.report.pages import ledger_tables
@@ -83,20 +76,6 @@ def test_each_purpose_has_a_panel_with_every_joule_in_it_once() -> None:
     assert widths(train, "late")[::-1] == [12.0, 3.0, 4.0, 5.0, 6.0]
     assert sum(sum(widths(probe, fate)) for fate in ("used", "unused", "late")) == 1000.0
     assert (train.get_xlabel(), probe.get_xlabel()) == ("energy (J)", "energy (J)")
-
-
-def test_fates_can_be_told_apart_by_colour_or_hatch() -> None:
-    every = pd.DataFrame([dict.fromkeys(FATES, 1.0)], index=["run"])
-    figure = style.new_figure(5.0, 2.0)
-    axes = figure.subplots()
-    shown.stack_fates(axes, every)
-    looks = [
-        (to_hex(bars[0].get_facecolor()), bars[0].get_hatch())
-        for bars in axes.containers
-        if isinstance(bars, BarContainer)
-    ]
-
-    assert len(set(looks)) == len(FATES)
 
 
 def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
@@ -166,18 +145,6 @@ def test_energy_by_client_counts_clients_that_paid_nothing() -> None:
     assert widths(figure.axes[1], "unused") == pytest.approx([0.0, 0.009])
 
 
-def test_the_curve_of_a_large_fleet_has_few_points_and_ends_at_everybody() -> None:
-    size = 100_000
-    clients = client_frame(["phone"] * size, [1] * size)
-    tasks = task_frame(*(task_row(number, number) for number in range(500)))
-    figure = energy_inequality.energy_by_client(ledger(ROUNDS, tasks), clients)
-    x = x_of(figure.axes[0].get_lines()[0])
-
-    assert len(x) <= 201
-    assert (x[0], x[-1]) == (0.0, 1.0)
-    assert len(figure.axes[1].get_yticklabels()) == energy_inequality.MAX_CLIENTS
-
-
 # --- runs -----------------------------------------------------------------------------------------
 
 
@@ -187,21 +154,6 @@ def test_a_run_gives_its_ledger_and_sums(tmp_path: Path) -> None:
     assert run.ledger()["energy_j"].sum() == pytest.approx(run.rounds["energy_total_j"].iloc[-1])
     assert run.energy_by("purpose", "fate").sum() == pytest.approx(run.ledger()["energy_j"].sum())
     assert run.energy_by("purpose")["probe"] == pytest.approx(run.rounds["energy_probe_j"].sum())
-
-
-def test_a_run_whose_meters_say_otherwise_is_refused_by_name(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", MadeUp())
-    table = tables.read(run.folder / "clients.parquet", "clients", hint="")
-    column = table.column_names.index("energy_tail_j")
-    more = pc.add(table["energy_tail_j"], 1.0)
-    wrong = table.set_column(column, "energy_tail_j", more)
-    tables.write(run.folder / "clients.parquet", wrong)
-    assert run.manifest.table_digests is not None
-    digests = run.manifest.table_digests | {"clients": tables.digest({"clients": wrong})}
-    write_manifest(run.folder, run.manifest.model_copy(update={"table_digests": digests}))
-
-    with pytest.raises(DataError, match=r"run: joules do not add up: .* on tail, its meter says"):
-        open_run(run.folder).ledger()
 
 
 def test_a_run_without_meters_is_held_to_its_rounds(tmp_path: Path) -> None:

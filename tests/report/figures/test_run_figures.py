@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -8,7 +6,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
@@ -63,16 +60,6 @@ def test_a_dot_marks_where_a_target_was_first_reached() -> None:
     assert y_of(dots(axes)) == [0.2, 0.7]
 
 
-def test_overlaid_runs_share_panels_and_differ_in_look() -> None:
-    figure = accuracy.accuracy({"a": RISING, "b": RISING}, against=["time", "energy", "rounds"])
-    *panels, legend = figure.axes
-
-    assert len([line(axes, label) for axes in panels for label in "ab"]) == 6
-    assert {text.get_text() for text in legend.findobj(matplotlib.text.Text)} >= {"a", "b"}
-    assert line(panels[0], "a").get_color() != line(panels[0], "b").get_color()
-    assert len(set(style.series(28))) == 28
-
-
 def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
     axes = accuracy.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
 
@@ -103,14 +90,6 @@ def test_time_is_added_up_and_averaged_by_device() -> None:
     assert widths(right, "compute") == [4.0, 6.0]  # probes are not in the mean
 
 
-def test_every_joule_is_drawn_once() -> None:
-    axes = device_costs.joules_by_device(TASKS).axes[0]
-    drawn = sum(sum(widths(axes, label)) for label, _ in style.COMPONENTS.values())
-
-    assert drawn == pytest.approx(4 * 20.0 + 8.0)
-    assert widths(axes, "idle, awake") == [12.0, 12.0]
-
-
 def test_waste_is_told_apart_by_cause_and_device() -> None:
     figure = device_costs.waste(TASKS)
     left, right = figure.axes
@@ -139,44 +118,6 @@ def test_devices_beyond_what_fits_are_drawn_as_one_of_each_kind() -> None:
     assert sorted(others) == ["other boards (12)", "other phones (26)"]
     for axes in (alike, apart):
         assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
-
-
-def test_clients_of_many_devices_have_seven_colours_at_most() -> None:
-    names = [f"device-{number}" for number in range(20)]
-    clients = client_frame(names, list(range(20)))
-    axes = selection.selections(clients, kinds=dict.fromkeys(names, "phone")).axes[0]
-    colors = {bar.get_facecolor()[:3] for group in axes.containers[:-2] for bar in group}
-
-    assert len(tick_labels(axes)) == len(colors) == 7
-    assert "other phones (14): 14" in tick_labels(axes)
-
-
-def test_no_two_meanings_share_a_grey_and_no_figure_has_more_than_seven_hues() -> None:
-    def is_grey(color: str) -> bool:
-        return len(set(to_rgb(color))) == 1
-
-    components = [color for _, color in style.COMPONENTS.values()]
-    colors = [*style.OUTCOMES.values(), *components]
-    greys = [color for color in colors if is_grey(color)]
-
-    assert len({*colors} - {*greys}) <= 7
-    assert len(greys) == len(set(greys)) == 4  # crashed, memory, cancelled; idle
-    for table in (list(style.OUTCOMES.values()), components):
-        assert len(table) == len(set(table))
-
-
-@pytest.mark.slow
-def test_a_figure_is_written_in_the_formats_that_are_asked_for(tmp_path: Path) -> None:
-    assert style.save(device_costs.waste(TASKS), tmp_path, "a", []).startswith(b"<?xml")
-    assert list(tmp_path.iterdir()) == []
-
-    svg = style.save(device_costs.waste(TASKS), tmp_path, "a", ["pdf", "png", "pdf"])
-
-    assert svg.startswith(b"<?xml")
-    assert {path.name: path.read_bytes()[:4] for path in tmp_path.iterdir()} == {
-        "a.pdf": b"%PDF",
-        "a.png": b"\x89PNG",
-    }
 
 
 # --- who was selected -----------------------------------------------------------------------------
@@ -244,16 +185,6 @@ def test_the_round_with_the_longest_waiting_is_shown() -> None:
     assert gantt.round_with_longest_waiting(rounds) == 2
 
 
-def test_without_waiting_the_longest_round_with_tasks_is_shown() -> None:
-    rounds = round_frame(
-        round_row(1, finished_at_s=5.0),
-        round_row(2, started_at_s=5.0, finished_at_s=25.0),
-        round_row(3, started_at_s=25.0, finished_at_s=99.0, num_selected=0),
-    )
-
-    assert gantt.round_with_longest_waiting(rounds) == 2
-
-
 def test_a_task_is_drawn_from_dispatch_to_its_end() -> None:
     rounds = round_frame(round_row(1, started_at_s=0.0, finished_at_s=112.0))
     tasks = task_frame(
@@ -299,11 +230,6 @@ def test_only_the_longest_tasks_of_a_large_round_are_shown() -> None:
     assert len(tick_labels(figure.axes[0])) == gantt.MAX_ROWS
     assert tick_labels(figure.axes[0])[-1] == "phone  #129"
     assert "the 40 longest of 130 tasks" in words(figure)
-
-
-def test_a_round_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="got 8"):
-        gantt.stragglers(round_frame(round_row(1)), task_frame(), round_=8)
 
 
 # --- all figures ----------------------------------------------------------------------------------
@@ -356,15 +282,6 @@ def test_the_callers_style_is_neither_used_nor_changed() -> None:
 
     assert styled == plain
     assert before == after
-
-
-@pytest.mark.slow
-def test_reports_leave_pyplot_alone() -> None:
-    code = (
-        "import sys, fleetsim.report.pages.run_page; sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.slow

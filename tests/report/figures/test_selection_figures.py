@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.report.figures import coverage, opinions, regret_curves, selection_ratio
+from fleetsim.report.figures import coverage, opinions, selection_ratio
 from fleetsim.report.pages import comparison, regret
 from tests.report.drawn import dots, line, words, x_of, y_of
 from tests.report.made_runs import MadeUp, reworded, write_run
@@ -71,22 +71,6 @@ def test_runs_share_their_classes_and_have_no_bars_of_clients() -> None:
     assert "each" not in words(figure)
 
 
-@pytest.mark.slow
-def test_a_few_favourites_of_a_large_fleet_still_show() -> None:
-    counts = np.zeros(10_000, dtype=np.int64)
-    counts[:3] = 30
-    figure = coverage.coverage({"run": np.array([0.0, 0.0003])}, {"run": counts})
-    often = panel(figure, "clients by times")
-
-    figure.draw_without_rendering()
-
-    assert often.get_yscale() == "log"
-    assert "1,000" in [tick.get_text() for tick in often.get_yticklabels()]
-    assert "$" not in words(figure)
-    assert "each" not in words(figure)
-    assert often.get_ylim()[0] < 1.0
-
-
 @given(st.integers(0, 5000), st.integers(1, 100_000))
 def test_classes_are_as_wide_and_cover_all_counts(largest: int, num_clients: int) -> None:
     edges = coverage.bin_edges(largest, num_clients)
@@ -116,33 +100,6 @@ def test_the_ratio_and_its_devices_round_by_round() -> None:
     assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
     assert (2.5, 0.25) not in corners
     assert "Selected share of the fleet: 25.0 % on average" in words(figure)
-
-
-def test_one_kind_of_device_has_no_shares() -> None:
-    devices = pd.DataFrame({"phone": [1.0, 1.0]}, index=[1, 2])
-    figure = selection_ratio.ratios(np.array([0.5, 0.5]), devices)
-
-    assert len(figure.axes) == 1
-
-
-def test_devices_beyond_seven_go_by_their_kinds() -> None:
-    names = [f"d{n}" for n in range(10)]
-    shares = pd.DataFrame([[n / 45.0 for n in range(10)]] * 2, columns=names, index=[1, 2])
-    kinds = dict.fromkeys(names, "phone") | {"d1": "board"}
-    fleet = dict.fromkeys(names, 0.1)
-    axes = selection_ratio.ratios(np.array([0.5, 0.5]), shares, fleet, kinds).axes[1]
-    handles, labels = axes.get_legend_handles_labels()
-    bands = dict(zip(labels, handles, strict=True))
-
-    assert [label.split(" (10.0 %")[0] for label in labels] == [
-        *("d9", "d8", "d7", "d6", "d5"),
-        "other phones (4) (40.0 % of the fleet)",
-        "d1",
-    ]
-    # The band of d4, d3, d2 and d0 begins at 35/45 of the selected and ends at 44/45.
-    (path,) = bands["other phones (4) (40.0 % of the fleet)"].get_paths()
-    heights = np.asarray(path.vertices)[:, 1]
-    assert (heights.min(), heights.max()) == pytest.approx((35 / 45, 44 / 45))
 
 
 def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
@@ -188,18 +145,6 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
     assert y_of(line(below, "mean of all")) == [0.5625, 0.5]
 
 
-def test_without_beliefs_there_is_one_panel() -> None:
-    figure = opinions.opinions(OPINIONS.assign(belief=np.nan), EVALUATED, np.array([1, 3]))
-
-    assert len(figure.axes) == 1
-
-
-def test_runs_without_opinions_have_no_line() -> None:
-    (axes,) = opinions.side_by_side({"a": OPINIONS.iloc[:0], "b": OPINIONS}).axes
-
-    assert [each.get_label() for each in axes.get_lines()] == ["b"]
-
-
 # --- regret ---------------------------------------------------------------------------------------
 
 
@@ -240,9 +185,7 @@ def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
 
     assert found is not None
     assert regret.table(found).rows == [("random", "2", "-0.500", "-0.250")]
-    (axes,) = regret_curves.regret(
-        found.curves, list(ahead), best=found.best, slot_rounds=found.slot_rounds
-    ).axes
+    (axes,) = regret.figure(found, list(ahead)).axes
     assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
 
 

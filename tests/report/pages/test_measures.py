@@ -82,12 +82,6 @@ def test_what_means_nothing_has_no_row(tmp_path: Path) -> None:
     assert measures.table(nothing).rows == []
 
 
-def test_one_evaluation_has_no_deviation(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", MadeUp(num_rounds=1), [round_row(1, 0.5)])
-
-    assert not [row for row in measures.table(run).rows if row[0].startswith("accuracy")]
-
-
 def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
     asked = {"purpose": Purpose.PROBE, "energy_compute_j": 0.0}
     rows = [

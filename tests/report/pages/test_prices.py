@@ -12,7 +12,7 @@ from fleetsim.fleet.devices.profile import device_names
 from fleetsim.record import prices
 from fleetsim.record.prices import PriceFigure, Prices
 from fleetsim.record.saved_run import Run
-from fleetsim.report.pages import bill_tables, comparison, run_page
+from fleetsim.report.pages import comparison, ledger_tables, run_page
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row, task_row
 
@@ -72,16 +72,8 @@ def test_bill_by_hand(tmp_path: Path) -> None:
     assert bill.total("rent_run_usd") == pytest.approx(4.0)
 
 
-def test_what_was_not_used_costs_too(tmp_path: Path) -> None:
-    bill = prices.bill(made_run(tmp_path / "run"), ALL)
-    (vm,) = bill.not_used.to_dict("records")
-
-    assert vm["rent_busy_usd"] == pytest.approx(0.25 * 0.5)
-    assert vm["carbon_gram"] == pytest.approx((1.0 + 5.0 / KWH_J) * 500.0)
-
-
 def test_table_by_hand(tmp_path: Path) -> None:
-    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), ALL))
+    table = ledger_tables.bill_table(prices.bill(made_run(tmp_path / "run"), ALL))
 
     assert table.rows == [
         ("phone", "2", "0.500", "2.00", "0", "0", "0.500", "1,000"),
@@ -91,32 +83,12 @@ def test_table_by_hand(tmp_path: Path) -> None:
     ]
 
 
-def test_only_prices_that_are_given_have_a_column(tmp_path: Path) -> None:
-    carbon = Prices(title="carbon", grid_gram_per_kwh=figure(100.0))
-    table = bill_tables.table(prices.bill(made_run(tmp_path / "run"), carbon))
-
-    assert table.columns == (
-        "device",
-        "clients",
-        "hours at work",
-        "energy (kWh)",
-        "carbon (g CO2e)",
-    )
-
-
-def test_the_rent_of_a_whole_run_is_unknown_while_nobody_knows_the_fleet(tmp_path: Path) -> None:
-    bill = prices.bill(made_run(tmp_path / "run", status="interrupted"), ALL)
-
-    assert bill.total("rent_run_usd") is None
-    assert bill.total("rent_busy_usd") == pytest.approx(0.375)
-
-
 def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
     for name in bundled.names("prices"):
         found = prices.load(name)
 
         assert set(found.usd_per_hour) <= set(device_names())
-        assert all(source for _, _, source in bill_tables.sources_table(found).rows)
+        assert all(source for _, _, source in ledger_tables.sources_table(found).rows)
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,6 @@ def test_a_run_shows_its_numbers_and_one_picture(tmp_path):
     assert len(html) < 150_000
 
 
-@pytest.mark.slow
-def test_a_run_without_accuracy_shows_joules(tmp_path):
-    html = make_run(tmp_path / "run", MadeUp(is_trained=False))._repr_html_()
-
-    assert 'alt="joules by component and device"' in html
-    assert "<th>to " not in html
-
-
 def test_a_run_without_rounds_shows_numbers_alone(tmp_path):
     html = make_run(tmp_path / "run", MadeUp(num_rounds=0, status="failed"))._repr_html_()
 
@@ -92,16 +84,6 @@ def test_every_figure_of_the_page_is_there_by_its_name(tmp_path):
     assert len(documented) >= 14
     assert set(missing) <= {"batteries", "diagnostics", "opinions"}
     assert set(sizes.values()) == {style.WIDTH_IN}
-
-
-@pytest.mark.slow
-def test_a_figure_with_another_name_is_refused_with_a_hint(tmp_path):
-    run = make_run(tmp_path / "run", MadeUp())
-
-    with pytest.raises(DataError, match=r"has no figure 'accuracy-tim'; did you mean 'accuracy-t"):
-        run.figure("accuracy-tim")
-    with pytest.raises(DataError, match=r"'zzz'; it has accuracy-time, accuracy-energy, "):
-        run.figure("zzz")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fleetsim import rng
+from fleetsim.studies import evidence
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 SCRIPT_NAME = "<script>alert(1)</script>"
@@ -111,73 +112,6 @@ def made_tables(
         costs=frame,
         curves=pd.concat(curves, ignore_index=True),
         ledgers=pd.DataFrame(ledgers),
-        summaries=_summaries(frame),
-        verdicts=_verdicts(frame, header),
+        summaries=evidence.summaries(frame, header.arms),
+        verdicts=evidence.verdicts(frame, header.arms, header.baseline),
     )
-
-
-def _summaries(costs: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    keys = ["condition", "arm", "target", "currency"]
-    for key, own in costs.groupby(keys, sort=False):
-        cost, is_complete = own["cost"], bool(own["is_reached"].all())
-        reached = cost[own["is_reached"]]
-        rows.append(
-            {
-                **dict(zip(keys, key, strict=True)),
-                "num_seeds": len(own),
-                "num_reached": len(reached),
-                "mean": cost.mean() if is_complete else math.nan,
-                "std": cost.std() if is_complete else math.nan,
-                "median": cost.median(),
-                "is_median_bound": not is_complete,
-                "least": reached.min() if len(reached) else math.nan,
-                "most": cost.max() if is_complete else math.nan,
-                "restricted_mean": cost.mean(),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _verdicts(costs: pd.DataFrame, header: StudyHeader) -> pd.DataFrame:
-    """Verdicts whose figures are plausible; how they are computed is no matter of the page."""
-    rows = []
-    keys = ["condition", "target", "currency"]
-    for (condition, target, currency), place in costs.groupby(keys):
-        for arm in header.arms:
-            own = place[place["arm"] == arm].set_index("seed")
-            other = place[place["arm"] == header.baseline].set_index("seed")
-            if arm == header.baseline or own.empty:
-                continue
-            seeds = own.index.intersection(other.index)
-            own, other = own.loc[seeds], other.loc[seeds]
-            logs = np.log((own["cost"] / other["cost"]).to_numpy(dtype=np.float64))
-            spread = float(logs.std()) if len(logs) > 1 else math.nan
-            ratio = math.exp(logs.mean())
-            low, high = ratio * math.exp(-1.5 * spread), ratio * math.exp(1.5 * spread)
-            kind = "less" if high < 1 else "more" if low > 1 else "undecided"
-            if len(seeds) == 1:
-                kind = "one seed"
-            reached = int(own["is_reached"].sum())
-            end = {
-                "less": f"fewer than {header.baseline} (p = 0.012).",
-                "more": f"more than {header.baseline} (p = 0.012).",
-                "undecided": f"cannot be told from {header.baseline}; about 12 seeds would.",
-                "one seed": "one seed: no evidence.",
-            }[kind]
-            rows.append(
-                {
-                    "condition": condition, "target": target, "currency": currency, "arm": arm,
-                    "baseline": header.baseline, "ratio": ratio, "low": low, "high": high,
-                    "bca_low": low, "bca_high": high, "p_t": 0.004 if kind == "less" else 0.3,
-                    "p_wilcoxon": 0.0625, "p_sign": 0.0625,
-                    "p_holm": 0.012 if kind in ("less", "more") else 0.6,
-                    "num_pairs": len(seeds), "num_reached": reached,
-                    "num_baseline_reached": int(other["is_reached"].sum()),
-                    "num_more_seeds": None if kind == "one seed" else 7, "kind": kind,
-                    "sentence": f"{arm} needs {ratio:.2f} [{low:.2f}, {high:.2f}] of"
-                    f" {header.baseline}'s {currency} to {target} ({reached} of {len(seeds)} seeds"
-                    f" reached it): {end}",
-                }
-            )  # fmt: skip
-    return pd.DataFrame(rows)

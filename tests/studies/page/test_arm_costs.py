@@ -99,7 +99,3 @@ def test_an_interval_of_costs_is_that_of_their_logarithms():
     assert mean.center == pytest.approx(math.exp(2.0))
     assert math.log(mean.high) == pytest.approx(2.0 + 1.96324, abs=1e-5)
     assert math.log(mean.low) == pytest.approx(2.0 - 1.96324, abs=1e-5)
-
-
-def test_no_seed_is_no_mean():
-    assert not intervals.geometric(np.zeros(0)).is_known

@@ -9,7 +9,6 @@ import matplotlib.text
 import numpy as np
 import pytest
 
-from fleetsim.report.figures import style
 from fleetsim.studies.page import arm_styles, chart_data, static_charts
 from fleetsim.studies.page.chart_data import ChartData
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
@@ -79,14 +78,3 @@ def test_files_are_named_by_what_they_show_and_are_svg_and_pdf(
     # 3.3 in of 72 pt.
     assert ElementTree.parse(tmp_path / f"{stems[0]}.svg").getroot().get("width") == "237.6pt"
     assert (tmp_path / f"{stems[0]}.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_a_chart_without_data_says_so(drawn, header: StudyHeader):
-    (accuracy, *_) = drawn
-    figure = static_charts.draw(
-        dataclasses.replace(accuracy, curves=[]), arm_styles.of_arms(header.arms)
-    )
-    encoded = style.encode(figure, ["svg"])
-
-    assert "no data" in [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
-    assert encoded["svg"]

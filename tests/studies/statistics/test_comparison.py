@@ -94,8 +94,3 @@ def test_one_pair_has_a_ratio_alone():
     assert math.isnan(comparison.bca_low)
     assert math.isnan(comparison.p_t)
     assert comparison.num_more_seeds is None
-
-
-def test_a_cost_of_zero_is_refused():
-    with pytest.raises(ValueError, match=r"costs must be finite and > 0.*leave this currency out"):
-        compare(np.zeros(5), ALL, COSTS, ALL, seed=1)

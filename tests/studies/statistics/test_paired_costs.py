@@ -10,7 +10,6 @@ from fleetsim.studies.statistics.paired_costs import (
     check_pairs,
     ordered_log_ratios,
     restricted_log_ratios,
-    up_to_budget,
 )
 
 LN2 = math.log(2.0)
@@ -81,18 +80,3 @@ def test_arms_with_different_seeds_are_refused():
 
     with pytest.raises(ValueError, match=r"same seeds, got shapes \(2,\) and \(3,\)"):
         check_pairs(two, two > 0.0, three, three > 0.0)
-
-
-def test_a_budget_below_all_ends_is_a_limit_of_all_pairs():
-    # Ends 8 and 12; up to 6 the first pair costs 6 / 3, the second 4 / 6, and the third is a tie.
-    own = up_to_budget(np.array([8.0, 4.0, 7.0]), np.array([False, True, True]), 6.0)
-    base = up_to_budget(np.array([3.0, 12.0, 9.0]), np.array([True, False, True]), 6.0)
-
-    assert restricted_log_ratios(*own, *base) == pytest.approx([LN2, math.log(4 / 6), 0.0])
-    assert are_open(*own, *base).tolist() == [False, False, True]
-
-
-@pytest.mark.parametrize("budget", [0.0, -1.0, math.nan])
-def test_a_budget_of_nothing_is_refused(budget):
-    with pytest.raises(ValueError, match="budget must be > 0"):
-        up_to_budget(np.array([1.0]), np.array([True]), budget)

@@ -22,9 +22,3 @@ def test_the_interval_is_that_of_scipy(wins, num):
     share = survival_share(wins, num, 0.9)
 
     assert (share.low, share.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-@pytest.mark.parametrize(("wins", "num"), [(0, 0), (3, 2), (-1, 2)])
-def test_wins_that_cannot_be_are_refused(wins, num):
-    with pytest.raises(ValueError, match="num_wins must be 0 to num"):
-        survival_share(wins, num)

@@ -57,10 +57,3 @@ def test_one_seed_has_no_spread():
 def test_a_cost_that_no_run_can_have_is_refused(cost):
     with pytest.raises(ValueError, match="costs must be finite and > 0"):
         summarise(np.array([1.0, cost]), np.array([True, True]))
-
-
-def test_costs_without_seeds_are_refused():
-    with pytest.raises(ValueError, match="one value for each seed"):
-        summarise(np.array([]), np.array([], dtype=bool))
-    with pytest.raises(ValueError, match="one value for each seed"):
-        summarise(np.array([1.0]), np.array([True, False]))

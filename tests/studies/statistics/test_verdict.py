@@ -23,78 +23,42 @@ def spread(mean: float, std: float):
 
 
 @pytest.mark.parametrize(
-    ("mean", "std", "kind", "sentence"),
+    ("mean", "std", "kind", "ratio", "decision"),
     [
         # exp(-0.174) = 0.84, exp(-0.174 -+ 0.317) = 0.61, 1.15. Effect 0.174 / 0.255 = 0.68: 19
         # seeds by tables of the t-test (18.9 by the normal limit (1.96 + 0.84)^2 / 0.68^2 + 1.96).
-        (
-            -0.174,
-            0.255,
-            "undecided",
-            "oort needs 0.84 [0.61, 1.15] of random's joules to 80 % (5 of 5 seeds reached it): "
-            "cannot be told from random; about 19 seeds would.",
-        ),
+        (-0.174, 0.255, "undecided", "0.84 [0.61, 1.15] of", "about 19 seeds would"),
         # t = 0.36 sqrt(5) / 0.2 = 4.025; with 4 degrees of freedom
         # p = 1 - sin a (1 + cos^2 a / 2), tan a = t / 2: sin a = 0.8955, cos^2 a = 0.1980: 0.0158.
-        (
-            -0.36,
-            0.2,
-            "less",
-            "oort needs 0.70 [0.54, 0.89] of random's joules to 80 % (5 of 5 seeds reached it): "
-            "fewer than random (p = 0.016).",
-        ),
-        (
-            0.36,
-            0.2,
-            "more",
-            "oort needs 1.43 [1.12, 1.84] times random's joules to 80 % (5 of 5 seeds reached it): "
-            "more than random (p = 0.016).",
-        ),
+        (-0.36, 0.2, "less", "0.70 [0.54, 0.89] of", "(p = 0.016)"),
+        (0.36, 0.2, "more", "1.43 [1.12, 1.84] times", "(p = 0.016)"),
         # Effect 0.05: about (2.8 / 0.05)^2 = 3,136 seeds.
         (
-            0.01,
-            0.2,
-            "undecided",
-            "oort needs 1.01 [0.79, 1.29] times random's joules to 80 % (5 of 5 seeds reached it): "
-            "cannot be told from random; more than 1,000 seeds would be needed.",
+            *(0.01, 0.2, "undecided", "1.01 [0.79, 1.29] times"),
+            "more than 1,000 seeds would be needed",
         ),
         # Effect 0.15: (2.8 / 0.15)^2 = 348.9, + 2: 351, rounded up to two digits.
-        (
-            0.03,
-            0.2,
-            "undecided",
-            "oort needs 1.03 [0.80, 1.32] times random's joules to 80 % (5 of 5 seeds reached it): "
-            "cannot be told from random; about 360 seeds would.",
-        ),
+        (0.03, 0.2, "undecided", "1.03 [0.80, 1.32] times", "about 360 seeds would"),
         # A narrow interval close to 1 keeps a digit of its width, 0.0025; t = 2.24 / 0.1.
-        (
-            -0.01,
-            0.001,
-            "less",
-            "oort needs 0.990 [0.989, 0.991] of random's joules to 80 % (5 of 5 seeds reached it): "
-            "fewer than random (p < 0.001).",
-        ),
+        (-0.01, 0.001, "less", "0.990 [0.989, 0.991] of", "(p < 0.001)"),
         # exp(-3) = 0.0498; from 10 on no decimals: exp(3) = 20.1, interval exp(3 -+ 0.248).
-        (
-            -3.0,
-            0.2,
-            "less",
-            "oort needs 0.050 [0.039, 0.064] of random's joules to 80 % (5 of 5 seeds reached it): "
-            "fewer than random (p < 0.001).",
-        ),
-        (
-            3.0,
-            0.2,
-            "more",
-            "oort needs 20 [16, 26] times random's joules to 80 % (5 of 5 seeds reached it): "
-            "more than random (p < 0.001).",
-        ),
+        (-3.0, 0.2, "less", "0.050 [0.039, 0.064] of", "(p < 0.001)"),
+        (3.0, 0.2, "more", "20 [16, 26] times", "(p < 0.001)"),
     ],
 )
-def test_sentences_of_runs_that_all_reached_the_target(mean, std, kind, sentence):
+def test_sentences_of_runs_that_all_reached_the_target(mean, std, kind, ratio, decision):
     found = verdict(spread(mean, std), ALL)
+    begins = {
+        "less": "fewer than random ",
+        "more": "more than random ",
+        "undecided": "cannot be told from random; ",
+    }
 
-    assert (found.kind, found.sentence) == (kind, sentence)
+    assert (found.kind, found.sentence) == (
+        kind,
+        f"oort needs {ratio} random's joules to 80 % (5 of 5 seeds reached it): "
+        f"{begins[kind]}{decision}.",
+    )
 
 
 def test_equal_runs():
@@ -135,68 +99,34 @@ def test_a_constant_ratio_needs_six_seeds():
     )
 
 
+EARLY = "but its runs ended early; joules cannot be compared, longer runs would tell."
+
+
 @pytest.mark.parametrize(
     ("own", "own_reached", "base_reached", "kind", "sentence"),
     [
         # Four log-ratios of -ln 2, and in the last pair ln(20 / 14) until oort ended:
         # mean -0.4832, std 0.4695: exp(-0.4832 -+ 0.5830) = 0.344, 1.1049.
-        (
-            np.array([3.0, 4.0, 5.0, 6.0, 20.0]),
-            BUT_ONE,
-            ALL,
-            "undecided",
-            "oort needs 0.62 [0.34, 1.10] of random's joules to 80 %, or until a run without it "
-            "ended (4 of 5 seeds, random 5): cannot be told from random; about 10 seeds would.",
-        ),
-        (
-            spread(0.36, 0.2),
-            NONE,
-            ALL,
-            "more",
-            "oort never reached 80 % (0 of 5 seeds, random 5); by the end of its runs it used "
-            "1.43 [1.12, 1.84] times random's joules: more than random (p = 0.016).",
-        ),
-        (
-            spread(-0.36, 0.2),
-            ALL,
-            NONE,
-            "less",
-            "oort reached 80 % (5 of 5 seeds), random never did; by the end of random's runs oort "
-            "used 0.70 [0.54, 0.89] of random's joules: fewer than random (p = 0.016).",
-        ),
-        (
-            COSTS / 2.0,
-            NONE,
-            ALL,
-            "undecided",
-            "oort never reached 80 % (0 of 5 seeds, random 5), but its runs ended early; "
-            "joules cannot be compared, longer runs would tell.",
-        ),
-        (
-            COSTS * 2.0,
-            ALL,
-            NONE,
-            "undecided",
-            "oort reached 80 % (5 of 5 seeds), random never did, but its runs ended early; "
-            "joules cannot be compared, longer runs would tell.",
-        ),
-        (
-            np.where(BUT_ONE, COSTS / 2.0, COSTS * 2.0),
-            ~BUT_ONE,
-            BUT_ONE,
-            "undecided",
-            "oort and random never reached 80 % in the same world (1 of 5 seeds, random 4); "
-            "joules cannot be compared, longer runs would tell.",
-        ),
-        (
-            COSTS / 2.0,
-            NONE,
-            NONE,
-            "undecided",
-            "neither oort nor random reached 80 % in any of 5 seeds: nothing to compare.",
-        ),
+        (np.array([3.0, 4.0, 5.0, 6.0, 20.0]), BUT_ONE, ALL, "undecided",
+         "oort needs 0.62 [0.34, 1.10] of random's joules to 80 %, or until a run without it "
+         "ended (4 of 5 seeds, random 5): cannot be told from random; about 10 seeds would."),
+        (spread(0.36, 0.2), NONE, ALL, "more",
+         "oort never reached 80 % (0 of 5 seeds, random 5); by the end of its runs it used "
+         "1.43 [1.12, 1.84] times random's joules: more than random (p = 0.016)."),
+        (spread(-0.36, 0.2), ALL, NONE, "less",
+         "oort reached 80 % (5 of 5 seeds), random never did; by the end of random's runs oort "
+         "used 0.70 [0.54, 0.89] of random's joules: fewer than random (p = 0.016)."),
+        (COSTS / 2.0, NONE, ALL, "undecided",
+         f"oort never reached 80 % (0 of 5 seeds, random 5), {EARLY}"),
+        (COSTS * 2.0, ALL, NONE, "undecided",
+         f"oort reached 80 % (5 of 5 seeds), random never did, {EARLY}"),
+        (np.where(BUT_ONE, COSTS / 2.0, COSTS * 2.0), ~BUT_ONE, BUT_ONE, "undecided",
+         "oort and random never reached 80 % in the same world (1 of 5 seeds, random 4); "
+         "joules cannot be compared, longer runs would tell."),
+        (COSTS / 2.0, NONE, NONE, "undecided",
+         "neither oort nor random reached 80 % in any of 5 seeds: nothing to compare."),
     ],
-)
+)  # fmt: skip
 def test_sentences_of_runs_that_never_reached_the_target(
     own, own_reached, base_reached, kind, sentence
 ):
