@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jinja2
 from markupsafe import Markup
@@ -85,7 +85,7 @@ def write(path: Path, template: str, *, folder: str = "report", **content: objec
     atomic_files.write(path, page.encode("utf-8", "replace"), hint=HINT)
 
 
-def write_static(path: Path, template: str, **content: object) -> None:
+def write_static(path: Path, template: str, **content: Any) -> None:
     """Write a page without scripts, whose policy allows its own style."""
     own = style()
     write(path, template, style=Markup(own), style_digest=digest(own), **content)

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from annotated_types import Ge, Le
 
@@ -212,4 +212,4 @@ def _with_values(file: FileT, drawn: Mapping[str, DrawnFigure]) -> FileT:
         for name in key.split("."):
             part = part[name]
         part["value"] = figure.used
-    return type(file).model_validate(data)
+    return cast(FileT, file.model_validate(data))
