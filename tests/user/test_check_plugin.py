@@ -14,7 +14,7 @@ import pytest
 from torch import nn
 
 import fleetsim
-from fleetsim.contracts import ProbeRequest, SampleForm, Work, WorkKind
+from fleetsim.contracts import ProbeRequest, Purpose, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import FedYogiSettings
@@ -102,6 +102,24 @@ def test_a_network_for_other_samples_than_the_usual_ones_is_told_how_to_name_the
         sample_form = SampleForm((1, 8, 8), 10)
 
     assert fleetsim.check_plugin(NamedDigits) == "model"
+
+
+def test_the_answer_to_a_training_before_the_choice_is_a_probe_as_in_a_run():
+    seen = set()
+
+    class Trying(LeastAsked):
+        needs_probes = True
+
+        def probe(self, view):
+            work = Work(WorkKind.TRAIN, epochs=1)
+            return [] if view.stage else [ProbeRequest(int(view.candidates[0]), work)]
+
+        def select(self, view):
+            seen.update((report.purpose, report.base) for report in view.reports)
+            return super().select(view)
+
+    assert fleetsim.check_plugin(Trying) == "selector"
+    assert seen == {(Purpose.PROBE, None)}
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ class SmallServer:
         kind = request.work.kind
         return self._report(
             request.client,
-            Purpose.TRAIN if kind is WorkKind.TRAIN else Purpose.PROBE,
+            Purpose.PROBE,
             asks_resources=request.asks_resources,
             has_vector=request.uploads_vector and kind in (WorkKind.TRAIN, WorkKind.GRADIENT),
             tells_epochs=request.work.tells_epoch_losses,
