@@ -7,14 +7,6 @@ import numpy.typing as npt
 def require_all(rule: str, values: npt.ArrayLike, is_good: npt.ArrayLike) -> None:
     """Refuse values [...] where any breaks the rule.
 
-    Args:
-        rule: the rule with the name of the values: "rates must be positive".
-        values: values of any shape.
-        is_good: true where a value keeps the rule; the same shape.
-
-    Raises:
-        ValueError: the rule, and the first value that breaks it.
-
     >>> require_all("rates must be positive", [1.0, 2.0], [True, True])
     >>> require_all("rates must be positive", [1.0, -2.0], [True, False])
     Traceback (most recent call last):
@@ -27,9 +19,6 @@ def require_all(rule: str, values: npt.ArrayLike, is_good: npt.ArrayLike) -> Non
 
 def require_lengths(num: int, **arrays: npt.NDArray[np.generic]) -> None:
     """Refuse arrays that do not have one entry per client.
-
-    Raises:
-        ValueError: names the first array whose first axis is not `num` long, and its shape.
 
     >>> require_lengths(2, keys=np.zeros(3))
     Traceback (most recent call last):

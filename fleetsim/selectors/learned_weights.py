@@ -35,12 +35,7 @@ _LENGTH_BYTE = 8
 
 
 def require_finite(kind: str, layers: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse to go on with a network whose training diverged.
-
-    Args:
-        kind: `server.selector.kind`, which learns.
-        layers: weights of the network by name.
-    """
+    """Refuse to go on with a network whose training diverged."""
     if not all(np.isfinite(layer).all() for layer in layers.values()):
         raise DivergenceError(
             f"server.selector.kind = {quoted(kind)}: weights of its network are not finite: its"
@@ -85,11 +80,7 @@ class WeightFile:
 
     @classmethod
     def decoded(cls, data: bytes) -> WeightFile:
-        """Return the content of a weight file.
-
-        Raises:
-            ValueError: it is no weight file.
-        """
+        """Return the content of a weight file."""
         try:
             arrays = load(data)
             length = int.from_bytes(data[:_LENGTH_BYTE], "little")

@@ -6,6 +6,7 @@ not train, or the number is not finite.
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,36 +32,26 @@ def unasked(view: RoundView) -> IntArray:
     return view.candidates[~np.isin(view.candidates, heard_of)]
 
 
-def evaluations(
-    clients: IntArray,
-    *,
-    upload_byte: int = 8,
-    parameters: Parameters | None = None,
-    is_opinion: bool = False,
-) -> Sequence[ProbeRequest]:
-    """Return requests to evaluate a model on all own samples; None: the global model."""
-    work = Work(WorkKind.EVALUATE)
-    return [
-        ProbeRequest(
-            client, work, upload_byte=upload_byte, parameters=parameters, is_opinion=is_opinion
-        )
-        for client in clients.tolist()
-    ]
+def requests(clients: IntArray, work: Work, **options: Any) -> Sequence[ProbeRequest]:
+    """Return a request of the same work to each client; options are those of `ProbeRequest`."""
+    return [ProbeRequest(client, work, **options) for client in clients.tolist()]
+
+
+def evaluations(clients: IntArray, **options: Any) -> Sequence[ProbeRequest]:
+    """Return requests to evaluate a model on all own samples, by default the global model."""
+    return requests(clients, Work(WorkKind.EVALUATE), **options)
 
 
 def resource_requests(clients: IntArray, upload_byte: int) -> Sequence[ProbeRequest]:
     """Return requests for the resources of clients, without the model."""
-    return [
-        ProbeRequest(
-            client,
-            Work(WorkKind.NONE),
-            needs_model=False,
-            upload_byte=upload_byte,
-            uploads_vector=False,
-            asks_resources=True,
-        )
-        for client in clients.tolist()
-    ]
+    return requests(
+        clients,
+        Work(WorkKind.NONE),
+        needs_model=False,
+        upload_byte=upload_byte,
+        uploads_vector=False,
+        asks_resources=True,
+    )
 
 
 def resources(reports: Iterable[Report]) -> dict[int, Resources]:

@@ -20,13 +20,7 @@ PROBES = (
 
 
 def unmet(selector: Selector, *, is_trained: bool = True, is_buffered: bool = False) -> str | None:
-    """Return the need of the selector that the run does not meet, with the way out, or None.
-
-    Args:
-        selector: the selector, before or after its set-up.
-        is_trained: true if models are really trained.
-        is_buffered: true for a buffered server.
-    """
+    """Return the need of the selector that the run does not meet, with the way out, or None."""
     if selector.needs_losses and not is_trained:
         return LOSSES
     return PROBES if is_buffered and selector.needs_probes else None
@@ -35,10 +29,8 @@ def unmet(selector: Selector, *, is_trained: bool = True, is_buffered: bool = Fa
 def require_validation(fleet: FleetView, needs: str, instead: str = "") -> None:
     """Refuse a run without samples that the server keeps for selectors.
 
-    Args:
-        fleet: the fleet of the run.
-        needs: the selector and what it does with the accuracy: "gpfl needs".
-        instead: another way out, after the usual one.
+    `needs` names the selector and its use of the accuracy ("gpfl needs"), `instead` another way
+    out.
     """
     if fleet.validation is None:
         raise ScenarioError(

@@ -33,13 +33,7 @@ def best(scores: FloatArray, num: int, keys: FloatArray) -> IntArray:
 
     Takes O(n + num log num). NaN, a score that is not known, ranks below all numbers.
 
-    Args:
-        scores: one per client considered [n].
-        num: number of positions, >= 0.
-        keys: one per client considered [n]; the smaller goes first among equal scores.
-
-    Raises:
-        ValueError: `num` is negative, or the arrays' lengths differ.
+    Among equal scores the smaller key goes first.
 
     >>> best(np.array([1.0, 3.0, 3.0, 2.0]), 3, np.array([0.1, 0.9, 0.2, 0.3])).tolist()
     [2, 1, 3]

@@ -46,11 +46,7 @@ def load_plugins(named: PluginNames) -> tuple[Plugin, ...]:
 
 
 def load_plugin(name: str) -> Plugin:
-    """Import the module of `MODULE:NAME` or `KIND=MODULE:NAME` and return the class as a plug-in.
-
-    Raises:
-        ScenarioError: there is no such kind, module or class, or it cannot be imported or used.
-    """
+    """Import the module of `MODULE:NAME` or `KIND=MODULE:NAME`; return the class as a plug-in."""
     said = f"--plugin {name}"
     word, is_said, plain = name.rpartition("=")
     kind = kind_named(word, said) if is_said else None

@@ -79,11 +79,7 @@ class PluginKind(ABC):
 
     @classmethod
     def of_object(cls, given: Any) -> tuple[object, str, Any]:
-        """Return the object that Python gives, its name, and what defines it, None if nothing does.
-
-        Raises:
-            FleetsimError: it cannot be one of this kind.
-        """
+        """Return the object that Python gives, its name, and what defines it, if anything does."""
         return given, identity.name_of(type(given)), type(given)
 
     @classmethod
@@ -126,12 +122,7 @@ class PluginKind(ABC):
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse objects of the user's class as a run would call them.
 
-        Args:
-            make: function that makes a new one.
-            calls: calls of its methods, which are watched.
-
-        Raises:
-            ScenarioError: one line on the first fault.
+        `make` makes a new one; calls of its methods are watched.
         """
 
     @classmethod

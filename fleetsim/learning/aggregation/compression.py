@@ -56,10 +56,8 @@ class CompressionKind(Settings):
     ) -> Parameters:
         """Return the update that the server decodes, a new array [P].
 
-        Args:
-            delta: update [P].
-            generator: draws the entries that are sent, then the random rounding, each if needed.
-            fraction: share of the update that is sent, in (0, 1].
+        The generator draws the entries of the share in (0, 1] that is sent, then the random
+        rounding.
         """
         if fraction == 1.0:
             return self._rounded(delta, generator)
@@ -185,12 +183,9 @@ class Uplink:
         A model that is not finite, or whose update leaves the range of float32, is returned
         unchanged: the server refuses it later.
 
-        Args:
-            client: sender; draws come from (seed, "compress", client, address).
-            base: model that was sent to the client [P].
-            vector: model that the client trained [P].
-            address: address of the task.
-            fraction: share of the update that is sent, in (0, 1].
+        Base and vector are the model sent to the client and the one that it trained [P]. Draws come
+        from (seed, "compress", client, address of the task). A share in (0, 1] of the update is
+        sent.
         """
         if isinstance(self._settings, UncompressedSettings) and fraction == 1.0:
             return vector

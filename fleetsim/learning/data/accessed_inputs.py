@@ -46,11 +46,8 @@ class AccessedInputs(ABC):
     ) -> NDArray[Any]:
         """Return some samples as numbers [m, ...].
 
-        Args:
-            rows: which samples [m].
-            visits: number of earlier accesses to each, in this task [m].
-            seed: root seed of the run.
-            address: client, and address of its task.
+        `visits` are the numbers of earlier accesses to each in this task [m]; the address is of the
+        client and its task.
         """
 
     @abstractmethod

@@ -42,23 +42,13 @@ class DatasetKind(Settings):
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set; reads local files only.
 
-        Args:
-            seed: the scenario's seed; only a synthetic set depends on it.
-            num_clients: number of clients; only a synthetic set depends on it.
-
-        Raises:
-            DataError: files are missing, broken, or not the published ones.
-            ScenarioError: a key does not suit the files of the user's own folder.
+        Only a synthetic set depends on seed and number of clients.
         """
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
         """Return the number of training samples; None if only the files tell.
 
-        Args:
-            own_folder: folder of the user's own data set; None: its files are not read.
-
-        Raises:
-            DataError: a file of the folder is damaged, or larger than is read.
+        Without the folder of the user's own data set its files are not read.
         """
         return self.training_samples
 

@@ -72,14 +72,8 @@ def train(
     Losses are those of the last, perhaps incomplete epoch, each taken just before the step of its
     batch. A diverged result is returned unchanged.
 
-    Args:
-        module: the network; holds the result after the call.
-        base: initial weights.
-        inputs: samples, n >= 1.
-        labels: labels [n] int64, or [n, t] of sequences.
-        settings: batch size, optimizer, clipping, label smoothing and proximal term.
-        passes: passes over the samples.
-        own_loss: loss that the scenario names; None: the network's or the cross-entropy.
+    The module holds the result after the call. Labels are int64 [n], or [n, t] of sequences. The
+    scenario's `own_loss` replaces the network's or the cross-entropy.
     """
     load_flat(module, base)
     module.train()

@@ -18,11 +18,7 @@ class LossKind(Settings):
         return None
 
     def check_on(self, samples: SampleForm) -> None:
-        """Check a loss of the user's own on drawn logits for samples of a form.
-
-        Raises:
-            ScenarioError: it is none.
-        """
+        """Check a loss of the user's own on drawn logits for samples of a form."""
 
 
 class OfModelSettings(LossKind):

@@ -147,11 +147,8 @@ class Descent:
     ) -> None:
         """Start a task.
 
-        Args:
-            parameters: weights, at the start of the task; steps change them in place.
-            settings: optimizer, clipping and proximal term.
-            num_steps: length of the schedule within the task.
-            anchors: weights that the proximal term holds them near; None: those at the start.
+        Steps change the weights in place; the schedule within the task has `num_steps`. The
+        proximal term holds them near the anchors; None: near those at the start.
         """
         self._parameters = parameters
         self._settings = settings

@@ -26,9 +26,7 @@ def losses_of(
 ) -> LossFunction:
     """Return the loss function of a training: the scenario's, the network's, or `losses`.
 
-    Raises:
-        ValueError: there are two losses, or labels of another than the cross-entropy would be
-            smoothed.
+    Two losses are refused, and smoothing of labels of another than the cross-entropy.
     """
     if own is not None and isinstance(module, HasLoss):
         raise ValueError("the network has a loss of its own beside that of the scenario")
@@ -43,12 +41,9 @@ def losses_of(
 def losses(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
     """Return each sample's cross-entropy in nats [n]; for sequences, the mean over positions.
 
-    Args:
-        logits: scores [n, classes], or [n, t, classes] of sequences.
-        labels: labels [n] int64, or [n, t].
-        label_smoothing: share e of a label that is spread over all C classes: the loss is
-            (1 - e) times the cross-entropy with the label, plus e times the mean of those with
-            each class (Szegedy et al., CVPR 2016).
+    Logits are [n, classes], or [n, t, classes] of sequences, and labels int64 [n], or [n, t]. With
+    label smoothing e the loss is (1 - e) times the cross-entropy with the label, plus e times the
+    mean of those with each class (Szegedy et al., CVPR 2016).
     """
     if labels.dim() == 1:
         return cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)

@@ -35,14 +35,9 @@ def step_memory(
 ) -> StepMemory:
     """Return the memory of a step of local training; the module, on the CPU, is not changed.
 
-    Args:
-        module: the network.
-        input_shape: shape of one sample.
-        local: optimizer, proximal term and loss.
-        num_more_copies: copies of the weights that an algorithm of its own holds beside them.
-        takes_tokens: True if samples are int64 tokens, False if they are float32; None: tokens if
-            the network has an embedding.
-        label_shape: shape of one sample's label, (t,) for one at every position.
+    `num_more_copies` are copies of the weights that an algorithm of its own holds beside them.
+    Shapes are of one sample and its label, (t,) for a label at every position. Samples are int64
+    tokens or float32; None: tokens if the network has an embedding.
     """
     module = copy.deepcopy(module).train()
     if takes_tokens is None:

@@ -33,8 +33,7 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
 
     Samples are tokens int64 if it has an embedding, else float32.
 
-    Raises:
-        ValueError: the FLOP of a layer are not known.
+    A layer whose FLOP are not known is a ValueError.
     """
     return cost_of(module, *_forward_pass(module, input_shape))
 

@@ -10,9 +10,5 @@ class ModelFaultError(ValueError):
 
 
 def from_code_of(what: str) -> AbstractContextManager[None]:
-    """Tell any fault of the user's code in the block as one line that begins with `what`.
-
-    Raises:
-        ModelFaultError: the block raised.
-    """
+    """Tell any fault of the user's code in the block as one line that begins with `what`."""
     return own_code(what, ModelFaultError)

@@ -45,11 +45,7 @@ class ModelKind(Settings):
         A network that draws its weights differently has a method `initialise` (see
         `fleetsim.learning.models.networks.build_model`).
 
-        Args:
-            samples: form of the samples, which suits `min_side` and `reads_text`.
-
-        Raises:
-            ScenarioError: the network does not suit these labels.
+        Samples suit `min_side` and `reads_text`; labels that the network does not suit are a fault.
         """
 
     @classmethod

@@ -46,9 +46,6 @@ def build_model(
     draws its weights itself.
 
     The other arguments than the settings and the root seed are those of `SampleForm`.
-
-    Raises:
-        ScenarioError: the network does not fit samples of this shape, or is too large.
     """
     samples = SampleForm(input_shape, num_classes, vocabulary_size, is_sequence)
     if isinstance(settings, UserModelKind):

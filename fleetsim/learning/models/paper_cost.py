@@ -111,8 +111,7 @@ class CostSettings(ModelKind):
     def cost(self, *, num_copies: int | None) -> ModelCost:
         """Return the cost; memory is that of copies of the weights, and None is not checked.
 
-        Raises:
-            ScenarioError: memory is checked, and `sample_byte` is not given.
+        Memory that is checked needs `sample_byte`.
         """
         layers = {name: num for name, num in self.layers.model_dump().items() if num > 0}
         flop = self.flop_per_sample.model_dump()

@@ -237,11 +237,7 @@ class Gpt2Settings(ModelKind):
         return True
 
     def build(self, samples: SampleForm) -> nn.Module:
-        """Return the network, for text alone.
-
-        Raises:
-            ScenarioError: the labels are no tokens, which is all that GPT-2 predicts.
-        """
+        """Return the network, for text alone."""
         from fleetsim.learning.models.text import Gpt2  # noqa: PLC0415
 
         if samples.num_classes != samples.vocabulary_size:

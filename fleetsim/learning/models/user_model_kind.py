@@ -27,23 +27,11 @@ class UserModelKind(ModelKind):
 
     @abstractmethod
     def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
-        """Return the network with its initial weights on the CPU, checked.
-
-        Args:
-            samples: form of the samples.
-            seed: root seed of the run.
-
-        Raises:
-            ScenarioError: it cannot be made, or cannot be simulated on samples of this form.
-        """
+        """Return the network with its initial weights on the CPU, checked."""
 
     @abstractmethod
     def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
-        """Return the cost of the network for samples of a form; the module does not change.
-
-        Raises:
-            ScenarioError: the FLOP of a layer are not known, or the network's declaration is none.
-        """
+        """Return the cost of the network for samples of a form; the module does not change."""
 
     @classmethod
     def fits(cls, samples: SampleForm) -> bool:

@@ -30,14 +30,10 @@ class PartitionKind(Settings):
     ) -> tuple[IntArray, ...]:
         """Return the samples of every client: ascending indices, disjoint, at least one each.
 
-        Args:
-            labels: label of every training sample [n], or labels [n, t] of sequences.
-            owner: natural client of every training sample [n], if the data set has such.
-            num_clients: number of clients N, at most n, without `shortage` or `wrong_fleet_size`.
-            seed: the scenario's seed.
-
-        Raises:
-            ScenarioError: the split is impossible; the message names the key and the way out.
+        Labels are of every training sample [n], or [n, t] of sequences, and so are the natural
+        clients that own them [n], if the data set has such. A split that is impossible for reasons
+        other than `shortage` and `wrong_fleet_size` is a `ScenarioError` with the key and the way
+        out.
         """
 
     def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
@@ -66,8 +62,6 @@ class PartitionKind(Settings):
     def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
         """Return the key that the fleet's size does not suit, and the way out; None if it does.
 
-        Args:
-            num_clients: number of clients.
-            num_labels: labels of the training samples; None if only the files tell.
+        The number of labels is None if only the files tell.
         """
         return None

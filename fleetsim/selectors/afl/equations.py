@@ -44,11 +44,8 @@ def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
 def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> int:
     """Return the number of clients drawn by valuation; the rest of `wanted` are drawn uniformly.
 
-    Args:
-        wanted: clients to choose (K).
-        alpha_3: share drawn uniformly, in [0, 1].
-        rounding: the part that is rounded down: `active`, floor((1 - alpha_3) K), as FedCor and
-            plato have it, or `random`, K - floor(alpha_3 K), as FLSim has it.
+    The share alpha_3 is drawn uniformly. Rounded down is the part `active`, floor((1 - alpha_3) K),
+    as FedCor and plato have it, or `random`, K - floor(alpha_3 K), as FLSim has it.
 
     >>> num_active(5, 0.1), num_active(5, 0.1, "random"), num_active(10, 0.9)
     (4, 5, 1)
@@ -78,17 +75,9 @@ def choose(
     The active draw is an exponential race, in logarithms: arrival i at log E_i - alpha_2 v_i. If
     fewer can be drawn actively than step 2 asks for, the uniform draw fills in.
 
-    Args:
-        values: valuations [C]; -infinity for one that is not known, which is never drawn actively.
-        wanted: number of clients to choose (all, if there are fewer).
-        alpha_1: fraction left out.
-        alpha_2: factor on valuations in the exponent.
-        alpha_3: share drawn uniformly.
-        exponentials: independent Exp(1) variables of the race [C].
-        uniforms: independent uniforms [C]; the uniform draw takes the smallest first.
-        keys: order among equal valuations at the border of those left out [C]; the smaller key
-            counts as the larger valuation.
-        rounding: see `num_active`.
+    Valuations v [C] are -infinity where not known; those are never drawn actively. Exponentials E
+    are Exp(1) variables of the race; of the uniforms the smallest go first; among equal valuations
+    at the border of those left out the smaller key counts as the larger [C].
 
     Source: Goetz et al., arXiv 1909.12641, steps 1 to 3.
     """

@@ -60,8 +60,7 @@ NUM_STATES: Final = math.prod(len(bounds) + 1 for bounds in BOUNDS.values())
 def state_number(**parts: ArrayLike) -> IntArray:
     """Return the number of the state of each client [n], from 0; equal bins give equal numbers.
 
-    Args:
-        **parts: the ten parts by the names of `BOUNDS`, each a number or one per client [n].
+    The ten parts have the names of `BOUNDS`; each is a number or one per client [n].
 
     Source: AutoFL (Kim, Wu, MICRO 2021), the states of its table 1, by a re-implementation.
     """
@@ -100,14 +99,8 @@ def rewards(
 ) -> FloatArray:
     """Return R of each client that delivered [n].
 
-    Args:
-        accuracy: accuracy of the model after the round, from 0 to 1.
-        before: accuracy that it is compared with.
-        local_j: joules of each client's task [n].
-        global_j: joules E of the cohort.
-        accuracy_weight: alpha.
-        gain_weight: beta.
-        unit_j: joules that count as one.
+    Accuracies are from 0 to 1; `local_j` are joules of each client's task [n], `global_j` those of
+    the cohort (E), `unit_j` those that count as one. The weights are alpha and beta.
 
     60 % after 50 %, with 4 J and 20 J of clients of a cohort with a mean of 12 J:
 
@@ -130,12 +123,7 @@ def updated(
 ) -> float:
     """Return the new Q(s, a).
 
-    Args:
-        value: Q(s, a) so far.
-        reward: R.
-        best_next: largest value in the next state.
-        learning_rate: gamma, the weight of what was just seen.
-        discount: mu, the weight of the next state.
+    The learning rate gamma weighs what was just seen, and the discount mu the next state.
 
     >>> updated(10.0, 20.0, 50.0, learning_rate=0.9, discount=0.1)
     23.5
@@ -150,11 +138,8 @@ def chosen_levels(
 ) -> IntArray:
     """Return the level of each client: that of the largest value, or a random one to explore [n].
 
-    Args:
-        values: Q of every level in the client's state [n, A]; of equal ones the first counts.
-        uniforms: uniform draws from [0, 1) [n]; a client explores where its own is below epsilon.
-        drawn: random levels, for those that explore [n].
-        exploration: epsilon.
+    Values are Q of every level in the client's state [n, A]; of equal ones the first counts. A
+    client whose uniform in [0, 1) is below epsilon takes the level drawn [n].
 
     >>> values = np.array([[1.0, 3.0, 3.0], [0.0, 0.0, 0.0]])
     >>> chosen_levels(values, np.array([0.1, 0.05]), np.array([2, 2]), 0.1).tolist()

@@ -2,5 +2,4 @@
 
 - `equations`: Equations of UCB over sets of clients: arms, indices, and the quick initialisation.
 - `slots`: Slots.
-- `rehearsals`: Rehearsals: slots of a group played in probes, from the initial model.
 """

@@ -40,9 +40,6 @@ MOST_ARMS = 1_000_000
 def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
     """Return the number of sets of `size` out of `num_clients` clients, unless there are too many.
 
-    Raises:
-        ValueError: `size` is not in 1 ... `num_clients`, or there are more sets than `most`.
-
     >>> require_arms(20, 5)
     15504
     >>> require_arms(100, 5)
@@ -102,9 +99,7 @@ def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
 def average_opinion(opinions: FloatArray) -> float:
     """Return the reward of a slot: the mean of the opinions that arrived; NaN if none did.
 
-    Args:
-        opinions: accuracy of the new model on each client's own data [N], NaN where no answer
-            arrived.
+    Opinions are accuracies of the new model on each client's own data [N], NaN without an answer.
 
     >>> average_opinion(np.array([0.5, 1.0, np.nan, 0.0]))
     0.5
@@ -118,11 +113,7 @@ def average_opinion(opinions: FloatArray) -> float:
 def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArray:
     """Return Psi of each arm [A]; infinite for an arm that was never played.
 
-    Args:
-        means: r, the mean reward of each arm [A]; not used where never played.
-        plays: Pi, the number of plays of each arm [A].
-        slot: t, 1 for the first.
-        mu: weight of the exploration.
+    Means r and plays Pi are of each arm [A]; slot t is 1 for the first; mu weighs exploration.
 
     sqrt(ln 2 / 2) = 0.588705:
 
@@ -142,11 +133,7 @@ def rewarded(
 ) -> tuple[FloatArray, IntArray]:
     """Return means and plays [A] after some arms brought rewards, (10); new arrays.
 
-    Args:
-        means: r before [A].
-        plays: Pi before [A].
-        played: distinct numbers of the arms played [n].
-        rewards: reward of each [n].
+    The arms `played` are distinct, and each has a reward [n].
 
     >>> means, plays = rewarded(np.array([0.5, 0.2]), np.array([1, 1]), np.array([0]), np.ones(1))
     >>> means.tolist(), plays.tolist()
@@ -165,11 +152,8 @@ def rewarded(
 def initial_means(sets: IntArray, of_clients: FloatArray, init: Init = "mean") -> FloatArray:
     """Return the mean r of every arm after the cold start [A], which counts as one play.
 
-    Args:
-        sets: members of each arm [A, K].
-        of_clients: reward of each client's group [N].
-        init: `mean` over the members, which lies in the range of rewards, or their `sum`, the
-            literal reading, which is up to K.
+    The mean over the members [A, K] of the rewards of the clients' groups [N] lies in the range of
+    rewards; their `sum`, the literal reading, is up to K.
 
     >>> initial_means(arms(3, 2), np.array([0.5, 0.75, 0.25])).tolist()
     [0.625, 0.375, 0.5]

@@ -72,11 +72,8 @@ class RandomSettings(Settings):
 def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
     """Return the positions of a weighted draw without replacement, in the order drawn.
 
-    Args:
-        weights: w >= 0 of each client considered [n]; those of weight 0 come last, in the order
-            of their exponentials.
-        num: number of clients drawn (all, if there are fewer).
-        exponentials: independent Exp(1) variables [n].
+    Weights w >= 0 [n]; those of weight 0 come last, in the order of their Exp(1) variables [n]. All
+    are drawn if there are fewer than `num`.
 
     Arrivals are 1/1, 1/4 and 3/2:
 
@@ -91,10 +88,7 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
 def random_clients(clients: IntArray, num: int, exponentials: FloatArray) -> IntArray:
     """Return some of these clients [n], each equally likely, in the order drawn.
 
-    Args:
-        clients: ids of the clients considered [n].
-        num: number of clients drawn (all, if there are fewer).
-        exponentials: independent Exp(1) variables of the whole fleet [N].
+    The Exp(1) variables are of the whole fleet [N]. All are drawn if there are fewer than `num`.
     """
     # All clients arrive at E_i / 1.
     arrivals = exponentials[clients]

@@ -61,12 +61,9 @@ def distance_factors(
 ) -> FloatArray:
     """Return factors e = exp(-C d^beta) of pairs at these distances, of the same shape.
 
-    Args:
-        distance_m: distances in metres.
-        decay: C; the paper's -30 dB.
-        exponent: beta, the paper's.
-        unit_m: unit of d in metres. The paper names none; in kilometres all clients in its square
-            of 1 km would be alike, in metres all independent. With 100 m e falls to 1/e at 647 m.
+    C is the paper's -30 dB, and beta the paper's, which names no unit of d: in kilometres all
+    clients in its square of 1 km would be alike, in metres all independent. With 100 m e falls to
+    1/e at 647 m.
 
     >>> round(float(distance_factors(np.array([646.9]))[0]), 3)
     0.368
@@ -118,13 +115,10 @@ def propagated(
 ) -> Propagation:
     """Return the beliefs of all clients from their potentials.
 
-    Args:
-        local: phi_n(s_n), above 0 [N, 2].
-        edges: pairs of neighbours, each once [E, 2].
-        pairs: psi(s_i, s_n), above 0, i the first and n the second client of the edge [E, 2, 2].
-        tolerance: largest change of a normalised message that counts as none.
-        max_exchanges: limit, after which the present messages are used.
-        damping: share of the old message that is kept, in [0, 1); helps where loops oscillate.
+    Potentials phi_n(s_n) [N, 2] and psi(s_i, s_n) of each pair of neighbours [E, 2, 2] are above 0.
+    A change of a normalised message of at most `tolerance` counts as none; after `max_exchanges`
+    the present messages are used. The share `damping` of the old message in [0, 1) is kept, which
+    helps where loops oscillate.
 
     Source: Tong et al., "From learning to analytics", (4) and (6).
     """

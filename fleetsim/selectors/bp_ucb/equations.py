@@ -24,12 +24,8 @@ def index(
 ) -> FloatArray:
     """Return Psi of each client [N]; infinite for a client without a counted opinion.
 
-    Args:
-        means: r [N].
-        plays: Pi [N].
-        beliefs: b_n(1), in [0, 1] [N].
-        slot: t, 1 for the first.
-        mu: weight of the exploration; 0.01 in the paper.
+    Means r, plays Pi and beliefs b_n(1) in [0, 1] are of each client [N]; slot t is 1 for the
+    first; mu weighs exploration.
 
     Source: Tong et al., "From learning to analytics", (17).
     """

@@ -86,9 +86,6 @@ def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEARES
 
         networkx.draw(graph, networkx.get_node_attributes(graph, "position_m"))
 
-    Raises:
-        ValueError: a place is not finite, or not a pair.
-
     Client 1 is nearest to 0 and 2; 3 is far, and joined by its shortest edge:
 
     >>> line_m = np.array([[0.0, 0.0], [1.0, 0.0], [2.5, 0.0], [9.0, 0.0]])

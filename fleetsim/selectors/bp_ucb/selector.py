@@ -141,10 +141,7 @@ class BpUcbSettings(Settings):
     def warning(self, position_m: FloatArray | None, *, num_clients: int, seed: int) -> str | None:
         """Return a warning if theorem 2 does not cover clients at these places; None if it does.
 
-        Args:
-            position_m: registered places [N, 2]; None in a world without distances.
-            num_clients: size of the fleet N.
-            seed: seed of the scenario.
+        Registered places are in metres [N, 2]; None in a world without distances.
         """
         if self.potentials == "printed":
             return None  # printed potentials never change the messages

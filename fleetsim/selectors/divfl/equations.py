@@ -47,11 +47,6 @@ def dissimilarities(
     Equal gradients have distance 0 exactly, and d_ik = d_ki exactly where they are compared among
     themselves.
 
-    Args:
-        gradients: rows [A, P].
-        others: columns [B, P]; None: the same gradients.
-        metric: `l2`, the paper's, or `squared_l2`.
-
     Source: DivFL (Balakrishnan et al., ICLR 2022); squared distances as in euphoria0-0's code.
     """
     if others is None:
@@ -68,11 +63,7 @@ def refreshed(
 ) -> FloatArray:
     """Return dissimilarities [N, N] after the gradients of some clients have changed.
 
-    Args:
-        dissimilarity: dissimilarities before [N, N]; not changed.
-        gradients: gradients of all clients, including the new ones [N, P].
-        clients: ids of the clients whose gradient changed [n].
-        metric: as in `dissimilarities`.
+    The gradients [N, P] include the new ones, those of `clients` [n].
 
     Source: the lazy refresh of DivFL (Balakrishnan et al., ICLR 2022).
     """
@@ -96,13 +87,9 @@ def greedy(
 ) -> IntArray:
     """Return the columns that lower the cost most, chosen in sequence, the medoid first.
 
-    Args:
-        dissimilarity: represented clients (rows) to candidates (columns) [A, C].
-        num: number of columns to choose (all, if there are fewer).
-        keys: order among candidates that lower the cost equally [C]; the smaller goes first.
-        uniforms: independent uniforms [num, C] of the stochastic rule: the sample of step s are the
-            `size` remaining candidates with the smallest values of row s. None: all are considered.
-        size: candidates in a sample, >= 1; see `sample_size`.
+    Dissimilarities are of represented clients to candidates [A, C]; among candidates that lower the
+    cost equally the smaller key goes first [C]. The stochastic rule considers in step s the `size`
+    >= 1 remaining candidates with the smallest uniforms of row s [num, C], otherwise all.
 
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
     >>> greedy(apart, 2, np.zeros(3)).tolist()

@@ -163,7 +163,7 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
     def _requests(self, clients: IntArray) -> Sequence[ProbeRequest]:
         is_gradient = self._settings.vectors == "gradient"
         work = Work(WorkKind.GRADIENT) if is_gradient else self._fleet.training
-        return [ProbeRequest(client, work) for client in clients.tolist()]
+        return probing.requests(clients, work)
 
     def _choice(self, view: RoundView) -> IntArray:
         settings, size = self._settings, self._size

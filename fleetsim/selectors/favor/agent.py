@@ -62,9 +62,8 @@ class Agent:
     ) -> tuple[float, float | None]:
         """Store the transitions of a round to this state, and learn.
 
-        Returns:
-            Target of the actions, by the networks that made the choice, and the mean loss of the
-            steps of learning; None if there was none.
+        Return the target of the actions, by the networks that made the choice, and the mean loss of
+        the steps of learning; None if there was none.
         """
         settings = self._settings
         target = self.network.target(

@@ -46,11 +46,6 @@ def principal_axes(
     the division by the standard deviations. Computed by the inner products of the models, in
     blocks of parameters: O(n^2 P) time, and memory for n^2 + num P numbers.
 
-    Args:
-        models: n models [P] each.
-        num: number of axes.
-        scaling: scaling of the parameters.
-
     >>> mean, axes = principal_axes([np.array([1.0, 0.0]), np.array([5.0, 0.0])], 2)
     >>> mean.tolist(), np.abs(axes).round(9).tolist()
     ([3.0, 0.0], [[1.0, 0.0], [0.0, 0.0]])
@@ -115,9 +110,7 @@ def coordinates(
 def turn_onto(points: FloatArray, reference: FloatArray) -> FloatArray:
     """Return the orthogonal matrix R [d, d] for which points R is nearest to the reference.
 
-    Args:
-        points: coordinates of n models [n, d].
-        reference: coordinates that they are to be turned onto [n, d].
+    Points and reference are coordinates of n models [n, d].
 
     >>> turn_onto(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 3.0], [-1.0, 0.0]])).round(9)
     array([[ 0.,  1.],
@@ -151,12 +144,8 @@ def double_q_target(
 ) -> FloatArray:
     """Return the target y of each transition [B].
 
-    Args:
-        rewards: rewards r [B].
-        next_values: Q(s', a) of the network that learns, which chooses a [B, N].
-        next_target_values: Q'(s', a) of the target network, which evaluates it [B, N].
-        is_last: true where s' ends the episode [B].
-        discount: gamma in [0, 1].
+    The network that learns has Q(s', a), which chooses a, and the target network Q'(s', a), which
+    evaluates it [B, N]. `is_last` is true where s' ends the episode [B].
 
     >>> double_q_target(
     ...     np.array([1.0]), np.array([[3.0, 5.0]]), np.array([[8.0, 2.0]]), np.array([False]), 0.5
@@ -192,12 +181,8 @@ def choose(
 ) -> IntArray:
     """Return the positions of the largest values, then those of random others.
 
-    Args:
-        values: Q of each candidate [C].
-        num: number of positions, if there are so many.
-        num_random: number of these that are taken at random among the others.
-        keys: order of equal values, the smaller first [C].
-        draws: uniforms in [0, 1); the others with the smallest are taken [C].
+    Values Q, keys (of equal values the smaller goes first) and draws are of each candidate [C]; the
+    `num_random` others are those of the smallest draws.
 
     >>> values, draws = np.array([1.0, 4.0, 3.0, 2.0]), np.array([0.1, 0.2, 0.9, 0.3])
     >>> choose(values, 3, 2, np.zeros(4), draws).tolist()

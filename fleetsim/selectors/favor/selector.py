@@ -30,6 +30,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
+from fleetsim.selectors import probing
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
@@ -37,7 +38,6 @@ from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
 from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
-from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
@@ -102,10 +102,8 @@ class FavorSelector(TellingSelector[FavorSettings]):
             return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        return [
-            ProbeRequest(client=client, work=Work(WorkKind.TRAIN, epochs=1), upload_byte=0)
-            for client in view.candidates[is_new].tolist()
-        ]
+        work = Work(WorkKind.TRAIN, epochs=1)
+        return probing.requests(view.candidates[is_new], work, upload_byte=0)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the candidates of the largest values, and random ones while it explores."""
@@ -141,7 +139,7 @@ class FavorSelector(TellingSelector[FavorSettings]):
             return
         was_stored = self._is_stored
         self._take_in(outcome.reports, outcome)
-        accuracy = accuracy_of(outcome.validation)
+        accuracy = probing.accuracy_of(outcome.validation)
         if not (self._is_learning and was_stored) or math.isnan(accuracy):
             return
         settings = self._settings

@@ -43,10 +43,7 @@ def initial_points(normals: FloatArray) -> FloatArray:
 def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatArray:
     """Return the discounted mean mu of the observed changes [N]; 0 for a client never observed.
 
-    Args:
-        changes: rows of loss changes [S, N], NaN where not observed.
-        ages: rounds since each row was observed [S].
-        discount: gamma, in (0, 1].
+    Rows of loss changes [S, N] are NaN where not observed, and `ages` rounds old [S].
 
     >>> mean_changes(np.array([[-4.0, np.nan], [-1.0, np.nan]]), np.array([1, 0]), 0.5).tolist()
     [-2.0, 0.0]
@@ -88,15 +85,8 @@ def fitted(
 
     Every fit begins with new moments, as in the authors' code.
 
-    Args:
-        points: X so far [D, N].
-        changes: observed loss changes [S, N], NaN where not observed.
-        ages: rounds since each row was observed [S].
-        num_steps: steps of Adam.
-        discount: gamma, in (0, 1].
-        mean: mu [N]; None: zero.
-        noise: sigma_n.
-        learning_rate: learning rate of Adam.
+    Points X are [D, N], loss changes [S, N], NaN where not observed, of rows `ages` rounds old [S].
+    Without a mean mu [N] it is zero; the noise is sigma_n, the discount gamma.
 
     Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
     """
@@ -130,11 +120,8 @@ def patterns(
 ) -> list[Pattern]:
     """Return observations by the clients that they observe.
 
-    Args:
-        points: X [D, N].
-        changes: observed loss changes [S, N], NaN where not observed.
-        weights: gamma^age of each row [S].
-        mean: mu [N].
+    Points X are [D, N], loss changes [S, N], NaN where not observed, with weights gamma^age of the
+    rows [S], and means mu [N].
 
     Source: FedCor (Tang et al., CVPR 2022), with missing answers, which it does not have.
     """

@@ -76,11 +76,8 @@ def scores(
 ) -> FloatArray:
     """Return s_k of every client [N], NaN where its variance is 0.
 
-    Args:
-        covariance: Sigma [N, N].
-        alpha: fall of a client's loss by its training, in its standard deviations [N].
-        weights: p_i, the share of each client in the total loss [N].
-        counted: clients i that the sum runs over [N].
+    Of Sigma [N, N], the fall alpha of a client's loss by its training in its standard deviations
+    [N], its share p_i in the total loss [N], and the clients i that the sum runs over [N].
 
     Source: FedCor (Tang et al., CVPR 2022), the selection criterion.
     """
@@ -102,15 +99,10 @@ def choose(
 ) -> IntArray:
     """Return the ids of the chosen candidates, in the order of the choice.
 
-    Args:
-        covariance: Sigma [N, N]; not changed.
-        alpha: factors of `annealed` [N].
-        weights: p_i, shares of the samples [N].
-        candidates: ids of the available clients [C].
-        wanted: number of clients to choose (all, if there are fewer).
-        keys: order among equal scores, by id [N]; the smaller goes first.
-        sum_over: `remaining` sums over the candidates not yet chosen, as the authors' code does,
-            `all` also over clients that are not available. If all are available, both are the same.
+    Sigma [N, N] is not changed; alpha are the factors of `annealed` [N], p_i shares of the samples
+    [N], and of equal scores the smaller key by id goes first [N]. `remaining` sums over the
+    candidates not yet chosen, as the authors' code does, `all` also over clients that are not
+    available.
 
     Source: FedCor (Tang et al., CVPR 2022), as in Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """

@@ -204,7 +204,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
         exponentials = generator.standard_exponential(self._size)
         chosen = random_clients(answered, self._fleet.cohort, exponentials)
-        return [ProbeRequest(client, self._fleet.training) for client in chosen.tolist()]
+        return probing.requests(chosen, self._fleet.training)
 
     def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
         self._awaits = "nothing"

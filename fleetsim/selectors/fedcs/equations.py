@@ -50,15 +50,9 @@ def pack(
 ) -> IntArray:
     """Return positions of the clients that fit into the round, in the order of their uploads.
 
-    Args:
-        download_s: payload over the download rate of each client considered [n].
-        update_s: seconds of local training [n].
-        upload_s: payload over the upload rate [n].
-        deadline_s: upper limit of the round's seconds; infinity for no deadline.
-        keys: order among clients that prolong the round equally, the smaller first [n].
-        selection_s: seconds of the selection, before the distribution.
-        aggregation_s: seconds of the aggregation, after the last upload.
-        max_clients: largest number of clients; None: no limit except the deadline.
+    Seconds are of each client [n]. The selection is before the distribution, the aggregation after
+    the last upload; a deadline of infinity is none. Among clients that prolong the round equally
+    the smaller key goes first [n].
 
     Source: FedCS (Nishio, Yonetani, ICC 2019), Algorithm 3.
     """

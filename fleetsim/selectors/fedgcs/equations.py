@@ -38,14 +38,8 @@ def scores(
 ) -> FloatArray:
     """Return (1): comprehensive scores of selections [R]; more is better.
 
-    Args:
-        performance: performance of the task after each selection, not negative [R].
-        latency_s: seconds of each selection [R].
-        energy_j: joules of each selection [R].
-        budget_s: L; selections that take longer are penalised.
-        budget_j: E; selections that take more are penalised.
-        latency_exponent: a.
-        energy_exponent: b.
+    Performance is not negative [R]. Selections that take longer than L seconds or more than E
+    joules are penalised, with the exponents a and b.
 
     >>> performance, seconds, joules = np.full(3, 0.5), np.array([5.0, 20.0, 20.0]), np.ones(3)
     >>> scores(performance, seconds, np.array([9.0, 9.0, 30.0]), budget_s=10.0, budget_j=15.0)

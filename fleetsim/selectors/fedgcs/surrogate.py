@@ -31,13 +31,8 @@ def surrogate_records(
 ) -> Records:
     """Return records of random sets of clients; none while no client is known.
 
-    Args:
-        utility: U of every client, NaN where it is not known [N].
-        duration_s: seconds of its last delivered task, NaN where not known [N].
-        energy_j: joules of its last delivered task, NaN where not known [N].
-        num_sets: number of sets.
-        size: clients of each set, or all if there are fewer.
-        generator: source of the sets.
+    Utilities U, and seconds and joules of the last delivered task, are of every client [N], NaN
+    where not known. A set has `size` clients, or all if there are fewer.
 
     >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
     >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)

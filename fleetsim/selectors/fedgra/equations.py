@@ -97,10 +97,7 @@ def mapped(
 ) -> FloatArray:
     """Return (6, 7): metrics with 0 for the worst client, and more for better ones [n, M].
 
-    Args:
-        metrics: one row per client, one column per metric, not negative [n, M].
-        higher_is_better: direction of each metric [M].
-        mapping: denominator. A column in which all are equal becomes 0.
+    Metrics are not negative. A column in which all are equal becomes 0.
 
     Source: FedGRA (arXiv 2310.08147v3), (6) and (7).
     """
@@ -218,12 +215,8 @@ def fairness_after(
     Fairness counts selections, not rounds; clients that did not report were not selected. With
     `reset="marking"` the mask does not follow from the fairness, and must be stored with it.
 
-    Args:
-        fairness: F of every client before this selection, 1 at first [N].
-        is_selected: mask of selected clients [N].
-        increment: f.
-        bound: b; F >= b forces a client.
-        reset: event after which F is 1 again.
+    F of every client is 1 at first, and grows by f; F >= b forces a client. The event `reset` sets
+    it to 1 again.
 
     Source: FedGRA (arXiv 2310.08147v3), (17).
     """
@@ -246,14 +239,10 @@ def choose(
 
     The forced ones come first (fairness descending, then grade), then the others by grade.
 
-    Args:
-        grade: g [n].
-        fairness: F [n].
-        is_forced: mask of clients that must take part [n].
-        num: number of clients wanted.
-        keys: the smaller goes first where fairness and grade, or grades, are equal [n].
-        overflow: `capped` chooses `num`, or all if there are fewer. `printed` is Algorithm 2: all
-            forced clients, and num - 1 others if there is one, so possibly more than `num`.
+    Grade g, fairness F and the mask are of each client [n]; where fairness and grade, or grades,
+    are equal, the smaller key goes first [n]. `capped` chooses `num`, or all if there are fewer.
+    `printed` is Algorithm 2: all forced clients, and num - 1 others if there is one, so possibly
+    more than `num`.
 
     Source: FedGRA (arXiv 2310.08147v3), Algorithm 2.
     """

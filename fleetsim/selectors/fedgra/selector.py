@@ -33,6 +33,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
+from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.fixed import available_in_order
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
@@ -130,16 +131,13 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         if not self._is_choosing:
             return ()
         is_server = self._settings.divergence_at == "server"
-        return [
-            ProbeRequest(
-                client=client,
-                work=Work(WorkKind.TRAIN, epochs=1),
-                upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,
-                uploads_vector=is_server,
-                asks_resources=True,
-            )
-            for client in view.candidates.tolist()
-        ]
+        return probing.requests(
+            view.candidates,
+            Work(WorkKind.TRAIN, epochs=1),
+            upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,
+            uploads_vector=is_server,
+            asks_resources=True,
+        )
 
     def select(self, view: RoundView) -> IntArray:
         """Return the best by fairness and grade, or those of the set of the last selection."""

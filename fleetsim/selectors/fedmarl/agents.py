@@ -81,9 +81,8 @@ class Agents:
     def learn(self, seed: int, round_: int) -> float | None:
         """Train the network on batches drawn at the address of seed and round.
 
-        Returns:
-            Mean loss of the batches, each before its step; None before the replay memory holds a
-            batch, when there is nothing to do.
+        Return the mean loss of the batches, each before its step; None before the replay memory
+        holds a batch, when there is nothing to do.
         """
         settings = self._settings
         if len(self.replay) < settings.batch_size:

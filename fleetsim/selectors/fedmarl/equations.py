@@ -60,11 +60,8 @@ def processing_latency_s(
 ) -> float:
     """Return H_t: seconds of the longest probe, then of the longest rest and upload.
 
-    Args:
-        probe_s: H^p of each client that was asked [n].
-        rest_s: H^rest of each; not used for clients that stop [n].
-        upload_s: H^u of each; not used for clients that stop [n].
-        continues: mask of the clients that continue [n].
+    Seconds H^p, H^rest and H^u are of each client that was asked [n]; the last two are not used for
+    clients that stop.
 
     >>> two = np.array([2.0, 3.0]), np.array([4.0, 9.0]), np.array([1.0, 9.0])
     >>> processing_latency_s(*two, np.array([True, False]))
@@ -125,14 +122,8 @@ def reward(
 ) -> float:
     """Return r_t, the reward of all agents for a round.
 
-    Args:
-        accuracy: accuracy after the round, in [0, 1], on samples for selectors.
-        accuracy_before: accuracy of the model that the round started from.
-        latency: H_t, in any unit.
-        traffic: B_t, in any unit.
-        accuracy_weight: w_1.
-        latency_weight: w_2, per unit of latency.
-        traffic_weight: w_3, per unit of traffic.
+    Accuracies in [0, 1] are on samples for selectors. Latency H_t and traffic B_t are in any unit,
+    per which w_2 and w_3 are; w_1 is the weight of accuracy.
 
     Source: FedMarl (AAAI 2022), r_t; secondary source.
     """
@@ -164,10 +155,8 @@ def joint_action(advantage: FloatArray, wanted: int, keys: FloatArray) -> BoolAr
     If all are below 0 the largest continues. So an agent that prefers neither lets its client
     continue.
 
-    Args:
-        advantage: Q(s_n, continue) - Q(s_n, stop) [n].
-        wanted: largest number of clients that may continue, at least 1.
-        keys: among equal advantages the smaller key goes first [n].
+    The advantage is Q(s_n, continue) - Q(s_n, stop) [n]; among equal ones the smaller key goes
+    first [n]. At most `wanted` >= 1 clients continue.
 
     >>> joint_action(np.array([0.5, -0.1, 0.7, 0.2]), 2, np.arange(4.0)).tolist()
     [True, False, True, False]
@@ -198,9 +187,7 @@ def team_value(values: Floats32, continues: BoolArray) -> float:
 def best_team_value(values: Floats32, wanted: int) -> float:
     """Return the largest Q_tot of all actions that `joint_action` may return.
 
-    Args:
-        values: Q of each agent, at least one [n, 2].
-        wanted: largest number of clients that may continue, at least 1.
+    Values are Q of each agent, at least one [n, 2].
 
     >>> best_team_value(np.array([[1.0, 2.0], [4.0, 8.0]], np.float32), 1)
     9.0
@@ -216,11 +203,7 @@ def best_team_value(values: Floats32, wanted: int) -> float:
 def team_target(reward_: float, next_values: Floats32, next_wanted: int, discount: float) -> float:
     """Return y_t, the target of Q_tot of a round; the reward alone after the last round.
 
-    Args:
-        reward_: r_t.
-        next_values: Q' of the agents of the next round [m, 2]; none after the last round.
-        next_wanted: largest number of clients that may continue then.
-        discount: gamma.
+    Next values are Q' of the agents of the next round [m, 2], none after the last round.
 
     Source: VDN (Sunehag et al., AAMAS 2018), target of Q-learning with a sum of values.
     """

@@ -29,9 +29,6 @@ _LIMIT = 3.0
 def relative(values: FloatArray) -> FloatArray:
     """Return logarithms of the ratios to the median, between -3 and 3; 0 where not known [n].
 
-    Args:
-        values: numbers of at least 0, NaN where not known [n].
-
     >>> relative(np.array([1.0, np.e, np.nan, 0.0, 1e9])).round(9).tolist()
     [-1.0, 0.0, 0.0, -3.0, 3.0]
     """
@@ -62,14 +59,8 @@ def agent_states(
 ) -> Floats32:
     """Return the states of the agents of the probed clients [n, 6].
 
-    Args:
-        loss: mean loss in the epoch of the probe [n].
-        probe_s: seconds of the probe [n].
-        upload_s: seconds of the last upload of a model; NaN before the first [n].
-        num_uploads: rounds so far in which the client uploaded a model [n].
-        num_samples: training samples [n].
-        round_: number of the round, from 1.
-        num_rounds: planned number of rounds.
+    Columns [n]: mean loss in the epoch of the probe, seconds of the probe and of the last upload of
+    a model (NaN before the first), rounds with an upload so far, and training samples.
     """
     columns = [
         relative(loss),

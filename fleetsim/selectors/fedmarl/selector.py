@@ -32,7 +32,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors import learned_weights
+from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
@@ -52,7 +52,6 @@ from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.known_numbers import TellingSelector, known
-from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
@@ -118,7 +117,7 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         self._num_rounds = settings.horizon_rounds or fleet.planned_rounds or _USUAL_ROUNDS
         self._upload_s: FloatArray = np.full(self._size, np.nan)
         self._num_uploads: IntArray = np.zeros(self._size, dtype=np.int64)
-        self._accuracy = accuracy_of(fleet.validation)
+        self._accuracy = probing.accuracy_of(fleet.validation)
         self._asked: IntArray = np.empty(0, dtype=np.int64)
         self._choice: Choice | None = None
         self._last_states: Floats32 = NO_STATES
@@ -130,15 +129,8 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         if view.stage > 0:
             return ()
         self._asked = self._drawn(view)
-        return [
-            ProbeRequest(
-                client=client,
-                work=Work(WorkKind.TRAIN, epochs=1),
-                upload_byte=_SCALAR_BYTE,
-                uploads_vector=False,
-            )
-            for client in self._asked.tolist()
-        ]
+        work = Work(WorkKind.TRAIN, epochs=1)
+        return probing.requests(self._asked, work, upload_byte=_SCALAR_BYTE, uploads_vector=False)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""
@@ -171,7 +163,7 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
             if report.is_delivered:
                 self._upload_s[report.client] = report.upload_s
                 self._num_uploads[report.client] += 1
-        before, after = self._accuracy, accuracy_of(outcome.validation)
+        before, after = self._accuracy, probing.accuracy_of(outcome.validation)
         if math.isfinite(after):
             self._accuracy = after
         choice, self._choice = self._choice, None

@@ -118,12 +118,8 @@ def reward_factor(
 ) -> float:
     """Return (8): factor on the rewards of a round's cohort.
 
-    Args:
-        accuracy: accuracy of the model after the round, in [0, 1], on samples for selectors.
-        accuracy_before: accuracy of the model that the round started from.
-        loss: loss of the model after the round.
-        loss_before: loss of the model that the round started from.
-        adjustment: as printed, or with the signs that the text describes.
+    Accuracies in [0, 1] and losses are of the models after the round and before it, on samples for
+    selectors. The adjustment is as printed, or with the signs that the text describes.
 
     Source: GPFL (arXiv 2403.17833), (8).
     """
@@ -153,13 +149,9 @@ def with_rewards(
 ) -> tuple[FloatArray, IntArray]:
     """Return sums and numbers of rewards after one more round [N], [N].
 
-    Args:
-        reward_sum: before it; 0 at first [N].
-        num_rewards: before it; 0 at first [N].
-        reward: mu of the round; NaN for clients that never answered, which do not change [N].
-        is_observed: mask of the clients that delivered [N].
-        mean: `per_round` also counts the rewards of the others. With `per_pull` the initial share
-            is the first pull of each client that gave an initial vector.
+    The reward mu is NaN for clients that never answered, which do not change [N]. `per_round` also
+    counts the rewards of clients that did not deliver. With `per_pull` the initial share is the
+    first pull of each client that gave an initial vector.
 
     Source: GPFL (arXiv 2403.17833), the mean of (6).
     """
@@ -197,12 +189,8 @@ def confidence_bound(
 ) -> FloatArray:
     """Return (6): u of every client [N]; +infinity for one without a reward or a pull.
 
-    Args:
-        reward_sum: sums of `with_rewards` [N].
-        num_rewards: numbers of `with_rewards` [N].
-        num_pulls: n_i, 1 after an initial vector and one more for every delivered update [N].
-        alpha: result of `exploration_weight`.
-        plays: n, result of `num_plays`.
+    Sums and numbers are those of `with_rewards` [N]; n_i is 1 after an initial vector and one more
+    for every delivered update [N]; alpha is of `exploration_weight`, n of `num_plays`.
 
     Source: GPFL (arXiv 2403.17833), (6).
     """

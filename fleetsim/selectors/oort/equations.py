@@ -158,11 +158,8 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
 
     The authors' code draws among five times as many as it wants; infinity admits all clients.
 
-    Args:
-        weights: utility assumed of each client never explored [n].
-        num: number of explorers wanted.
-        window: size of the pool, in times of `num`.
-        keys: the smaller goes first among equal weights [n].
+    Weights are the utilities assumed of clients never explored [n]; of equal ones the smaller key
+    goes first [n].
 
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """

@@ -60,10 +60,7 @@ def ranks(utilities: FloatArray) -> IntArray:
 def dropout_fractions(rank: IntArray, *, lowest: float = 0.1, highest: float = 0.6) -> FloatArray:
     """Return the share of its update that each client does not upload [K].
 
-    Args:
-        rank: rank of each of the K clients, 0 for the best [K].
-        lowest: share of the best (lo).
-        highest: upper limit of the share (hi): rank K - 1 drops hi - (hi - lo) / K.
+    Rank 0, the best of K, drops the share lo, and rank K - 1 the share hi - (hi - lo) / K.
 
     >>> dropout_fractions(np.array([0, 4, 1, 2, 3])).round(9).tolist()
     [0.1, 0.5, 0.2, 0.3, 0.4]
@@ -95,12 +92,9 @@ def step_ratios(
 ) -> FloatArray:
     """Return the work of each client in times of its usual work [n], from 1 to 11.
 
-    Args:
-        duration_s: T of each client with its usual work [n].
-        compute_s: seconds of computing of the usual work, > 0 [n].
-        num_steps: local steps (or epochs) of the usual work, >= 1.
-        beta: share of the idle steps that is filled; 1 in the authors' options, 0.5 in their
-            experiments.
+    Seconds T, and those of computing (> 0), are of the usual work of each client [n], which has
+    `num_steps` >= 1 local steps or epochs. The share beta of the idle steps is filled: 1 in the
+    authors' options, 0.5 in their experiments.
 
     A round of 30 s, steps of 1 s: the first is idle for 20 s, which are 20 more steps.
 

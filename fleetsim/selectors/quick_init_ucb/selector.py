@@ -1,8 +1,7 @@
 """Quick-Init UCB: the bandit over sets, with a first estimate of every arm after N / K slots.
 
-docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`,
-`fleetsim.selectors.bandits.rehearsals`); the rest is `fleetsim.selectors.ucb`. Open in the paper,
-decided here:
+docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`); the rest is
+`fleetsim.selectors.ucb`. Open in the paper, decided here:
 
 * "adds the reward of client i to the arms containing client i": the mean over the members
   (`init: mean`) is a reward like any other; their sum (`init: sum`) is the literal reading.
@@ -30,6 +29,7 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     ProbeRequest,
+    Report,
     RoundView,
 )
 from fleetsim.selectors import probing
@@ -39,7 +39,6 @@ from fleetsim.selectors.bandits.equations import (
     average_opinion,
     initial_means,
 )
-from fleetsim.selectors.bandits.rehearsals import Rehearsal
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.selectors.ucb.selector import NO_ARM, SetBanditOptions, UcbSelector
@@ -57,6 +56,43 @@ class QuickInitUcbSettings(SetBanditOptions):
     def build(self) -> QuickInitUcbSelector:
         """Selector with these settings."""
         return QuickInitUcbSelector(self)
+
+
+class Rehearsal:
+    """Slot of one group, played in probes from the initial model, stage by stage.
+
+    The group trains for L rounds of federated averaging, weighted by samples. Then all candidates
+    report the accuracy of the resulting model. Every training and every evaluation is a probe, and
+    costs its seconds, bytes and joules; the global model does not change. A stage is `requests`,
+    then `take` with the reports.
+    """
+
+    def __init__(self, clients: IntArray, fleet: FleetView, *, num_rounds: int) -> None:
+        self.clients = clients
+        """Ids of the group."""
+        self._model = fleet.parameters
+        self._num_left = num_rounds
+        self._work = fleet.training
+        self._is_evaluated = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether all candidates were asked for an opinion."""
+        return self._is_evaluated
+
+    def requests(self, candidates: IntArray) -> Sequence[ProbeRequest]:
+        """Return the requests of the next stage; empty without candidates."""
+        members = self.clients[np.isin(self.clients, candidates)]
+        if self._num_left and members.size:
+            self._num_left -= 1
+            return probing.requests(members, self._work, parameters=self._model)
+        self._is_evaluated = True
+        return probing.evaluations(candidates, parameters=self._model)
+
+    def take(self, reports: Sequence[Report]) -> None:
+        """Average the delivered models; without any the model stays."""
+        model = probing.average_model(reports)
+        self._model = self._model if model is None else model
 
 
 class QuickInitUcbSelector(UcbSelector):

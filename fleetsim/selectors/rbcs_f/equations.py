@@ -34,9 +34,6 @@ NUM_FEATURES = 3
 def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int) -> None:
     """Refuse a share of rounds that m of N clients per round cannot give to all.
 
-    Raises:
-        ValueError: beta N > m; says the largest beta.
-
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the fairness constraint.
     """
     if guaranteed_fraction * num_clients > wanted:
@@ -51,10 +48,7 @@ def queues_after(
 ) -> FloatArray:
     """Return the queues z after a round [N].
 
-    Args:
-        queues: z before it; 0 at first [N].
-        is_selected: mask of selected clients, whether they delivered or not [N].
-        guaranteed_fraction: beta.
+    Queues are 0 at first. The mask has all selected clients, whether they delivered or not [N].
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the virtual queues.
     """
@@ -69,11 +63,7 @@ def contexts(
 ) -> FloatArray:
     """Return contexts c of the clients considered [n, 3]: 1 / mu, s, and the transfer's seconds.
 
-    Args:
-        free_fraction: mu, the free share of the processor [n].
-        took_part: s, mask of the clients selected in the round before [n].
-        payload_bit: M.
-        rate_bit_per_s: B [n].
+    mu is the free share of the processor, s tells who was selected in the round before [n].
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the context.
     """
@@ -98,12 +88,8 @@ def with_exchanges(
 ) -> tuple[FloatArray, FloatArray]:
     """Return H and b after a round [N, 3, 3], [N, 3].
 
-    Args:
-        gram: H before it [N, 3, 3].
-        moment: b before it [N, 3].
-        clients: distinct ids of the clients that delivered [n].
-        context: c of each at the choice of the round [n, 3].
-        exchange_s: seconds from dispatch to answer of each, in the same round [n].
+    Of distinct clients that delivered: contexts c at the choice of the round [n, 3], and seconds
+    from dispatch to answer [n].
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
@@ -118,11 +104,7 @@ def estimated_exchange_s(
 ) -> FloatArray:
     """Return the lower confidence bound tau of each client's exchange time, at least 0 [n].
 
-    Args:
-        gram: H of each [n, 3, 3].
-        moment: b of each [n, 3].
-        context: c of each [n, 3].
-        alpha: width of the confidence interval.
+    H [n, 3, 3], b [n, 3] and c [n, 3] are of each client; alpha is the width of the interval.
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
@@ -147,12 +129,8 @@ def choose(
     The longest queue comes first. Among sets of equal cost the one with the fastest slowest client
     is taken.
 
-    Args:
-        queues: z of each client considered [n].
-        exchange_s: tau of each [n].
-        num: number of clients m.
-        keys: distinct keys; the smaller goes first among equal queues [n].
-        penalty: V, the price of a second.
+    Queues z, times tau and distinct keys are of each client considered [n]; among equal queues the
+    smaller key goes first. The penalty V is the price of a second.
 
     Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
     """

@@ -42,11 +42,7 @@ def with_losses(
 ) -> tuple[FloatArray, IntArray]:
     """Return L_k and N_k after a round [N], [N].
 
-    Args:
-        loss_sum: before it; 0 at first [N].
-        num_losses: before it; 0 at first [N].
-        clients: distinct ids of the clients that delivered [n].
-        losses: the mean training loss of each; one that is not finite does not count [n].
+    Sums and numbers are 0 at first. A loss that is not finite does not count [n].
 
     Source: Bhuyan et al., CS 726, 2022, L_k and N_k of (1).
     """
@@ -88,10 +84,8 @@ def confidence_bound_scores(
 def choose_others(took_part: BoolArray, num: int, keys: FloatArray) -> IntArray:
     """Return policy 3's positions of `num` clients, those of the round before last.
 
-    Args:
-        took_part: mask of the clients selected in the round before [n].
-        num: number of clients wanted (all, if there are fewer).
-        keys: independent uniform variables, which make the draw uniform [n].
+    The mask is of clients selected in the round before; independent uniform keys make the draw
+    uniform [n].
 
     >>> choose_others(np.array([True, False, False]), 2, np.array([0.1, 0.9, 0.4])).tolist()
     [2, 1]

@@ -52,9 +52,8 @@ Fill = Literal["slower", "none"]
 def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
     """Return the summed profiling times of each client [n]; NaN for a dropped one.
 
-    Args:
-        observed_s: times of each client in each profiling round, NaN without an answer [n, R].
-        max_s: T_max, which replaces longer times and missing answers.
+    Times are of each client in each profiling round, NaN without an answer [n, R]; T_max replaces
+    longer times and missing answers.
 
     >>> latency_s(np.array([[2.0, 3.0], [2.0, np.nan], [9.0, 5.0]]), 5.0).tolist()
     [5.0, 7.0, nan]
@@ -74,11 +73,8 @@ def tiers(
     Numbers have no gaps: with fewer clients than tiers, or an empty interval of latency, there are
     fewer tiers.
 
-    Args:
-        latencies_s: latency of each client [n].
-        num_tiers: number of tiers m.
-        keys: among equal latencies the smaller key counts as faster; `count` only [n].
-        split: rule of the division; in `count` the first N mod m tiers have one more client.
+    With `count` the first N mod m tiers have one more client, and among equal latencies the smaller
+    key counts as faster [n].
 
     Source: TiFL (Chai et al., HPDC 2020), tiering; `count` as in bacox/fltk@ba90a78.
     """
@@ -129,10 +125,7 @@ def open_tiers(credit: FloatArray, num_available: IntArray) -> BoolArray:
 def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> int:
     """Return a tier drawn in proportion to P among the open ones; uniformly if all P are 0.
 
-    Args:
-        probabilities: P >= 0 of each tier [m].
-        is_open: mask of `open_tiers` [m].
-        uniform: uniform variable in [0, 1).
+    P >= 0 and the mask of `open_tiers` are of each tier [m]; the uniform is in [0, 1).
 
     >>> draw_tier(np.array([0.5, 0.3, 0.2]), np.array([True, False, True]), 0.7)
     0
@@ -177,11 +170,7 @@ def tier_accuracies(
 ) -> FloatArray:
     """Return the accuracy on all samples of each tier's clients, NaN without an answer [m].
 
-    Args:
-        tier_of: tier of each client, from `tiers` [n].
-        num_tiers: number of tiers.
-        accuracies: accuracy measured by each client, NaN without an answer [n].
-        num_samples: number of samples of each measurement [n].
+    Accuracies are those that clients measured on `num_samples`, NaN without an answer [n].
 
     Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
@@ -212,11 +201,8 @@ def changed_probabilities(
 ) -> FloatArray:
     """Return P of each tier after a change [m]: 0 without credits, of sum 1 if any tier has some.
 
-    Args:
-        accuracies: accuracies of the tiers, in [0, 1]; NaN, not known, counts as 0 [m].
-        credit: credits of the tiers [m].
-        keys: among equal accuracies the smaller key counts as worse [m].
-        rule: rule of the module's docstring.
+    Accuracies in [0, 1] (NaN, not known, counts as 0) and credits are of the tiers [m]; among equal
+    accuracies the smaller key counts as worse.
 
     Source: TiFL (Chai et al., HPDC 2020), ChangeProbs; `rank` as in bacox/fltk@ba90a78, the
     others as in later re-implementations.
@@ -244,12 +230,8 @@ def choose(
 ) -> IntArray:
     """Return positions of `num` clients of a tier, then of the next slower ones if too few.
 
-    Args:
-        tier_of: tier of each client considered [n]. Dropped ones are never chosen.
-        tier: tier that was drawn.
-        num: number of clients wanted; the result may be shorter, as faster tiers never fill up.
-        keys: independent uniform variables, which make the draw in a tier uniform [n].
-        fill: `slower` to fill up with slower tiers.
+    Dropped clients are never chosen. Independent uniform keys make the draw in a tier uniform [n].
+    The result may be shorter than `num`, as faster tiers never fill up.
 
     >>> choose(np.array([1, 0, 2, 1]), 1, 3, np.array([0.5, 0.1, 0.2, 0.3])).tolist()
     [3, 0, 2]

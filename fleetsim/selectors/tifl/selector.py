@@ -32,12 +32,11 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, Rounds
+from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
@@ -161,13 +160,11 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         is_profiling = view.stage < settings.profile_rounds and not self._is_measuring
         if new.size and is_profiling:
             self._num_asked[new] += 1
-            work = self._fleet.training
-            return [ProbeRequest(client, work, upload_byte=0) for client in new.tolist()]
+            return probing.requests(new, self._fleet.training, upload_byte=0)
         is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
         if is_due and not self._is_measuring:
             self._is_measuring = True
-            tiered = present[self._tier_of[present] != DROPPED]
-            return [ProbeRequest(client, Work(WorkKind.EVALUATE)) for client in tiered.tolist()]
+            return probing.evaluations(present[self._tier_of[present] != DROPPED])
         return ()
 
     def select(self, view: RoundView) -> IntArray:

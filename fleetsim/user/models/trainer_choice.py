@@ -43,12 +43,7 @@ MIN_CONVOLVED = 0.5
 
 
 def choose_user_trainer(asked: TrainerQuestion) -> tuple[TrainerKind, str]:
-    """Return the trainer of a user's network, and the reason.
-
-    Raises:
-        ScenarioError: the scenario names a trainer that is not proved, or is not for this device.
-        ModelFaultError: the network cannot be trained.
-    """
+    """Return the trainer of a user's network, and the reason."""
     wanted, local = asked.wanted.kind, asked.local
     if wanted == "serial":
         return ("serial", "the scenario's trainer or data set asks for it")

@@ -27,10 +27,6 @@ def run_algorithm(
     """Return the result of a client's own training from `base` [P]; the model holds it, too.
 
     The frozen weights must stay as they are; None: as they are now.
-
-    Raises:
-        PluginError: the training fails, changes a frozen weight, or returns something else than it
-            must.
     """
     load_flat(model, base)
     frozen = frozen or FrozenWeights(model)

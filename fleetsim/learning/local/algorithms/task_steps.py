@@ -24,14 +24,9 @@ def take_steps(
 ) -> tuple[Descent, LossTally]:
     """Take the steps of a task on a network, in place; return the descent and the losses.
 
-    Args:
-        model: the network, at the weights that the task begins with.
-        data: samples of the client.
-        generator: random numbers of the task.
-        settings: the scenario's local training, at the learning rate of the round.
-        added: vector that is added to every gradient, by parameter.
-        proximal_mu: weight of the proximal term, which replaces the scenario's.
-        anchors: weights near which the proximal term holds; None: those of the beginning.
+    The network has the weights that the task begins with. `added` is added to every gradient, by
+    parameter; `proximal_mu` replaces the scenario's weight of the proximal term, which holds near
+    the `anchors`, or near the weights of the beginning.
     """
     if proximal_mu is not None:
         settings = settings.model_copy(update={"proximal_mu": proximal_mu})
