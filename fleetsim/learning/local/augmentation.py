@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.step_settings import AugmentationSettings
 
 StepStream = Callable[[int], np.random.Generator]
 """Random stream of a step of a task by its number, 1 for the first."""

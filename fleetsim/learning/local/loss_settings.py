@@ -41,7 +41,7 @@ class FocalSettings(LossKind):
 
     def build(self) -> Loss:
         """Return the loss."""
-        from fleetsim.learning.local.focal_loss import FocalLoss  # noqa: PLC0415
+        from fleetsim.learning.local.sample_losses import FocalLoss  # noqa: PLC0415
 
         return FocalLoss(self.gamma)
 

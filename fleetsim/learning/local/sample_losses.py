@@ -12,6 +12,8 @@ from fleetsim.contracts import Loss
 LossFunction = Callable[[Any, Tensor], Tensor]
 """Loss of each sample [n] from the network's outputs and the labels."""
 
+_LEAST_MISSED = 1e-30
+
 
 @runtime_checkable
 class HasLoss(Protocol):
@@ -62,3 +64,26 @@ def hits(logits: Tensor, labels: Tensor) -> Tensor:
     """
     correct = (logits.argmax(dim=-1) == labels).double()
     return correct if labels.dim() == 1 else correct.mean(dim=1)
+
+
+class FocalLoss:
+    """Focal loss of each sample; for sequences, the mean over positions.
+
+    Lin, Goyal, Girshick, He, Dollar, "Focal loss for dense object detection", ICCV 2017, equation
+    4. With p the probability that the network gives the right class, it is -(1 - p)^gamma log p: a
+    cross-entropy, at gamma = 0, in which samples that are classified well count less. The paper's
+    weights of classes, alpha, are 1 here.
+    """
+
+    def __init__(self, gamma: float) -> None:
+        """Build it; `gamma` is the exponent, at least 0."""
+        self._gamma = gamma
+
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the losses [n] from logits [n, classes] or [n, t, classes], and labels."""
+        each = losses(outputs.flatten(0, -2), labels.flatten()).view_as(labels)
+        # 1 - p without a difference of nearly equal numbers, where p is close to 1.
+        missed = -(-each).expm1()
+        # A power has no gradient at 0 for exponents below 1; the loss there is 0 to all digits.
+        focal = missed.clamp_min(_LEAST_MISSED) ** self._gamma * each
+        return focal if labels.dim() == 1 else focal.mean(dim=1)

@@ -1,23 +1,10 @@
 """Equations of AutoFL: states of a table, the reward of a round, the update, and the choice.
 
 A table has a value Q(s, a) for each state s of a client and each clock level a. A state has ten
-parts, each in bins:
-
-| part | bins |
-|---|---|
-| convolutions of the model | < 10, < 20, < 30, 30 and more |
-| its fully connected layers | < 10, 10 and more |
-| its recurrent layers | < 5, < 10, 10 and more |
-| batch size | < 8, < 32, 32 and more |
-| local epochs | < 5, < 10, 10 and more |
-| participants of a round | < 10, < 50, 50 and more |
-| share of the processor in use | 0, < 25 %, < 75 %, more |
-| share of the memory in use | 0, < 25 %, < 75 %, more |
-| rate of the link | < 40 Mbit/s, more |
-| share of the labels that the client has | < 25 %, < 100 %, 100 % |
-
-These are 4 * 2 * 3 * 3 * 3 * 3 * 4 * 4 * 2 * 3 = 62,208 states. With A the accuracy after a round
-in per cent and A' that before it, E_k the energy of client k and E that of the cohort,
+parts in the bins of `BOUNDS`: convolutions, fully connected and recurrent layers of the model,
+batch size, local epochs, participants of a round, processor and memory in use, rate of the link,
+and share of the labels that the client has. These are 62,208 states. With A the accuracy after a
+round in per cent and A' that before it, E_k the energy of client k and E that of the cohort,
 
     R_k = A - 100                                          if A < A'
     R_k = -E - E_k + alpha A + beta (A - A')               otherwise
@@ -52,7 +39,7 @@ BOUNDS: Final = {
     "rate_mbit_per_s": (40.0,),
     "coverage_percent": (25.0, 100.0),
 }
-"""Lower bounds of all bins but the first, by part of a state, in the order of the table above."""
+"""Lower bounds of all bins but the first, by part of a state."""
 NUM_STATES: Final = math.prod(len(bounds) + 1 for bounds in BOUNDS.values())
 """Number of states of a table."""
 

@@ -1,15 +1,11 @@
 """AutoFL: Q-tables of clients choose the cohort, and the clock at which each of it computes.
 
-docs/selectors.md has states, reward, choice and costs; `fleetsim.selectors.autofl.equations`
-computes them, `fleetsim.selectors.autofl.q_tables` keeps the values. Readings:
+docs/selectors.md has states, reward, choice and costs. Readings:
 
 * *Execution targets.* The source has five levels without units; here they are shares of the full
   clock. A board's CPU and its GPU are profiles of their own, and a client has one of them.
 * *Energy.* The source has made-up units, and divides the energy of the cohort by K.
 * *Next state.* The source takes the old one, *accuracy before* the best so far, on the test set.
-
-With `tables: category` a new client knows what others have learned. With `learning: false` tables
-stay as they are, and nothing is explored.
 
 Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementation
 li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults.

@@ -1,19 +1,15 @@
 """BP-UCB: a bandit over clients, which find by belief propagation whether they should train.
 
-docs/selectors.md has the index, the graph, costs and failures; the parts are
-`fleetsim.selectors.bandits.slots`, `fleetsim.selectors.bp_ucb.belief_propagation` and
-`fleetsim.selectors.bp_ucb.neighbour_graph`. Not there:
+docs/selectors.md has the index, the graph, costs and failures. Not there:
 
 * The opinion that each client has of the model of slot 1 is its first mean, with one play. A client
   that appears later begins likewise.
 * All messages of a client in a slot are one probe, so clients with most messages take longest.
 * A slot counts for a selected client if it delivered at least once, to a model that was aggregated,
   and has an opinion of the result.
-* Host: N^2 distances for a graph, O(edges) for an exchange. State: two numbers per client, and the
-  slot.
 
-Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", sections III-B and V, Algorithm 2 (mu 0.01, C -30 dB, beta 3.7, L 15, a square of 1 km).
+Source: Tong et al., "From learning to analytics", sections III-B and V, Algorithm 2 (mu 0.01, C -30
+dB, beta 3.7, L 15, a square of 1 km).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """DivFL: clients whose gradients together represent those of all clients.
 
-docs/selectors.md has the cost that is minimised, the requests for gradients, weights and costs;
-`fleetsim.selectors.divfl.equations` chooses. A choice takes N K P multiplications. Clients need the
-model for training anyway, so a request for a gradient adds no download.
+Clients need the model for training anyway, so a request for a gradient adds no download. See
+docs/selectors.md.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, ICLR 2022, as in melodi-lab/divfl@4a5b80d;
 updates and squared distances as in

@@ -1,14 +1,11 @@
 """FedCor: clients whose training is expected to lower the loss of all most, by correlation.
 
-docs/selectors.md has the score, the requests of warm-up and shadow rounds, and costs.
-`fleetsim.selectors.fedcor.correlation_fit` fits the points X, `fleetsim.selectors.fedcor.equations`
-chooses. Not there:
+docs/selectors.md has the score, the requests of warm-up and shadow rounds, and costs. Not there:
 
 * No client is asked twice for the same model: the loss after one round is the loss before the next.
   Losses that are not finite are no answers.
 * The fit of the warm-up makes at once all fits that the authors' code makes after each of its
   rounds: `warm_up_fit_steps` steps on the first observation, as many on the first two, and so on.
-* State: D + 3 numbers per client and one for each observation.
 
 Source: Tang et al., CVPR 2022, as in Yoruko-Tang/FedCor@d941083.
 """

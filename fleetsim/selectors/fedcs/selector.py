@@ -1,13 +1,8 @@
 """FedCS: as many clients as fit into a round, by the resources that they report.
 
-docs/selectors.md has the rules and costs; `fleetsim.selectors.fedcs.equations` packs. Of each
-client that answered, with M the model on the wire,
-
-    d = M / rate down,   u = trained samples / samples a second,   v = M / rate up
-
 Two rules are fleetsim's, so that a run continues: if no client fits, the one with the shortest
 round is chosen; if no client answered, random candidates are. T_round is the selector's plan; the
-server closes a round at `server.deadline_s`. No state.
+server closes a round at `server.deadline_s`. See docs/selectors.md.
 
 Source: Nishio, Yonetani, ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3; T_round = 180 s
 and C = 0.1 are from memory of its experiments with 1000 clients.

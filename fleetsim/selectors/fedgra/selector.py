@@ -1,10 +1,8 @@
 """FedGRA: clients with the best grey relational grades of four metrics, chosen every five rounds.
 
-docs/selectors.md has the metrics, the grade, fairness and costs;
-`fleetsim.selectors.fedgra.equations` has (6) to (17). A selection counts once for F, however many
-rounds it holds; F grows for all others, whether they answered or not. A client without a complete
-answer (late, lost, without a finite loss or divergence) is out. If no answer is complete, all
-candidates have the same grade.
+A selection counts once for F, however many rounds it holds; F grows for all others, whether they
+answered or not. A client without a complete answer (late, lost, without a finite loss or
+divergence) is out. If no answer is complete, all candidates have the same grade.
 
 Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, arXiv 2310.08147v3, equations
 (1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5, theta 0.9, t_select 5.

@@ -1,8 +1,6 @@
 """Power-of-choice: the largest losses among d random candidates.
 
-docs/selectors.md has the variants, what happens to candidates that do not answer, and costs. The
-draw is the sequential one of `fleetsim.selectors.baselines.uniform`; `rpow-d` takes the losses of
-`fleetsim.selectors.training_loss`.
+docs/selectors.md has the variants, what happens to candidates that do not answer, and costs.
 
 Source: Cho, Wang, Joshi, "Towards understanding biased client selection in federated learning",
 AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`, d = 2

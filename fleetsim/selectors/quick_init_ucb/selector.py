@@ -1,16 +1,10 @@
 """Quick-Init UCB: the bandit over sets, with a first estimate of every arm after N / K slots.
 
-docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`); the rest is
-`fleetsim.selectors.ucb`. Open in the paper, decided here:
+docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`). The order of
+the groups, open in the paper, is random; `ties: lowest_id` takes the order of the ids, which
+favours experiments that number the good clients first.
 
-* "adds the reward of client i to the arms containing client i": the mean over the members
-  (`init: mean`) is a reward like any other; their sum (`init: sum`) is the literal reading.
-* The order of the groups is random; `ties: lowest_id` takes the order of the ids, which favours
-  experiments that number the good clients first.
-* With `cold_start: persist` later groups start from a better model.
-
-Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV, Algorithm 1.
+Source: Tong et al., "From learning to analytics", section IV, Algorithm 1.
 """
 
 from __future__ import annotations

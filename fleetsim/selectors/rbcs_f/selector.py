@@ -1,9 +1,8 @@
 """RBCS-F: short exchange times, learned per client, with a guaranteed share of rounds for all.
 
-docs/selectors.md has queues, estimates, the choice and costs; `fleetsim.selectors.rbcs_f.equations`
-computes them. Queues of absent clients are updated, too. beta N must not exceed the cohort, or no
-server could keep the guarantee. A client that reports no link or no free processor cannot be
-chosen. If no client answered, the longest queues among the candidates are (a rule of fleetsim's).
+Queues of absent clients are updated, too. beta N must not exceed the cohort, or no server could
+keep the guarantee. A client that reports no link or no free processor cannot be chosen. If no
+client answered, the longest queues among the candidates are (a rule of fleetsim's).
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a students'
 re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50.

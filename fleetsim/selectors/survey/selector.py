@@ -1,10 +1,9 @@
 """Policies of a survey: large losses times data, their confidence bound, or no repeats.
 
-docs/selectors.md has the three scores, computed by `fleetsim.selectors.survey.equations`, and
-costs. A client that does not deliver keeps L_k and N_k. Policy 3 counts all selected clients, also
-failed ones. Line 9 of the paper's Algorithm 1 prints the next model as (1/K) sum over the selected
-of p_k w_k, whose weights sum to about 1/N, so that the model shrinks to nothing: `weights: printed`
-does that, for tests.
+A client that does not deliver keeps L_k and N_k. Policy 3 counts all selected clients, also failed
+ones. Line 9 of the paper's Algorithm 1 prints the next model as (1/K) sum over the selected of p_k
+w_k, whose weights sum to about 1/N, so that the model shrinks to nothing: `weights: printed` does
+that, for tests.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100

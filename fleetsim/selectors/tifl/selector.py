@@ -1,13 +1,7 @@
 """TiFL: one tier of clients of similar latency per round, with more rounds for low accuracy.
 
-docs/selectors.md has profiling, tiers, choice and adaptation; `fleetsim.selectors.tifl.equations`
-computes them. Not there:
-
-* Profiling goes on stage by stage. T_max is `max_s`, or else the longest time that the server
-  waited for a profiling task.
-* A tier without an answer keeps its accuracy.
-* Profiling costs each client R whole training tasks, whose models are discarded; a measurement
-  costs each candidate a model download, its forward passes and the upload of a scalar.
+docs/selectors.md has profiling, tiers, choice and adaptation. Profiling goes on stage by stage. A
+tier without an answer keeps its accuracy.
 
 Source: Chai et al., HPDC 2020 (arXiv 2001.09249), by bacox/fltk@ba90a78 and later
 re-implementations. One profiling round and I = 10 are inferred; here clients measure accuracies on

@@ -1,14 +1,10 @@
 """UCB over sets: a bandit whose arms are all sets of K clients.
 
-docs/selectors.md has the index, the members and the evaluation of a slot, and costs. The parts are
-`fleetsim.selectors.bandits.equations` and `fleetsim.selectors.bandits.slots`. Not there:
+K is the cohort, or all clients where the fleet is smaller. The mean opinion is taken over those
+that answered. No client is asked after the last slot. See docs/selectors.md.
 
-* K is the cohort, or all clients where the fleet is smaller.
-* The mean opinion is taken over those that answered. No client is asked after the last slot.
-* State: two numbers per arm; and K numbers per arm in memory.
-
-Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV (mu = 1, L = 15). The limit of a million sets (`max_sets`) is fleetsim's.
+Source: Tong et al., "From learning to analytics", section IV (mu = 1, L = 15). The limit of a
+million sets (`max_sets`) is fleetsim's.
 """
 
 from __future__ import annotations

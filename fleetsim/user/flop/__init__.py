@@ -2,6 +2,5 @@
 
 - `counted_operations`: Operations of torch by their arithmetic.
 - `operation_flop`: FLOP of a network of the user's own, by its layers and by torch's operations.
-- `backward_flop`: FLOP of the gradients that autograd computes for a layer with a rule.
 - `torch_counting`: FLOP of one call, counted by operation class while torch computes it.
 """

@@ -28,7 +28,6 @@ from fleetsim.contracts import BackwardCost
 from fleetsim.learning.models.cost import SpendsFlop, layer_flop, num_launched, operation_class
 from fleetsim.learning.models.flat_vector import frozen
 from fleetsim.learning.models.model_fault import ModelFaultError
-from fleetsim.user.flop.backward_flop import Gradients, gradients_of
 from fleetsim.user.flop.counted_operations import is_free, num_gradients, product
 
 _RULED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LSTM, nn.GRU, nn.RNN)
@@ -79,6 +78,14 @@ def _has_rule(layer: nn.Module) -> bool:
     if isinstance(layer, SpendsFlop):
         return True
     return any(type(layer).forward is stock.forward for stock in _RULED)
+
+
+class Gradients(NamedTuple):
+    """Gradients of one layer for one sample."""
+
+    flop: int
+    num_launches: int
+    """Products that a device launches for them."""
 
 
 class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -140,7 +147,7 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         first = given.data if isinstance(given, PackedSequence) else given
         kind, flop = operation_class(layer), layer_flop(layer, first, outputs)
         self._add(kind, flop, num_launched(layer))
-        self._add_backward(kind, gradients_of(layer, first, flop))
+        self._add_backward(kind, _gradients_of(layer, first, flop))
 
     def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
         if flop > 0:
@@ -180,3 +187,64 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
             " there is no formula; give the layer a method own_flop(self, inputs), or the network"
             ' flop_per_sample = {"gemm": ...}'
         )
+
+
+def _gradients_of(layer: nn.Module, inputs: Tensor, flop: int) -> Gradients:
+    """Return the gradients of a layer with a rule, without those of its sub-layers.
+
+    A product y = W x has one by its input where that depends on a trained weight, and one by its
+    weights where these are trained. Gradients of biases are sums, which are free.
+
+    A layer with an `own_flop` counts like a linear one if it has weights of its own. Without them
+    it multiplies what it is given, so that both factors have a gradient. Its input requires a
+    gradient if it depends on a trained weight; `flop` are those of its forward pass.
+    """
+    if isinstance(layer, nn.RNNBase):
+        return _recurrent(layer, inputs)
+    needs_inputs = inputs.requires_grad
+    if isinstance(layer, SpendsFlop):
+        own = layer._parameters
+        num = needs_inputs + any(_is_trained(value) for value in own.values())
+        num = num if own else 2 * needs_inputs
+    else:
+        # With a parametrisation the weight is computed from several parameters.
+        num = needs_inputs + any(
+            _is_trained(value)
+            for name, value in layer.named_parameters()
+            if "bias" not in name.split(".")
+        )
+    return Gradients(num * flop, num)
+
+
+def _recurrent(layer: nn.RNNBase, inputs: Tensor) -> Gradients:
+    """Return the gradients of a recurrent layer.
+
+    A direction multiplies its hidden state by weights in every step. That has a gradient if the
+    state depends on a trained weight: one of the direction, or one before it. The state before the
+    first step is 0 and has none.
+    """
+    num_steps = inputs.numel() // inputs.shape[-1]
+    num_texts = inputs.shape[0 if layer.batch_first else 1] if inputs.dim() == 3 else 1
+    terms, num_launches, reaches = 0, 0, inputs.requires_grad
+    for index in range(layer.num_layers):
+        through = False
+        for direction in ("", "_reverse") if layer.bidirectional else ("",):
+            end = f"_l{index}{direction}"
+            own = {name: value for name, value in layer.named_parameters() if name.endswith(end)}
+            is_reached = reaches or any(map(_is_trained, own.values()))
+            through |= is_reached
+            for name, value in own.items():
+                if name.startswith("bias"):
+                    continue
+                reached_steps = num_steps * (reaches if "_ih_" in name else is_reached)
+                if "_hh_" in name and is_reached:
+                    reached_steps -= num_texts
+                terms += value.numel() * (num_steps * _is_trained(value) + reached_steps)
+            trained = any(_is_trained(v) for name, v in own.items() if name.startswith("weight"))
+            num_launches += is_reached + trained
+        reaches = through
+    return Gradients(2 * terms, num_launches)
+
+
+def _is_trained(value: Tensor | None) -> bool:
+    return value is not None and value.requires_grad

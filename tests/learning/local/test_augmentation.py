@@ -14,10 +14,10 @@ from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.augmentation import augmented
-from fleetsim.learning.local.augmentation_settings import AugmentationSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import AugmentationSettings
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, TwoNNSettings
 from fleetsim.training.settings import TrainerSettings

@@ -89,12 +89,11 @@ class Cinic10Settings(DatasetKind):
         folder = named_folder(self.folder)
         known = self.published[0]
         home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
-        files: PictureFiles
-        if home is not None:
-            files = FolderPictures(home)
-        else:
-            archive = find_files(known, folder)[_ARCHIVE]
-            files = TarPictures(archive, top=_TOP)
+        files: PictureFiles = (
+            TarPictures(find_files(known, folder)[_ARCHIVE], top=_TOP)
+            if home is None
+            else FolderPictures(home)
+        )
         # No checksum verifies unpacked files.
         per_class = None if home is None else _PER_CLASS
         parts = ("train",) if self.train_part == "train" else ("train", "valid")

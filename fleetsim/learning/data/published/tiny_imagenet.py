@@ -77,12 +77,11 @@ class TinyImageNetSettings(DatasetKind):
         folder = named_folder(self.folder)
         known = self.published[0]
         home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
-        files: PictureFiles
-        if home is not None:
-            files = FolderPictures(home)
-        else:
-            archive = find_files(known, folder)[_ARCHIVE]
-            files = ZipPictures(archive, top=_TOP)
+        files: PictureFiles = (
+            ZipPictures(find_files(known, folder)[_ARCHIVE], top=_TOP)
+            if home is None
+            else FolderPictures(home)
+        )
         classes = _classes(_text(files, "wnids.txt"), f"{files.place}, wnids.txt")
         train_names = [files.in_folder(f"train/{label}/images") for label in classes]
         place = f"{files.place}, val/val_annotations.txt"

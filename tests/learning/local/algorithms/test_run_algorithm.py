@@ -14,7 +14,7 @@ from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.own_training import OwnTrainingKernel
 from fleetsim.learning.local.algorithms.feddyn import FedDyn
-from fleetsim.learning.local.augmentation_settings import AugmentationSettings
+from fleetsim.learning.local.step_settings import AugmentationSettings
 from fleetsim.training.worker_pool import Pool
 from tests.learning.local.algorithms.quadratic import LOCAL, number, task
 from tests.learning.side_by_side import SMALL, Client, Fleet, assert_equal, local, same
