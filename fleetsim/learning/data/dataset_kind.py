@@ -42,13 +42,15 @@ class DatasetKind(Settings):
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set; reads local files only.
 
-        Only a synthetic set depends on seed and number of clients.
+        Only a synthetic set depends on seed and number of clients. Files that are missing, broken
+        or not the published ones are a `DataError`.
         """
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
         """Return the number of training samples; None if only the files tell.
 
-        Without the folder of the user's own data set its files are not read.
+        Without the folder of the user's own data set its files are not read; a damaged one is a
+        `DataError`.
         """
         return self.training_samples
 

@@ -157,7 +157,6 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
     """Return positions of the window * num largest weights (rounded down), the pool of explorers.
 
     The authors' code draws among five times as many as it wants; infinity admits all clients.
-
     Weights are the utilities assumed of clients never explored [n]; of equal ones the smaller key
     goes first [n].
 

@@ -128,7 +128,6 @@ def choose(
 
     The longest queue comes first. Among sets of equal cost the one with the fastest slowest client
     is taken.
-
     Queues z, times tau and distinct keys are of each client considered [n]; among equal queues the
     smaller key goes first. The penalty V is the price of a second.
 

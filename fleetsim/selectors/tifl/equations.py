@@ -72,7 +72,6 @@ def tiers(
 
     Numbers have no gaps: with fewer clients than tiers, or an empty interval of latency, there are
     fewer tiers.
-
     With `count` the first N mod m tiers have one more client, and among equal latencies the smaller
     key counts as faster [n].
 

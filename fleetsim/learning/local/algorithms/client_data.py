@@ -55,7 +55,11 @@ class ClientData:
         return self.settings.scheduled_steps(len(self.labels))
 
     def batches(self, generator: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of each step, in the order of the built-in training."""
+        """Yield inputs and labels of each step, in the order of the built-in training.
+
+        Raises:
+            ValueError: samples are mixed, so that a batch has two sets of labels.
+        """
         if self.settings.augmentation.mixup_alpha:
             raise ValueError("batches with mixup_alpha have two sets of labels; use steps")
         for _, batch in self.steps(generator):
