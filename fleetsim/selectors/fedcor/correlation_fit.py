@@ -84,7 +84,6 @@ def fitted(
     """Return X after steps of Adam on L [D, N]; a new array.
 
     Every fit begins with new moments, as in the authors' code.
-
     Points X are [D, N], loss changes [S, N], NaN where not observed, of rows `ages` rounds old [S].
     Without a mean mu [N] it is zero; the noise is sigma_n, the discount gamma.
 

@@ -238,7 +238,6 @@ def choose(
     """Return positions of the chosen among the clients that reported, most wanted first.
 
     The forced ones come first (fairness descending, then grade), then the others by grade.
-
     Grade g, fairness F and the mask are of each client [n]; where fairness and grade, or grades,
     are equal, the smaller key goes first [n]. `capped` chooses `num`, or all if there are fewer.
     `printed` is Algorithm 2: all forced clients, and num - 1 others if there is one, so possibly
