@@ -29,7 +29,6 @@ class ClientState:
     fleet: Fleet
     clients: IntArray
     idle_w: FloatArray
-    """Power of each device that is awake and idle."""
     charge: Charge
     tail_until_s: FloatArray
     """Moment up to which the tail of the client's radio is paid."""
@@ -122,11 +121,7 @@ class ClientState:
     def drained(
         self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray
     ) -> tuple[Charge, FloatArray]:
-        """Return the batteries after phases up to `until_s` that draw `spent_j` and idle power.
-
-        Returns:
-            (batteries at the end, moments at which the cut-off level was met, or inf [n]).
-        """
+        """Return batteries after phases that draw `spent_j`, and when each was empty (or inf)."""
         return self.fleet.batteries.work(
             Phases(self.clients, self.charge, timelines, spent_j, self.idle_w, until_s)
         )

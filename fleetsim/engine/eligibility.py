@@ -154,20 +154,12 @@ def _holds(rule: Condition | EligibilitySettings, facts: _Facts) -> BoolArray:
 
 
 class Rule:
-    """Eligibility rule for N clients: a pure function of time and battery rank.
-
-    The battery rank of a client is the number of `battery_fractions` that its battery reaches;
-    mains-powered clients reach all.
-    """
+    """Eligibility rule for N clients: a pure function of time and battery rank."""
 
     def __init__(
         self, settings: EligibilitySettings, fleet: Fleet, *, spare_byte: FloatArray | None = None
     ) -> None:
-        """Compute the schedules of the rule.
-
-        A client is eligible only while apps take no more memory than `spare_byte` [N]; None: they
-        may take any amount.
-        """
+        """Compute the schedules. Apps must take at most `spare_byte` [N]; None: any amount."""
         self.battery_fractions: FloatArray = np.array(
             least_values(settings, "min_battery_fraction")
         )

@@ -38,7 +38,6 @@ class EligibleClients:
         """Moment until which each client knows from a failed task that a step does not fit [N]."""
         self._rule = Rule(rule, fleet, spare_byte=None if fails else spare_byte)
         self._online: Schedule | None = None
-        """Schedule of when clients are online; computed at its first use."""
         self._is_eligible = np.zeros(fleet.size, dtype=np.bool_)
         self._valid_until_s = np.full(fleet.size, -np.inf)
         self._candidates: tuple[float, IntArray] | None = None
@@ -66,10 +65,7 @@ class EligibleClients:
         return float(np.partition(away_until_s, num_more - 1)[num_more - 1])
 
     def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
-        """Return when eligible clients [n] stop being so because of their owners [n].
-
-        Batteries are ignored; inf if never.
-        """
+        """Return when owners take eligible clients [n] away, batteries ignored; inf if never."""
         battery_rank = np.full(clients.size, self._rule.top, dtype=np.int64)
         if not self._rule.needs_top:
             battery_rank = self._watch(clients, now_s).standing

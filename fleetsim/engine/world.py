@@ -26,11 +26,7 @@ _NO_CLIENTS = np.empty(0, dtype=np.int64)
 
 
 class BatteryBalance(NamedTuple):
-    """Joules of the batteries of N clients, all [N]; NaN on mains.
-
-    What a battery held at first and was given equals what tasks and owner used, what it lost, and
-    what is left.
-    """
+    """Joules of the batteries of N clients, all [N]; NaN on mains."""
 
     left_j: FloatArray
     charged_j: FloatArray
@@ -99,11 +95,7 @@ class World:
     def wait(
         self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Keep idle clients [n] awake for the server since they were last settled or waited.
-
-        Returns:
-            (joules of each, end of its wait: sooner where its battery met the cut-off level [n]).
-        """
+        """Keep idle clients awake; return their joules [n], and ends, by low batteries too [n]."""
         joules, ends_s = self.idle.wait(clients, from_s, until_s)
         self.enlisted_idle_j[clients] += joules
         self.eligible.expire(clients)

@@ -43,10 +43,7 @@ class CallRecord:
         return self._num_replayed < len(self._calls)
 
     def answer(self, call: str, asked: str, live: Callable[[], Answer]) -> Answer:
-        """Return the answer to a call: from the record while it lasts, then from `live`.
-
-        `asked` is a digest or text of its arguments.
-        """
+        """Return the answer to a call with arguments `asked`: on record, or else `live`."""
         if not self.is_replaying:
             answer = live()
             if self._is_kept:

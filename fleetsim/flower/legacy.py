@@ -149,22 +149,33 @@ def _node_updates(
 
 def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
     """Let a strategy tell the grid what it has evaluated on the server, and aggregated."""
-    evaluate, aggregate = strategy.evaluate, strategy.aggregate_evaluate
+    for name, of_clients in (("evaluate", False), ("aggregate_evaluate", True)):
+        call = getattr(strategy, name)
+        setattr(strategy, name, telling(grid, call, _with_loss, of_clients=of_clients))
 
-    def telling(*args: Any, **kwargs: Any) -> Any:
-        result = evaluate(*args, **kwargs)
-        if result is not None:
-            loss, metrics = result
-            grid.tell({"loss": loss, **metrics}, of_clients=False)
+
+def _with_loss(result: tuple[float | None, dict[str, Any]] | None) -> dict[str, Any] | None:
+    """Return the loss and the metrics in what a strategy has measured, if it has."""
+    return None if result is None or result[0] is None else {"loss": result[0], **result[1]}
+
+
+def telling(
+    grid: VirtualGrid,
+    call: Callable[..., Any],
+    metrics_of: Callable[[Any], dict[str, Any] | None],
+    *,
+    of_clients: bool,
+) -> Callable[..., Any]:
+    """Return a call that tells the grid the metrics in its result, if it has any."""
+
+    def told(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        metrics = metrics_of(result)
+        if metrics is not None:
+            grid.tell(metrics, of_clients=of_clients)
         return result
 
-    def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
-        loss, metrics = aggregate(*args, **kwargs)
-        if loss is not None:
-            grid.tell({"loss": loss, **metrics}, of_clients=True)
-        return loss, metrics
-
-    strategy.evaluate, strategy.aggregate_evaluate = telling, aggregate_evaluate
+    return told
 
 
 def _telling(
@@ -172,8 +183,8 @@ def _telling(
 ) -> Callable[..., Any]:
     """Return a call whose strategy, found among its arguments, tells the grid."""
 
-    def telling(*args: Any, **kwargs: Any) -> Any:
+    def told(*args: Any, **kwargs: Any) -> Any:
         _telling_strategy(grid, strategy_of(*args, **kwargs))
         return call(*args, **kwargs)
 
-    return telling
+    return told

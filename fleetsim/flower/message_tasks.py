@@ -10,11 +10,12 @@ from typing import Any
 
 from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.engine.servers.launcher import Launcher
+from fleetsim.engine.servers.rounds import EndedTask
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
 from fleetsim.flower.costs import MessageCost
 from fleetsim.flower.payload import metrics_of, payload_byte
-from fleetsim.flower.rounds_of_messages import EndedMessage, RoundsOfMessages
+from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.units import BIT_PER_BYTE
 
 NODE_UNAVAILABLE = 5
@@ -31,9 +32,7 @@ class Answer:
     content: Any = None
     """Content of the reply; None: the client is lost."""
     lost: str = ""
-    """Cause of the loss, or of the error of the client app."""
     code: int = NODE_UNAVAILABLE
-    """Flower's code of the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,12 @@ class MessageTasks:
             content = computed.content
             if computed.error is not None:
                 result = result._replace(outcome=Outcome.CRASHED)
-                self._rounds.add(EndedMessage(result, message.purpose, waiting_j, {}))
+                self._rounds.add(EndedTask(result, message.purpose, waiting_j))
                 return Answer(message.id, lost=computed.error[1], code=computed.error[0])
         else:
             self._nodes.drop(message)
         metrics = {} if content is None else metrics_of(content)
-        self._rounds.add(EndedMessage(result, message.purpose, waiting_j, metrics))
+        self._rounds.add(EndedTask(result, message.purpose, waiting_j, metrics=metrics))
         if content is not None:
             return Answer(message.id, content)
         if result.outcome in (Outcome.LATE, Outcome.CANCELLED):

@@ -25,7 +25,6 @@ class PushedMessages:
         self._waiting_j = 0.0 if launcher.waiting.is_charged else None
         """Joules of waiting of each; None: waiting is not charged at all."""
         self._running: dict[int, tuple[SentMessage, TaskBatch]] = {}
-        """Running tasks by client."""
         self._queues: dict[int, deque[NodeMessage]] = {}
         """Messages that wait for the end of their client's task."""
         self._mail: dict[str, Answer] = {}

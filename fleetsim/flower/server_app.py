@@ -70,24 +70,15 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(grid, VirtualGrid):
             return start(*args, **kwargs)
         if evaluate is not None:
-
-            def evaluate_fn(server_round: int, arrays: Any) -> Any:
-                metrics = evaluate(server_round, arrays)
-                if metrics is not None:
-                    grid.tell(dict(metrics), of_clients=False)
-                return metrics
-
-            given.arguments["evaluate_fn"] = evaluate_fn
+            own = legacy.telling(grid, evaluate, _plain, of_clients=False)
+            given.arguments["evaluate_fn"] = own
         strategy = given.arguments["self"]
-        aggregate = strategy.aggregate_evaluate
-
-        def aggregate_evaluate(*args: Any, **kwargs: Any) -> Any:
-            metrics = aggregate(*args, **kwargs)
-            if metrics is not None:
-                grid.tell(dict(metrics), of_clients=True)
-            return metrics
-
-        with mock.patch.object(strategy, "aggregate_evaluate", aggregate_evaluate):
+        aggregate = legacy.telling(grid, strategy.aggregate_evaluate, _plain, of_clients=True)
+        with mock.patch.object(strategy, "aggregate_evaluate", aggregate):
             return start(*given.args, **given.kwargs)
 
     return telling
+
+
+def _plain(metrics: Any) -> dict[str, Any] | None:
+    return None if metrics is None else dict(metrics)

@@ -75,10 +75,7 @@ def portable_variables() -> dict[str, str]:
 
 
 def settle(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables of the portable mode if it is chosen and no library is loaded yet.
-
-    Later they would have no effect; `require_settled` then refuses.
-    """
+    """Set the variables of the chosen portable mode, unless a library has read them already."""
     if environment.get(VARIABLE) != Numerics.PORTABLE.value:
         return
     if not any(name in sys.modules for name in _LIBRARIES):

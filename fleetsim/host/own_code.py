@@ -25,9 +25,8 @@ _MADE_UP = ("<frozen ", "<__array_function__")
 def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
     """Call code of the user's own in the block; see the module.
 
-    Args:
-        what: name of the plug-in and what is called, for messages: `--plugin mine:Mine: select`.
-        error: exception of the message. Those of fleetsim, and those of its class, pass.
+    `what` names it in messages, as in `--plugin mine:Mine: select`. Errors of fleetsim, and those
+    of the class `error`, pass.
     """
     before = Surroundings.now()
     sys.stdout = sys.stderr  # what the code prints is no part of a command's output

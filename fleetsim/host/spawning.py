@@ -12,8 +12,6 @@ from typing import Any
 
 
 class _Process(SpawnProcess):
-    """Spawned process with an empty main module."""
-
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802 - Python's name
         # The path of the main module is read from sys.modules while the process is started.

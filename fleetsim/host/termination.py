@@ -1,7 +1,4 @@
-"""SIGTERM as an exception, like Ctrl-C, and a repeated Ctrl-C that does not disturb saving.
-
-Schedulers and systems ask a process to end with SIGTERM.
-"""
+"""SIGTERM as an exception, like Ctrl-C, and a repeated Ctrl-C that does not disturb saving."""
 
 import signal
 import threading

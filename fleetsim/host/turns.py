@@ -29,8 +29,6 @@ class Held(Protocol):
 
 
 class _Turn:
-    """The turn of this process: the thread that has it, how often, and what it holds."""
-
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.owner: int | None = None
@@ -40,7 +38,6 @@ class _Turn:
         """True in a process that was forked while another thread had the turn."""
 
     def begin(self, depth: int, held: list[Held]) -> None:
-        """Wait until no thread has the turn, and take it."""
         if self.is_lost:
             raise ScenarioError(
                 "this process was forked while another thread of its parent was in a run, so that"
@@ -83,10 +80,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 
 @contextmanager
 def turn(*kinds: Callable[[], Held]) -> Iterator[None]:
-    """Have the turn within the block; wait for it if another thread has it.
-
-    A thread that has it may begin another one within.
-    """
+    """Have the turn within the block, or a nested one; wait for it if another thread has it."""
     if _turn.is_ours:
         _turn.depth += 1
     else:

@@ -28,7 +28,6 @@ class ScenarioFacts:
         self.checks_memory = not isinstance(scenario.fleet.memory, UncheckedSettings)
         """True if an SGD step must fit into the free memory of a device."""
         self.last_round = scenario.stop.last_round
-        """Number of the last round, counted from 1, that the run can reach."""
 
     @cached_property
     def _profiles(self) -> tuple[DeviceProfile, ...]:

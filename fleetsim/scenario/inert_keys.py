@@ -17,7 +17,6 @@ class Inert(NamedTuple):
 
     key_path: KeyPath
     message: str
-    """Reason, with the way out."""
     is_refused: bool = False
     """True if no other key could give it an effect."""
 

@@ -124,7 +124,6 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
 
 
 def _require_memory(scenario: Scenario, document: Document) -> None:
-    """Check that the fleet fits into memory, before anything as large as it is made."""
     size, usable = scenario.fleet.size, memory.usable_byte()
     if usable is not None and size * LEAST_BYTE_PER_CLIENT > usable:
         message = (
@@ -142,7 +141,6 @@ def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
-    """Refuse entries that can never act, and keep a warning about other inert keys."""
     found = list(inert_keys(scenario, document.data, ScenarioFacts(scenario)))
     refused = [(each.key_path, each.message) for each in found if each.is_refused]
     if refused:

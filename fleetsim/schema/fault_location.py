@@ -111,7 +111,6 @@ class Locator:
         return {}
 
     def _below(self, node: Node, step: str | int) -> Node:
-        """Return what is allowed below a key of a class or mapping, or below an index of a list."""
         match node.get("type"):
             case "model":
                 fields = self._plain(node["schema"])["fields"].items()

@@ -61,9 +61,7 @@ def apply(document: Document, changes: Iterable[str | Override]) -> Document:
 
 
 def content_hash(data: Any) -> str:
-    """Return the SHA-256 (hex) of plain data; the order of keys does not matter.
-
-    Numbers count by value, so 1 and 1.0 hash alike.
+    """Return the SHA-256 (hex) of plain data, whatever the order of keys; 1 and 1.0 are equal.
 
     >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": [2.5], "a": 1.0})
     True

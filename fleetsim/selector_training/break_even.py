@@ -55,7 +55,6 @@ class BreakEven:
     """Lower end of its 95 % interval."""
     high: float
     rounds_of_run: float
-    """Mean rounds of a run of the arm to the target."""
 
     @property
     def rounds(self) -> float | None:
@@ -69,10 +68,7 @@ class BreakEven:
 
 
 def spent_before_use(file: WeightFile, *, server_w: float) -> Spent:
-    """Return what the weights of a file cost, as a mean over its fleets.
-
-    `server_w` is the power of the machine that fits, in watt.
-    """
+    """Return what a file's weights cost, averaged over fleets; the host draws `server_w` watt."""
     rows = [_row(facts) for facts in facts_by_clients(file).values()]
     if not rows:
         raise ScenarioError("the weight file does not say what it cost; train it again")
@@ -149,6 +145,5 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
 
 
 def _costs_of(cost: pd.Series[float], currency: str, arm: str) -> pd.Series[float]:
-    """Return the costs of an arm by seed."""
     chosen = cost[[(key[0], key[1]) == (currency, arm) for key in cost.index]]
     return chosen.droplevel(["currency", "arm"])

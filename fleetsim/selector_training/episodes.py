@@ -59,7 +59,6 @@ class Training:
 
     episodes: tuple[Episode, ...]
     file: WeightFile
-    """Content of the weight file that was written."""
 
 
 def train_by_episodes(

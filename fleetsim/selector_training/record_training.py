@@ -41,7 +41,6 @@ class FleetFit:
     """Fit to the records of one fleet."""
 
     clients: str
-    """Hash of the clients."""
     num_records: int
     facts: dict[str, str]
     """Facts of the fit and of its records, as in the weight file."""

@@ -25,10 +25,7 @@ from fleetsim.trackers.following import Following
 def held_folder(
     settings: FolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
 ) -> Iterator[tuple[Path, Manifest]]:
-    """Lock the folder of a run within the block, and yield it with its manifest.
-
-    The run may be complete: its status is `done` then, and nothing is left to do.
-    """
+    """Lock a run's folder within the block; yield it and its manifest, which may be `done`."""
     folder, chosen = choose_folder(
         settings.out,
         manifest,

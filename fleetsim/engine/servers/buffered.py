@@ -115,9 +115,7 @@ class BufferedServer(Server):
         self._ended: list[TaskResult] = []
         """Results since the last round was closed, in the order of their ends."""
         self._num_buffered = 0
-        """Number of delivered tasks among them."""
         self._wake: tuple[float, simpy.Event] | None = None
-        """Time and event of the last wake-up that was placed."""
         self._closed_at_s = 0.0 if state is None else float(state["server/now_s"])
         self._last = 0
         """Priority of the event on which the server acts."""
@@ -155,7 +153,6 @@ class BufferedServer(Server):
     # --- dispatch ---------------------------------------------------------------------------------
 
     def _keep_busy(self) -> Steps:
-        """Keep `concurrency` clients at work, as far as enough are eligible."""
         while not self._done.triggered:
             candidates = self._world.eligible.candidates(self.now_s)
             self._num_eligible = int(candidates.size)
@@ -222,7 +219,6 @@ class BufferedServer(Server):
             self._end_task(running)
 
     def _end_task(self, running: RunningTask) -> None:
-        """Settle a task, and close the round if it was the last one wanted."""
         [result] = self._launcher.settle(running.batch)
         del self._running[running.task.number]
         limit = self._settings.max_staleness

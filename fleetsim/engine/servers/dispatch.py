@@ -38,7 +38,6 @@ class Dispatcher:
         self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
         self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
         self._tickets: dict[int, int] = {}
-        """Tickets of the trainer by the number of the task, until they are collected."""
 
     def training(
         self,
@@ -50,9 +49,7 @@ class Dispatcher:
         version: int,
         cohort: int,
     ) -> Task:
-        """Return a training task, numbered; it begins when it is given to `run` or `launch`.
-
-        It is one of `cohort` tasks of a selection.
+        """Return a training task, one of `cohort`; it begins when given to `run` or `launch`.
 
         The job of a training that continues a probe is the whole training, with the draws of the
         probe: its first epochs are the probe's. The round determines the learning rate, and the
@@ -211,11 +208,7 @@ class Dispatcher:
         return results
 
     def collect(self, results: Sequence[TaskResult]) -> list[tuple[TaskResult, JobResult | None]]:
-        """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled.
-
-        Models come as the uplink lets them through. A task whose model the server must not use
-        becomes a refused one.
-        """
+        """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled."""
         trainer = self._learning.trainer
         tickets: dict[int, int] = {}
         for result in results:

@@ -74,21 +74,13 @@ class GlobalModel:
         """Current model [P]; replaced, never changed in place."""
         self.version = 0
         self.accuracy: float | None = None
-        """Accuracy at the last evaluation."""
         self._aggregator = learning.aggregator
         self._trainer = learning.trainer
         self._memory = learning.memory
         self._evaluated: tuple[int, Evaluation] | None = None
 
     def aggregate(self, delivered: Sequence[Report], results: Sequence[JobResult] = ()) -> None:
-        """Make the next version from delivered reports; without vectors the model stays the same.
-
-        `results` are those of the reports, for the arrays of the clients' own training.
-
-        Raises:
-            ValueError: an update is not finite.
-            DivergenceError: the new model is not finite.
-        """
+        """Make the next version from delivered reports and results; no vectors, no change."""
         if any(report.vector is not None for report in delivered):
             parameters = self._aggregator.aggregate(self.parameters, delivered)
             server: Arrays = {}

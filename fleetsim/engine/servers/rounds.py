@@ -117,10 +117,7 @@ class EndedTask(NamedTuple):
 def task_rows(
     ended: Sequence[EndedTask], fleet: Fleet, *, round_: int, has_frozen: bool = False
 ) -> list[TaskRow]:
-    """Return the table rows of tasks that ended in a round.
-
-    `has_frozen` is true if the model has frozen weights.
-    """
+    """Return the table rows of ended tasks; `has_frozen`: the model has frozen weights."""
     results = [each.result for each in ended]
     if not results:
         return []

@@ -117,13 +117,7 @@ class Server(ABC):
         return self._closer.round
 
     def run(self) -> StopReason:
-        """Run until a stop rule holds; return its reason.
-
-        Raises:
-            ScenarioError: the selector asks for something that this server does not support.
-            PluginError: a part of the user's own failed, or broke its contract.
-            SimulationError: an invariant was broken.
-        """
+        """Run until a stop rule holds; return its reason."""
         reason = self._clock.run(until=self._clock.process(self._serve()))
         assert isinstance(reason, StopReason)
         return reason
@@ -148,7 +142,6 @@ class Server(ABC):
         return reason or self._without_updates.reason(self.now_s)
 
     def _training(self, request: TrainingRequest, selection: int, *, cohort: int = 1) -> Task:
-        """Return a task of the next round that trains the global model, one of `cohort`."""
         return self._dispatcher.training(
             request,
             round_=self._closer.round + 1,
@@ -177,10 +170,7 @@ class Server(ABC):
         minimum: int,
         probes: Sequence[TaskResult] = (),
     ) -> None:
-        """Aggregate the delivered updates, if at least `minimum`, and close and save the round.
-
-        `ended` are its train tasks, in the order of the selection.
-        """
+        """Aggregate the delivered updates, if at least `minimum`, and close and save the round."""
         collected = self._dispatcher.collect(ended)
         staleness = [self._staleness(result.task) for result, _ in collected]
         reports = [
@@ -222,7 +212,6 @@ class Server(ABC):
         self._closer.announce(row, self._model.accuracy)
 
     def _is_unmasked(self, reports: Sequence[Report]) -> bool:
-        """Return whether the server can read the sum of the delivered updates."""
         secure = self._parts.learning.secure_sum
         if secure is None:
             return True
@@ -233,7 +222,6 @@ class Server(ABC):
         )
 
     def _state(self) -> State:
-        """Return everything that a resumed run needs, without the clients."""
         parts: dict[str, State] = {
             "server": {
                 "now_s": np.array(self.now_s),

@@ -93,9 +93,7 @@ class WithoutUpdates:
 
     num_clients: int
     tasks: int = 0
-    """Tasks that ended since an update was delivered."""
     rounds: int = 0
-    """Rounds that were closed since updates were aggregated."""
     since_s: float = 0.0
     """Moment of the first of these tasks, or of the last update that was delivered."""
 

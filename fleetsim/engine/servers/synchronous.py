@@ -64,7 +64,6 @@ class _Round:
     reports: list[Report] = field(default_factory=list)
     """Reports of the probes."""
     trained: list[TaskResult] = field(default_factory=list)
-    """Results of the train tasks, in the order of the selection."""
     probe_s: float = 0.0
     idle_s: float = 0.0
     num_eligible: int = 0
@@ -138,10 +137,7 @@ class SynchronousServer(Server):
         self._without_updates.end(len(ended), num_delivered=num_delivered, now_s=self.now_s)
 
     def _wait(self, round_: _Round, num_refusals: int) -> Steps:
-        """Wait for enough eligible clients.
-
-        After as many selections of no client, wait at least for the next change of the fleet.
-        """
+        """Wait for enough eligible clients; after refusals, at least for a change of the fleet."""
         minimum = self._settings.minimum_reports
         began_s, again_s = self.now_s, self.now_s + pause_s(num_refusals)
         after_change = num_refusals > 0

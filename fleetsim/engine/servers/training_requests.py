@@ -23,9 +23,6 @@ def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> lis
 
     `usual` is the training of the scenario. `trained` are delivered probes of this round that
     trained the global model, by client.
-
-    Raises:
-        ValueError: the answer is not valid; the message says what must be given instead.
     """
     clients: list[int] = cohort.clients.tolist()
     size = len(clients)

@@ -33,11 +33,9 @@ class WaitingClients:
         self._world = world
         self.is_charged = settings.idle == "charged"
         self._tasks: list[Task] = []
-        """Last task of each waiting client."""
         self._since_s = np.empty(0)
         """Moment up to which each has been charged."""
         self._joules: dict[int, float] = {}
-        """Joules of waiting by the number of the task, until they are taken."""
         self._lost_at_s = np.empty(0)
         """Moment at which each leaves by itself if it is not released before."""
 

@@ -101,7 +101,6 @@ class TaskResult(NamedTuple):
     resources: Resources | None
     """Resources that the client reported; None: it was not asked, or did not come so far."""
     refused: str | None = None
-    """Reason for which the server refuses the update."""
     opinion: float | None = None
     """Accuracy that the client measured for the global model, if it was asked for an opinion."""
 
