@@ -140,11 +140,8 @@ class ClientState:
         if rows.size == 0:
             return
         clients = self.clients[rows]
-        capacity_j, before_j, after_j = (
-            batteries.capacity_j[clients],
-            self.charge.level_j[rows],
-            after.level_j[rows],
-        )
+        capacity_j = batteries.capacity_j[clients]
+        before_j, after_j = self.charge.level_j[rows], after.level_j[rows]
         gained_j = after_j - before_j + drawn_j[rows]
         slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * capacity_j
         limit_j = batteries.charge_w[clients] * awake_s[rows]

@@ -123,11 +123,8 @@ class EligibleClients:
             passed_s, battery_rank, known_until_s = watch.next(rows, until_s[rows])
             until_s[rows] = np.minimum(until_s[rows], known_until_s)
             is_first = passed_s < until_s[rows]
-            rows, passed_s, battery_rank = (
-                rows[is_first],
-                passed_s[is_first],
-                battery_rank[is_first],
-            )
+            rows, passed_s = rows[is_first], passed_s[is_first]
+            battery_rank = battery_rank[is_first]
             is_on_then, until_then_s = self._rule.state_and_change(
                 stale[rows], battery_rank, passed_s
             )

@@ -60,7 +60,6 @@ class World:
         self.energy_j: FloatArray = np.zeros((size, len(Component)))
         """Joules of tasks by client and component [N, 5]."""
         self.enlisted_idle_j: FloatArray = np.zeros(size)
-        """Joules of waiting, enlisted, after a task [N]."""
         self.num_selected: IntArray = np.zeros(size, dtype=np.int64)
         self.num_delivered: IntArray = np.zeros(size, dtype=np.int64)
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
@@ -69,7 +68,6 @@ class World:
         self.frozen_left_byte: IntArray = np.full(size, frozen_byte, dtype=np.int64)
         """Bytes of the frozen weights that each client has yet to download [N]."""
         self._changed: list[IntArray] = []
-        """Clients whose rows were changed since `take_changed`."""
         self.idle = IdleState(fleet, self._changed)
         self.eligible = EligibleClients(fleet, rule, self.idle, spare_byte=spare_byte)
 

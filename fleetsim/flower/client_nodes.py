@@ -1,9 +1,8 @@
 """Nodes that run the client app: their state, their replies, and what messages cost them.
 
-A reply is a pure function of the message, the node's state and an address of random draws. So it is
-computed when a task has been delivered, and not at all for a client that is late or lost. The first
-message of a kind to a client is computed when it is dispatched, to measure what it costs. If it is
-delivered that reply is used, else it is dropped with the state that it left.
+A reply is a pure function of the message, the node's state and an address of random draws, computed
+when a task has been delivered. The first message of a kind to a client is computed when it is
+dispatched, to measure what it costs; if it is lost, reply and state are dropped.
 """
 
 import json
@@ -77,11 +76,7 @@ class ClientNodes:
         stops_at_errors: bool = False,
         on_note: Callable[[str], None] | None = None,
     ) -> None:
-        """Load nothing yet.
-
-        An exception of the client app ends the run if `stops_at_errors`, else it is an error reply,
-        the first of which `on_note` is told.
-        """
+        """Load nothing; the first fault of an app ends the run if `stops_at_errors`, or is told."""
         self._stops_at_errors, self._on_note = stops_at_errors, on_note
         self._app, self._client_app, self._seed = app, client_app, seed
         self._records = versions.module("flwr.app", "flwr.common")
@@ -152,7 +147,6 @@ class ClientNodes:
         return json.dumps([*parts, payload.kind_of(content, ignored=ignored)])
 
     def _check(self, sent: NodeMessage, cost: MessageCost, content: Any) -> None:
-        """Check that a reply costs what the first one of its kind did."""
         settings = self._app.settings.of(sent.purpose)
         pairs = []
         if settings.upload_byte is None:

@@ -38,7 +38,6 @@ class VirtualGrid:
         self._run = versions.empty_run()
         self._num_messages = 0
         self._sent: dict[str, Any] = {}
-        """Messages without an answer, by id."""
         self._fresh: dict[str, bytes] = {}
         """Contents of answers of this call, by digest."""
         self.fault: FleetsimError | None = None

@@ -1,8 +1,7 @@
 """Server apps of before the message API: `server_fn`, strategies with `configure_fit`.
 
 Flower runs them with threads whose order depends on the host's time. Here all messages of a step
-are sent together, answers come in the order of arrival in virtual time, and nodes are looked for
-when the strategy asks for them.
+are sent together, and answers come in the order of arrival in virtual time.
 """
 
 from __future__ import annotations

@@ -161,7 +161,6 @@ class MessageServer:
     def _wait_for_answers(
         self, message_ids: Sequence[str], deadline_s: float | None
     ) -> list[Answer]:
-        """Wait until all of these are answered; at the timeout, cut off the others."""
         deadline_at_s = math.inf if deadline_s is None else self.now_s + deadline_s
         while awaited := self._pushed.awaited(message_ids):
             next_s = self._pushed.next_end_s
@@ -193,7 +192,6 @@ class MessageServer:
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 
     def _run_until(self, time_s: float) -> None:
-        """Let the clock run to a moment, through the ends of running tasks."""
         until = self._clock.at(max(time_s, self.now_s), Rank.WAKE)
         self._clock.run(until=self._clock.any_of([until, self._launcher.time_is_up]))
         if not until.processed:

@@ -1,8 +1,4 @@
-"""Tasks of messages: what a message to a client costs on the clock, and its end.
-
-The download of a task is the message's content, its computation what the client app does, its
-upload the reply.
-"""
+"""Tasks of messages: what a message to a client costs on the clock, and its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,6 @@
 """Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
 
-Each message is a task of its own. A message to a busy client waits for the end of its task. Nobody
-waits for others, so that no client is charged for waiting.
+A message to a busy client waits for the end of its task. No client waits for others.
 """
 
 import math
@@ -30,7 +29,6 @@ class PushedMessages:
         self._mail: dict[str, Answer] = {}
         """Answers that have arrived and were not pulled, in the order of arrival."""
         self._outstanding: dict[str, int] = {}
-        """Client of each message without an answer."""
 
     @property
     def at_work(self) -> Collection[int]:
@@ -97,7 +95,6 @@ class PushedMessages:
         self._outstanding.clear()
 
     def _fly(self, message: NodeMessage) -> None:
-        """Begin the task of a message, or answer that its client is not there."""
         errors, prepared = self._tasks.prepare([message])
         for error in errors:
             self._arrive(error)

@@ -1,8 +1,8 @@
 """Rounds of a Flower app: the open round, its tasks, its row, and the state after it.
 
-A round begins with a batch of train messages, and lasts until the next one or the end of the app;
-what comes before the first one belongs to round 1. Its accuracy and loss are those that the server
-app measured, else those that its strategy aggregated, else means over the evaluate messages.
+A round begins with a batch of train messages, and lasts until the next one or the end of the app.
+Its accuracy and loss are those that the server app measured, else those that its strategy
+aggregated, else means over the evaluate messages.
 """
 
 import math
@@ -41,7 +41,6 @@ class _OpenRound:
     ended: list[EndedTask] = field(default_factory=list)
     """Tasks of messages that have ended, with the metrics of their replies."""
     central: dict[str, Any] = field(default_factory=dict)
-    """Metrics that the server app measured itself."""
     federated: dict[str, Any] = field(default_factory=dict)
     """Metrics that the strategy aggregated from the clients' evaluations."""
 
@@ -60,7 +59,6 @@ class RoundsOfMessages(RoundRecord):
         self._settings = settings
         self.without_updates = WithoutUpdates(world.fleet.size)
         self.accuracy: float | None = None
-        """Accuracy of the last row that has one."""
         self._closed_at_s = 0.0
         self._open: _OpenRound | None = None
 
@@ -144,7 +142,6 @@ class RoundsOfMessages(RoundRecord):
         return task_rows(in_order, self._world.fleet, round_=self.number)
 
     def _evaluation(self, open_: _OpenRound) -> Evaluation:
-        """Return accuracy and loss of the row, each of the first source that has it."""
         result = []
         for of in (self._settings.accuracy_of, self._settings.loss_of):
             value = of(open_.central)

@@ -1,8 +1,4 @@
-"""The server app on our clock: its sleep, its waiting for nodes, and what it measures itself.
-
-Within the block of `on_virtual_clock` some functions of Flower and `time.sleep` are replaced. What
-a strategy computes is untouched.
-"""
+"""The server app on our clock: its sleep, its waiting for nodes, and what it measures itself."""
 
 import functools
 import inspect

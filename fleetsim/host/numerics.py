@@ -1,10 +1,7 @@
 """Numerical modes: as fast as the processor allows, or equal results on all x86-64-v3 processors.
 
 docs/models/learning.md describes them. `portable` works by environment variables that libraries
-read when they are loaded. So the mode is chosen before they are imported: by `fleetsim run
---numerics portable`, or by `FLEETSIM_NUMERICS=portable`, which `import fleetsim` applies.
-
-No library is imported here. `numerical_platform` of the CPU kernels checks the result.
+read when they are loaded, so none is imported here.
 
 Sources: intel.com, oneMKL developer guide, "Conditional Numerical Reproducibility" (COMPATIBLE is
 the one branch that processors of all makers share); numpy.org, "CPU build options", "Runtime

@@ -1,8 +1,8 @@
 """Turns of runs in the threads of one process, and what belongs to one run at a time.
 
 Libraries keep settings for a whole process: torch's number of threads, global random generators.
-So one thread at a time has the turn, and the others wait. A callback of the caller's runs without
-the turn (`as_the_caller`): a run in another thread that it waits for can go on.
+So one thread at a time has the turn. A callback of the caller's runs without it (`as_the_caller`):
+a run in another thread that it waits for can go on.
 
 A process that is forked meanwhile has copies of locks of libraries, and no thread that opens them.
 There a turn is refused if another thread than the forking one had it.

@@ -101,7 +101,6 @@ class ScenarioFacts:
         return self._goes_over("wifi")
 
     def _goes_over(self, network: Network) -> bool:
-        """Return whether unmetered radios of wireless devices use a network."""
         name = self.fleet.channel.unmetered_radio
         wireless = (profile for profile in self._profiles if profile.wired is None)
         return self.has_unmetered and any(

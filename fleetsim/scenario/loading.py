@@ -183,10 +183,7 @@ def _with_usual(data: Any, key_path: KeyPath, key: str, usual: str) -> Any:
 
 
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
-    """Check that the scenario suits its selector: set one up without data, model and places.
-
-    A plug-in is not checked: its `setup` may use data and model, which do not exist yet.
-    """
+    """Set the selector up without data, model and places; a plug-in's set-up may need them."""
     if scenario.selector_plugin is not None:
         return
     server, local = scenario.server, scenario.task.local

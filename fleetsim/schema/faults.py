@@ -1,8 +1,7 @@
 """Messages about faults in a file, one line each: place, key, and what is allowed.
 
-pydantic finds the faults, this module words them: `oort.yaml:12: server.cohort = 0: must be a whole
-number >= 1`. Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole
-number (but 5 is a valid float).
+pydantic finds the faults, this module words them. Validation is strict: text is never a number,
+`true` is never 1, 5.0 is not a whole number (but 5 is a valid float).
 """
 
 import json

@@ -137,7 +137,6 @@ class _Target:
         return step
 
     def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:
-        """Drop the file's keys beside a `kind` that changes."""
         at_hand = Document(self.data, "", places=self.places)
         for sibling in [key for key in here if key != "kind" and at_hand.line((*path, key))]:
             below = (*path, sibling)

@@ -62,7 +62,6 @@ class Document:
     data: dict[str, Any]
     """Mappings, lists, text, numbers, booleans and null; keys are text."""
     source: str
-    """The file as the user named it."""
     folder: Path | None = None
     """Folder of the file; None for other text."""
     places: Mapping[KeyPath, int | str] = field(default_factory=dict)

@@ -40,11 +40,7 @@ _LONGEST_SIMPLE_KEY = 1000
 def dump(data: dict[str, Any]) -> str:
     """Return YAML that `strict_yaml.parse` reads back as equal data, keys in the order given.
 
-    Tuples become lists. Takes time in proportion to the data.
-
-    Raises:
-        ValueError: `strict_yaml` would refuse to read the text: `data` holds an object, a key that
-            is not text or a whole number beyond 64 bits, or is too large.
+    Tuples become lists. What `strict_yaml` would refuse to read is a ValueError.
 
     >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}, "at": [0, 1]}), end="")
     name: no

@@ -1,12 +1,10 @@
 """Runs after which the cost of training a selector is saved.
 
-What a selector costs before its first use are the seconds and joules of the runs from which it
-learns (records, or episodes), and the seconds and joules of the machine that fits it. What it saves
-is the difference to a baseline in the cost of a run to a target, by seeds in pairs. So
-
   break-even in runs = cost before use / mean saving of one run,
 
-and never, if it saves nothing. The interval is that of the mean difference over seeds (t).
+and never, if it saves nothing. The cost is that of the runs from which it learns and of the machine
+that fits it. The saving is the difference to a baseline in a run to a target,
+by seeds in pairs; its interval is that of the mean difference over seeds (t).
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ class Spent(NamedTuple):
     """Cost of a selector before its first use, per fleet."""
 
     fleets: int
-    """Number of fleets over which it is averaged."""
     virtual_s: float
     """Virtual seconds of the runs from which it learned."""
     energy_j: float

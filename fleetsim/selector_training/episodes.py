@@ -1,11 +1,8 @@
 """Selectors that learn over episodes: runs in a row, each of which continues what the last learned.
 
 Episode e runs the scenario with seed `first_seed` + e. Weights that name clients by number are
-learned on the scenario's own clients, which all episodes share (`fleet.seed`); weights that suit
-any clients on other clients in every episode.
-
-After every episode everything that was learned is saved beside the weight file, as
-`FILE.training`, from which an interrupted training goes on, and a finished one with more episodes.
+learned on the scenario's own clients (`fleet.seed`), others on new clients in every episode. All
+that was learned is saved after each as `FILE.training`, from which a training can go on.
 """
 
 from __future__ import annotations

@@ -43,7 +43,6 @@ class FleetFit:
     clients: str
     num_records: int
     facts: dict[str, str]
-    """Facts of the fit and of its records, as in the weight file."""
 
 
 def train_from_records(

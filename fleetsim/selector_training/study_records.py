@@ -1,12 +1,9 @@
 """Records of selections from the runs of a study: what each brought, and what it cost.
 
-A record is one round: the set of clients that was selected, the accuracy on the samples that the
-server keeps for selectors after the round, the seconds from the first dispatch to the end of the
-last task, and the joules of all its tasks, those of lost ones included. Or it is a whole run of one
-fixed set: the accuracy at its end, its seconds and its joules.
-
-Probes are of the selector that collected the record, not of the set: they are no part of it, but of
-the cost of collecting.
+A record is one round: the selected clients, the accuracy on the samples kept for selectors after
+it, the seconds from the first dispatch to the last end, and the joules of all its tasks. Or it is a
+whole run of one fixed set. Probes are of the selector that collected the record, not of the set:
+they are part of the cost of collecting alone.
 """
 
 import operator

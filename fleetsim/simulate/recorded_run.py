@@ -72,24 +72,17 @@ def restoring(folder: Path, state: State | None) -> Iterator[None]:
         ) from fault
 
 
-class OnClock(Protocol):
-    """A run on a clock, with its rounds and clients."""
-
+class _OnClock(Protocol):
     @property
-    def now_s(self) -> float:
-        """Virtual time."""
-
+    def now_s(self) -> float: ...
     @property
-    def num_rounds(self) -> int:
-        """Rounds closed so far."""
-
-    def clients(self) -> ClientColumns:
-        """Return the clients table at this moment."""
+    def num_rounds(self) -> int: ...
+    def clients(self) -> ClientColumns: ...
 
 
 def run_recorded(
     run: Callable[[], StopReason],
-    server: OnClock,
+    server: _OnClock,
     recorder: RunRecorder,
     following: Following,
     folder: Path,

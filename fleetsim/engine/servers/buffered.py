@@ -1,14 +1,8 @@
 """Buffered server: clients train at their own pace, and updates are aggregated as they come.
 
-Up to `concurrency` clients are at work. When one of them ends, another is selected and receives the
-global model of that moment. A round is closed, and the answers in the buffer are aggregated, when
-the buffer holds `buffer_size` of them, or every `window_s` seconds:
-
-* FedBuff (Nguyen et al. 2022): `buffer_size` K, aggregator fedbuff;
-* FedAsync (Xie et al. 2019): `buffer_size` 1, aggregator fedasync;
-* semi-synchronous: `window_s`, any aggregator.
-
-The staleness of an update is the number of versions between its model and the present one.
+docs/models/server.md has the rules. FedBuff (Nguyen et al. 2022) closes a round at `buffer_size` K
+answers, with aggregator fedbuff; FedAsync (Xie et al. 2019) at 1, with fedasync; the
+semi-synchronous form every `window_s` seconds, with any aggregator.
 
 A checkpoint is taken when a round is closed, while tasks run. It holds the state of their
 clients before them, and a resumed run repeats these tasks up to the moment of the checkpoint. That

@@ -91,11 +91,7 @@ class Dispatcher:
     def probe(
         self, request: ProbeRequest, *, round_: int, stage: int, base: Parameters, version: int
     ) -> Task:
-        """Return a probe task, numbered; it begins when it is given to `run`.
-
-        The stage of probing is part of the address of its draws. `base`, the global model [P], is
-        for requests without a model of their own.
-        """
+        """Return a probe task, begun by `run`; `base` [P] is for requests without a model."""
         if request.parameters is not None:
             base, version = request.parameters, -1
         address = (_PROBE_ADDRESS, round_, stage)

@@ -50,7 +50,6 @@ class Learning:
     aggregator: Aggregator
     evaluate_every_rounds: int = 1
     partial_fraction: float = 0.0
-    """Chance that a client trains only a part of `training`."""
     accountant: Accountant | None = None
     """Count of the privacy that is spent; None without differential privacy."""
     secure_sum: SecureSum | None = None

@@ -43,7 +43,6 @@ _OF_RESULT = (
     *("download_s", "compute_s", "upload_s", "finished_at_s", "outcome", "num_samples"),
     *("refused", "num_pauses", "paused_s", "opinion"),
 )
-"""Columns of the tasks table that are attributes of a result."""
 _ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Component)
 
 

@@ -1,17 +1,8 @@
 """Synchronous server: rounds of probe, select, train, aggregate on one virtual clock.
 
-A round:
-
-1. Wait until at least `minimum_reports` clients are eligible and idle.
-2. Let the selector probe (each probe is a task: seconds, bytes, joules), then select.
-3. Dispatch the model. Close the round at the earliest of: `cohort` answers, the end of all tasks,
-   the deadline, the end of the run. Tasks that still run are cut off (late at the deadline,
-   cancelled otherwise).
-4. Aggregate the answers if there are at least `minimum_reports`; else the model is unchanged.
-5. Evaluate (outside virtual time), record, let the selector observe.
-
-Over-commitment, deadline and minimum reports are those of Bonawitz et al., "Towards federated
-learning at scale: system design", MLSys 2019. Computation of the server takes no virtual time.
+docs/models/server.md has the steps of a round. Over-commitment, deadline and minimum reports are
+those of Bonawitz et al., "Towards federated learning at scale: system design", MLSys 2019.
+Computation of the server takes no virtual time.
 """
 
 from collections.abc import Generator

@@ -110,7 +110,6 @@ def _counts(name: str, values: IntArray, size: int) -> list[int]:
 def _numbers(
     name: str, values: FloatArray | None, default: float, size: int, *, most: float | None = None
 ) -> list[float]:
-    """Return finite numbers above 0, at most `most`, as a list."""
     if values is None:
         return [default] * size
     within = "finite numbers above 0" if most is None else f"numbers in (0, {most:g}]"

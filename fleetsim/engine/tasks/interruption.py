@@ -103,7 +103,6 @@ class PausePolicy:
         return until_s, gone_s, is_lost
 
     def _needs_rule(self, phase: Phase) -> bool:
-        """Return whether a phase needs the whole eligibility rule, and not reachability alone."""
         return not (
             isinstance(self.settings, PartialSettings)
             and phase == Phase.UPLOAD

@@ -93,9 +93,7 @@ class TaskResult(NamedTuple):
     frozen_bit: float
     """Bits of `downloaded_bit` that are frozen weights, those moved in vain included."""
     completed_fraction: float
-    """Share of the whole training that the client hands in."""
     weight_fraction: float
-    """Factor of the answer's weight in the aggregation."""
     num_pauses: int
     paused_s: float
     resources: Resources | None

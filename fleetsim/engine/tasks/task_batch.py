@@ -222,7 +222,6 @@ class TaskBatch(TaskOutcomes):
     # --- interruptions ----------------------------------------------------------------------------
 
     def _surviving(self, phase: Phase, rows: IntArray) -> IntArray:
-        """Return those of some tasks that were interrupted in a phase and survive it."""
         if self._pause_policy is None:
             return _NONE
         taken = self.interrupted(rows)
