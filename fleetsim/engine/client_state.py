@@ -1,7 +1,4 @@
-"""State of clients during tasks: batteries, radio tails and condition.
-
-The state belongs to the task alone; the world receives it when the task has ended.
-"""
+"""State of clients during tasks: batteries, radio tails and condition."""
 
 from __future__ import annotations
 

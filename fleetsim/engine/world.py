@@ -80,11 +80,7 @@ class World:
     def settle(
         self, clients: IntArray, state: ClientState, at_s: FloatArray, fails_of_memory: IntArray
     ) -> None:
-        """End the tasks of clients [n], which have been idle in this state since `at_s` [n].
-
-        That is when each task ended, or began a pause that it did not survive. Those in
-        `fails_of_memory` [k], indices of these, found too little memory for a step.
-        """
+        """End tasks of clients [n], idle in this state since `at_s`; some failed of memory [k]."""
         self.idle.settle(clients, state, at_s)
         if fails_of_memory.size:
             self.eligible.fail_of_memory(clients[fails_of_memory], at_s[fails_of_memory])

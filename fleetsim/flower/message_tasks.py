@@ -65,11 +65,9 @@ class MessageTasks:
         if not cost.work.flop and message.purpose is Purpose.PROBE:
             kind = WorkKind.NONE
         work = Work(kind, counted=None if kind is WorkKind.NONE else cost.work)
-        request: TrainingRequest | ProbeRequest = (
-            TrainingRequest(message.client, work)
-            if message.purpose is Purpose.TRAIN
-            else ProbeRequest(message.client, work)
-        )
+        request: TrainingRequest | ProbeRequest = ProbeRequest(message.client, work)
+        if message.purpose is Purpose.TRAIN:
+            request = TrainingRequest(message.client, work)
         task = Task(
             number=self._launcher.number(),
             round=self._rounds.number,

@@ -154,11 +154,7 @@ def _lines(document: Document, found: Sequence[Fault]) -> list[str]:
 
 
 def schema(plugin: PluginNames = None) -> dict[str, Any]:
-    """Return the JSON Schema of a scenario, for editors; with the kinds of plug-ins.
-
-    Raises:
-        ScenarioError: a plug-in cannot be imported or used.
-    """
+    """Return the JSON Schema of a scenario, for editors; with the kinds of plug-ins."""
     schema = class_with(load_plugins(plugin)).model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "fleetsim scenario"

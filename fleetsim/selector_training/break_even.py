@@ -100,10 +100,7 @@ def _row(facts: Mapping[str, str]) -> tuple[float, float, float]:
 
 
 def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) -> list[BreakEven]:
-    """Return the break-even of an arm that uses weights for each target, in seconds and joules.
-
-    `costs` is the table of costs of a study, and the arm saves against `baseline`.
-    """
+    """Return how soon an arm pays, by the table of costs of a study, in seconds and joules."""
     for name in (arm, baseline):
         if name not in set(costs["arm"]):
             known = ", ".join(dict.fromkeys(costs["arm"])) or "no arm"

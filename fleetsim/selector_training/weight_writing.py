@@ -10,7 +10,6 @@ from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
 from fleetsim.selectors.learned_weights import WeightFile
 
-SUFFIX = ".safetensors"
 _ELSEWHERE = "choose another file with --out"
 
 

@@ -1,7 +1,4 @@
-"""Selector as the server calls it: its answers are checked, and their faults have one form.
-
-A wrong answer is the user's fault if the selector is of the user's own, and else one of fleetsim.
-"""
+"""Selector as the server calls it: its answers are checked, and their faults have one form."""
 
 import json
 import math

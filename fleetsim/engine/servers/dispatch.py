@@ -222,38 +222,27 @@ class Dispatcher:
     def _receive(
         self, collected: list[tuple[TaskResult, JobResult | None]]
     ) -> list[tuple[TaskResult, JobResult | None]]:
-        sent = [
-            (at, result.task.request, result.task.job, yielded, yielded.vector)
-            for at, (result, yielded) in enumerate(collected)
-            if isinstance(result.task.request, TrainingRequest)
-            and result.task.job is not None
-            and yielded is not None
-            and yielded.vector is not None
-        ]
-        vectors = [
-            self._learning.uplink.receive(
-                request.client,
-                job.base,
-                vector,
-                collected[at][0].task.address,
-                request.upload_fraction,
-            )
-            for at, request, job, _, vector in sent
-        ]
-        reasons = self._learning.screen([job.base for _, _, job, _, _ in sent], vectors)
+        sent, vectors = [], []
+        for at, (result, yielded) in enumerate(collected):
+            request, job = result.task.request, result.task.job
+            if not isinstance(request, TrainingRequest) or job is None or yielded is None:
+                continue
+            if (vector := yielded.vector) is not None:
+                address, fraction = result.task.address, request.upload_fraction
+                uplink = self._learning.uplink
+                vectors.append(uplink.receive(request.client, job.base, vector, address, fraction))
+                sent.append((at, job, yielded))
+        reasons = self._learning.screen([job.base for _, job, _ in sent], vectors)
         if (memory := self._learning.memory) is not None:
             reasons = [
                 memory.fault(yielded.sent) if reason is None else reason
-                for (_, _, _, yielded, _), reason in zip(sent, reasons, strict=True)
+                for (_, _, yielded), reason in zip(sent, reasons, strict=True)
             ]
-        for (at, _, _, yielded, vector), received, reason in zip(
-            sent, vectors, reasons, strict=True
-        ):
+        for (at, _, yielded), received, reason in zip(sent, vectors, reasons, strict=True):
             result = collected[at][0]
             if reason is not None:
                 refused = result._replace(outcome=Outcome.REFUSED, refused=reason)
-                without = yielded._replace(vector=None, state=None, sent=None)
-                collected[at] = (refused, without)
-            elif received is not vector:
+                collected[at] = (refused, yielded._replace(vector=None, state=None, sent=None))
+            elif received is not yielded.vector:
                 collected[at] = (result, yielded._replace(vector=received))
         return collected

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import simpy
@@ -221,34 +221,27 @@ class Server(ABC):
             self._closer.round + 1,
         )
 
-    def _state(self) -> State:
-        parts: dict[str, State] = {
-            "server": {
-                "now_s": np.array(self.now_s),
-                "next_task": np.array(self._launcher.next_task),
-            },
-            "model": self._model.state(),
-            "rounds": self._closer.state(),
-            "without-updates": self._without_updates.state(),
-            "selector": self._selector.state(),
-            "uplink": self._parts.learning.uplink.state(),
+    def _saved(self) -> dict[str, Any]:
+        """Return the parts whose states a checkpoint holds, by name."""
+        learning = self._parts.learning
+        parts = {
+            "model": self._model,
+            "rounds": self._closer,
+            "without-updates": self._without_updates,
+            "selector": self._selector,
+            "uplink": learning.uplink,
+            "accountant": learning.accountant,
+            "own-training": learning.memory,
         }
-        accountant = self._parts.learning.accountant
-        if accountant is not None:
-            parts["accountant"] = accountant.state()
-        if (memory := self._parts.learning.memory) is not None:
-            parts["own-training"] = memory.state()
-        return joined(parts)
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _state(self) -> State:
+        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
+        states = {name: part.state() for name, part in self._saved().items()}
+        return joined({"server": own} | states)
 
     def _restore(self, state: State) -> None:
         self._world.restore(part_of(state, "clients"))
-        self._model.restore(part_of(state, "model"))
-        self._closer.restore(part_of(state, "rounds"))
-        self._without_updates.restore(part_of(state, "without-updates"))
-        self._selector.restore(part_of(state, "selector"))
-        self._parts.learning.uplink.restore(part_of(state, "uplink"))
-        if self._parts.learning.accountant is not None:
-            self._parts.learning.accountant.restore(part_of(state, "accountant"))
-        if (memory := self._parts.learning.memory) is not None:
-            memory.restore(part_of(state, "own-training"))
+        for name, part in self._saved().items():
+            part.restore(part_of(state, name))
         self._launcher.next_task = int(state["server/next_task"])

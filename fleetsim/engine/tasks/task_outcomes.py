@@ -1,7 +1,4 @@
-"""Outcomes and resource use of dispatched tasks, and their revision when the server cuts them off.
-
-Nothing is charged to the world before `settle`.
-"""
+"""Outcomes and resource use of dispatched tasks, and their revision when they are cut off."""
 
 from __future__ import annotations
 
@@ -38,16 +35,14 @@ _COMPONENT = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentPlan:
-    """Segment as planned for several tasks."""
+    """Segment as planned for some tasks, all [k]."""
 
     index: int
     rows: IntArray
-    """Rows of the tasks [k]."""
     timelines: Timelines
     state: ClientState
-    """State of their clients before it [k]."""
+    """State of their clients before it."""
     radio: IntArray | None
-    """Radio of each transfer [k]."""
     work: Work | None = None
     """Work that all of them compute; None: they transfer."""
     ends_as: int = DELIVERED
