@@ -235,10 +235,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Absences:
-    """Absences of n clients in tasks: when owners take their devices away and give them back.
-
-    The battery ranks are those of the beginning of the task; later levels do not matter.
-    """
+    """Absences of n clients in tasks, by their battery ranks when the tasks began."""
 
     rule: Rule
     online: Schedule

@@ -35,11 +35,7 @@ class BatteryBalance(NamedTuple):
 
 
 class World:
-    """Changing state of N clients; see the module's docstring.
-
-    Invariants: no client in two tasks; what a battery held at first and was given equals what tasks
-    and owner used, what it lost, and what it holds.
-    """
+    """Changing state of N clients: none in two tasks, every battery's joules conserved."""
 
     def __init__(
         self,

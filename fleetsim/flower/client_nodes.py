@@ -41,7 +41,6 @@ class NodeMessage:
     client: int
     purpose: Purpose
     address: tuple[int, ...]
-    """Address of its random draws, without the client."""
     message: Any
     packed: bytes
     """Its content at that moment."""

@@ -106,12 +106,11 @@ class AppSettings(Settings):
 
     def of(self, purpose: Purpose) -> MessageCostSettings:
         """Return the settings of messages of a purpose."""
-        of_purpose = {
+        return {
             Purpose.TRAIN: self.train,
             Purpose.EVALUATE: self.evaluate,
             Purpose.PROBE: self.query,
-        }
-        return of_purpose[purpose]
+        }[purpose]
 
     def accuracy_of(self, metrics: Mapping[str, Any]) -> float | None:
         """Return the accuracy among metrics as a fraction; None if there is none."""

@@ -1,7 +1,4 @@
-"""Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
-
-A message to a busy client waits for the end of its task. No client waits for others.
-"""
+"""Messages that were pushed: running tasks, messages that wait, and answers to be pulled."""
 
 import math
 from collections import deque

@@ -57,9 +57,7 @@ def head_of(file: TextIO) -> str:
 
 
 def separators_of(head: str) -> tuple[str, ...]:
-    r"""Return the separators, of `SEPARATORS`, that give the first rows equally many fields.
-
-    Where none does: those that give the first row more than one field.
+    r"""Return the separators that give all first rows as many fields, or else the first several.
 
     >>> separators_of("time;mbps\n0,0;1,5\n"), separators_of("a,b\n1\n"), separators_of("a\n1\n")
     ((';',), (',',), ())

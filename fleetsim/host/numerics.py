@@ -21,7 +21,6 @@ from fleetsim.quoting import quoted
 
 VARIABLE = "FLEETSIM_NUMERICS"
 _LIBRARIES = ("numpy", "scipy", "torch", "numba")
-"""Libraries that read their variables when they are loaded."""
 _PORTABLE = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "MKL_CBWR": "COMPATIBLE",

@@ -32,11 +32,7 @@ _TIMERS = tuple(
 
 
 class _Endings:
-    """Context manager in which functions that end the process raise SystemExit.
-
-    It may be entered by several threads and again by one; the last to leave restores them. Forked
-    processes, such as those of multiprocessing, end as before.
-    """
+    """Context, of any threads, in which functions that end this process raise SystemExit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -7,8 +7,6 @@
 * Parents that are missing or null are created.
 * Another `kind` than the file's drops the file's other keys beside it, which belong to the old
   kind. Later overrides add the keys of the new one.
-
-Overrides apply in order. Faults that validation finds in them name the override, not a line.
 """
 
 import copy
@@ -36,7 +34,6 @@ class Override:
     key: str
     """Key path, such as `server.selector.kind`."""
     value: Any
-    """Plain data: mappings, lists, text, numbers, booleans or null."""
     name: str
     """Origin of the override in messages, such as `--set server.cohort=20` or `study.yaml:7`."""
 

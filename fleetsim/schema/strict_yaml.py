@@ -35,9 +35,7 @@ from fleetsim.schema.yaml_text import (
 )
 
 __all__ = [
-    "MAX_BYTE",
     "MAX_DEPTH",
-    "MAX_VALUES",
     "Document",
     "InputError",
     "KeyPath",

@@ -30,7 +30,6 @@ class Spent(NamedTuple):
     virtual_s: float
     """Virtual seconds of the runs from which it learned."""
     energy_j: float
-    """Joules of the fleet in these runs."""
     server_s: float
     """Seconds of the host that fitted it; 0 where it learned during the runs."""
     server_j: float

@@ -71,9 +71,8 @@ def train_by_episodes(
 ) -> Training:
     """Train the scenario's selector over episodes, and write its weights.
 
-    `episodes` includes those of an earlier call, and finished ones are kept where one is
-    interrupted. `command` is the command line, for the record. The callbacks are called after every
-    round and every episode, with the number of the episode from 1.
+    `episodes` includes finished ones of an earlier call. `command` is the command line, for the
+    record. The callbacks get the number of the episode from 1.
     """
     kind = scenario.server.selector.kind
     base = learning(scenario)

@@ -148,11 +148,7 @@ def run_recorded(
 
 @contextmanager
 def _frozen_objects() -> Iterator[None]:
-    """Exempt all present objects from garbage collection within the block.
-
-    Rounds of 1,000 clients keep so many objects that every ninth round started a full collection.
-    It scanned all of torch's modules, which took as long as a round.
-    """
+    """Exempt present objects from garbage collection: scanning torch took as long as a round."""
     gc.freeze()
     try:
         yield

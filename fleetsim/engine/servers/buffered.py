@@ -77,11 +77,7 @@ class BufferedSettings(Settings):
 
 
 class BufferedServer(Server):
-    """One run of the buffered server.
-
-    Invariants: never more than `concurrency` clients at work; a client in one task at a time;
-    staleness >= 0.
-    """
+    """One run: at most `concurrency` clients at work, each in one task, no staleness below 0."""
 
     def __init__(
         self,

@@ -51,9 +51,7 @@ class Learning:
     evaluate_every_rounds: int = 1
     partial_fraction: float = 0.0
     accountant: Accountant | None = None
-    """Count of the privacy that is spent; None without differential privacy."""
     secure_sum: SecureSum | None = None
-    """Secure aggregation; None: clients send their updates to the server as they are."""
     memory: ClientMemory | None = None
     """Arrays of the clients' own training; None with the built-in training."""
     label_coverage: FloatArray | None = None

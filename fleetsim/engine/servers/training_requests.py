@@ -19,11 +19,7 @@ _NUMPY_NUMBER = re.compile(r"np\.[a-z]+[0-9]+\(([^()]*)\)")
 
 
 def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[TrainingRequest]:
-    """Return the requests of a selector's answer, in its order; its clients are checked already.
-
-    `usual` is the training of the scenario. `trained` are delivered probes of this round that
-    trained the global model, by client.
-    """
+    """Return the requests of a checked answer; `trained` are probes of this round that trained."""
     clients: list[int] = cohort.clients.tolist()
     size = len(clients)
     for name in ("asks_epoch_losses", "are_shares"):

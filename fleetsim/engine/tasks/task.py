@@ -85,7 +85,6 @@ class TaskResult(NamedTuple):
     downloaded_bit: float
     uploaded_bit: float
     energy_j: tuple[float, ...]
-    """Joules by component."""
     flop: float
     num_samples: int
     repeated_bit: tuple[float, float]
