@@ -215,14 +215,18 @@ def _node_updates(
 
 def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
     """Let a strategy tell the grid what it has evaluated on the server, and aggregated."""
-    for name, of_clients in (("evaluate", False), ("aggregate_evaluate", True)):
-        call = getattr(strategy, name)
-        setattr(strategy, name, _tells(grid, call, _with_loss, of_clients=of_clients))
+    strategy.evaluate = _tells(grid, strategy.evaluate, _with_loss, of_clients=False)
+    strategy.aggregate_evaluate = _tells(
+        grid,
+        strategy.aggregate_evaluate,
+        lambda result: None if result[0] is None else _with_loss(result),
+        of_clients=True,
+    )
 
 
 def _with_loss(result: tuple[float | None, dict[str, Any]] | None) -> dict[str, Any] | None:
     """Return the loss and the metrics in what a strategy has measured, if it has."""
-    return None if result is None or result[0] is None else {"loss": result[0], **result[1]}
+    return None if result is None else {"loss": result[0], **result[1]}
 
 
 def _tells(
