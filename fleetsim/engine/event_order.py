@@ -59,7 +59,6 @@ class Clock(simpy.Environment):
         self._stands_since_s = begins_s
         self._events_since = 0
         self._last_priority = 0
-        """Priority of the last event with a meaning."""
 
     def step(self) -> None:
         """Process the next event."""

@@ -28,9 +28,7 @@ class App:
     folder: Path
     name: str
     server_app: str
-    """`MODULE:ATTRIBUTE` of the ServerApp."""
     client_app: str
-    """`MODULE:ATTRIBUTE` of the ClientApp."""
     config: dict[str, Value]
     """Run configuration with overrides; nested keys are joined by dots, as Flower does it."""
     settings: AppSettings

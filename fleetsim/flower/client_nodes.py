@@ -43,7 +43,6 @@ class NodeMessage:
     address: tuple[int, ...]
     message: Any
     packed: bytes
-    """Its content at that moment."""
 
     @property
     def title(self) -> str:

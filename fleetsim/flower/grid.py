@@ -39,7 +39,6 @@ class VirtualGrid:
         self._num_messages = 0
         self._sent: dict[str, Any] = {}
         self._fresh: dict[str, bytes] = {}
-        """Contents of answers of this call, by digest."""
         self.fault: FleetsimError | None = None
         """Fault of a call, which the run ends with even if the server app catches it."""
         self.is_in_call = False

@@ -22,7 +22,6 @@ from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, sp
 M = TypeVar("M", bound=BaseModel)
 
 Fault = tuple[KeyPath, str]
-"""A key, and the message about its value."""
 
 _UNIT = re.compile(
     "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"

@@ -53,7 +53,6 @@ class Learning:
     accountant: Accountant | None = None
     secure_sum: SecureSum | None = None
     memory: ClientMemory | None = None
-    """Arrays of the clients' own training; None with the built-in training."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
 

@@ -172,7 +172,6 @@ class Span:
     started_at_s: float
     finished_at_s: float
     idle_s: float
-    """Seconds of waiting for enough eligible clients."""
     probe_s: float
     num_eligible: int
     """Number of eligible and idle clients when the server last counted them."""

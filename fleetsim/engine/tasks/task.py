@@ -31,7 +31,6 @@ class Task(NamedTuple):
     work: Work
     """Work that the client computes in it: without the epochs of a probe that it continues."""
     job: Job | None
-    """Job for the trainer; None if nothing is computed."""
     address: tuple[int, ...]
     """Address of its random draws, without the client."""
     version: int
