@@ -1,7 +1,4 @@
-"""State of clients during tasks: batteries, radio tails and condition.
-
-The state belongs to the task alone; the world receives it when the task has ended.
-"""
+"""State of clients during tasks: batteries, radio tails and condition."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ class ClientState:
     fleet: Fleet
     clients: IntArray
     idle_w: FloatArray
-    """Power of each device that is awake and idle."""
     charge: Charge
     tail_until_s: FloatArray
     """Moment up to which the tail of the client's radio is paid."""
@@ -122,11 +118,7 @@ class ClientState:
     def drained(
         self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray
     ) -> tuple[Charge, FloatArray]:
-        """Return the batteries after phases up to `until_s` that draw `spent_j` and idle power.
-
-        Returns:
-            (batteries at the end, moments at which the cut-off level was met, or inf [n]).
-        """
+        """Return batteries after phases that draw `spent_j`, and when each was empty (or inf)."""
         return self.fleet.batteries.work(
             Phases(self.clients, self.charge, timelines, spent_j, self.idle_w, until_s)
         )
@@ -145,11 +137,8 @@ class ClientState:
         if rows.size == 0:
             return
         clients = self.clients[rows]
-        capacity_j, before_j, after_j = (
-            batteries.capacity_j[clients],
-            self.charge.level_j[rows],
-            after.level_j[rows],
-        )
+        capacity_j = batteries.capacity_j[clients]
+        before_j, after_j = self.charge.level_j[rows], after.level_j[rows]
         gained_j = after_j - before_j + drawn_j[rows]
         slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * capacity_j
         limit_j = batteries.charge_w[clients] * awake_s[rows]

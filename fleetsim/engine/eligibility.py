@@ -154,20 +154,12 @@ def _holds(rule: Condition | EligibilitySettings, facts: _Facts) -> BoolArray:
 
 
 class Rule:
-    """Eligibility rule for N clients: a pure function of time and battery rank.
-
-    The battery rank of a client is the number of `battery_fractions` that its battery reaches;
-    mains-powered clients reach all.
-    """
+    """Eligibility rule for N clients: a pure function of time and battery rank."""
 
     def __init__(
         self, settings: EligibilitySettings, fleet: Fleet, *, spare_byte: FloatArray | None = None
     ) -> None:
-        """Compute the schedules of the rule.
-
-        A client is eligible only while apps take no more memory than `spare_byte` [N]; None: they
-        may take any amount.
-        """
+        """Compute the schedules. Apps must take at most `spare_byte` [N]; None: any amount."""
         self.battery_fractions: FloatArray = np.array(
             least_values(settings, "min_battery_fraction")
         )
@@ -243,10 +235,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Absences:
-    """Absences of n clients in tasks: when owners take their devices away and give them back.
-
-    The battery ranks are those of the beginning of the task; later levels do not matter.
-    """
+    """Absences of n clients in tasks, by their battery ranks when the tasks began."""
 
     rule: Rule
     online: Schedule

@@ -38,7 +38,6 @@ class EligibleClients:
         """Moment until which each client knows from a failed task that a step does not fit [N]."""
         self._rule = Rule(rule, fleet, spare_byte=None if fails else spare_byte)
         self._online: Schedule | None = None
-        """Schedule of when clients are online; computed at its first use."""
         self._is_eligible = np.zeros(fleet.size, dtype=np.bool_)
         self._valid_until_s = np.full(fleet.size, -np.inf)
         self._candidates: tuple[float, IntArray] | None = None
@@ -66,10 +65,7 @@ class EligibleClients:
         return float(np.partition(away_until_s, num_more - 1)[num_more - 1])
 
     def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
-        """Return when eligible clients [n] stop being so because of their owners [n].
-
-        Batteries are ignored; inf if never.
-        """
+        """Return when owners take eligible clients [n] away, batteries ignored; inf if never."""
         battery_rank = np.full(clients.size, self._rule.top, dtype=np.int64)
         if not self._rule.needs_top:
             battery_rank = self._watch(clients, now_s).standing
@@ -127,11 +123,8 @@ class EligibleClients:
             passed_s, battery_rank, known_until_s = watch.next(rows, until_s[rows])
             until_s[rows] = np.minimum(until_s[rows], known_until_s)
             is_first = passed_s < until_s[rows]
-            rows, passed_s, battery_rank = (
-                rows[is_first],
-                passed_s[is_first],
-                battery_rank[is_first],
-            )
+            rows, passed_s = rows[is_first], passed_s[is_first]
+            battery_rank = battery_rank[is_first]
             is_on_then, until_then_s = self._rule.state_and_change(
                 stale[rows], battery_rank, passed_s
             )

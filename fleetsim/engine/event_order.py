@@ -1,12 +1,11 @@
 """Order of events at the same virtual instant, `Rank`, and the clock that follows it.
 
-Answers or losses of the same instant follow the order of their task numbers, which is the order of
-dispatch. The server acts at once: with the last wanted answer the round is closed, and a further
-answer of the same instant is cancelled.
+Answers or losses of the same instant follow the order of dispatch. With the last wanted answer the
+round is closed, and a further answer of the same instant is cancelled.
 
-SimPy orders its queue by (time, priority, insertion). The order of insertion depends on when an
-event was planned, so every event with a meaning gets an explicit priority here. Events are placed
-at absolute times: ten steps of 0.1 s are not one of 1.0 s.
+SimPy orders its queue by (time, priority, insertion), and insertion depends on when an event was
+planned. So every event with a meaning gets an explicit priority here, and an absolute time: ten
+steps of 0.1 s are not one of 1.0 s.
 """
 
 import math
@@ -60,7 +59,6 @@ class Clock(simpy.Environment):
         self._stands_since_s = begins_s
         self._events_since = 0
         self._last_priority = 0
-        """Priority of the last event with a meaning."""
 
     def step(self) -> None:
         """Process the next event."""

@@ -25,7 +25,6 @@ class IdleState:
         self.charge: Charge = fleet.batteries.initial(fleet.initial_j)
         """Batteries as they were at `_level_at_s`."""
         self.is_busy: BoolArray = np.zeros(size, dtype=np.bool_)
-        """Clients in tasks [N]."""
         self._fleet = fleet
         self._changed = changed
         self._level_at_s = np.zeros(size)
@@ -97,10 +96,7 @@ class IdleState:
         )
 
     def catch_up(self, clients: IntArray, now_s: float) -> None:
-        """Move batteries of idle clients to their last change, so that it is computed once.
-
-        Only for batteries that are walked.
-        """
+        """Move walked batteries of idle clients to their last change, which is computed once."""
         if self.charge.flows_j.shape[1] == 0:
             return
         clients = clients[~self.is_busy[clients]]

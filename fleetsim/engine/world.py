@@ -26,11 +26,7 @@ _NO_CLIENTS = np.empty(0, dtype=np.int64)
 
 
 class BatteryBalance(NamedTuple):
-    """Joules of the batteries of N clients, all [N]; NaN on mains.
-
-    What a battery held at first and was given equals what tasks and owner used, what it lost, and
-    what is left.
-    """
+    """Joules of the batteries of N clients, all [N]; NaN on mains."""
 
     left_j: FloatArray
     charged_j: FloatArray
@@ -39,11 +35,7 @@ class BatteryBalance(NamedTuple):
 
 
 class World:
-    """Changing state of N clients; see the module's docstring.
-
-    Invariants: no client in two tasks; what a battery held at first and was given equals what tasks
-    and owner used, what it lost, and what it holds.
-    """
+    """Changing state of N clients: none in two tasks, every battery's joules conserved."""
 
     def __init__(
         self,
@@ -64,7 +56,6 @@ class World:
         self.energy_j: FloatArray = np.zeros((size, len(Component)))
         """Joules of tasks by client and component [N, 5]."""
         self.enlisted_idle_j: FloatArray = np.zeros(size)
-        """Joules of waiting, enlisted, after a task [N]."""
         self.num_selected: IntArray = np.zeros(size, dtype=np.int64)
         self.num_delivered: IntArray = np.zeros(size, dtype=np.int64)
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
@@ -73,7 +64,6 @@ class World:
         self.frozen_left_byte: IntArray = np.full(size, frozen_byte, dtype=np.int64)
         """Bytes of the frozen weights that each client has yet to download [N]."""
         self._changed: list[IntArray] = []
-        """Clients whose rows were changed since `take_changed`."""
         self.idle = IdleState(fleet, self._changed)
         self.eligible = EligibleClients(fleet, rule, self.idle, spare_byte=spare_byte)
 
@@ -86,11 +76,7 @@ class World:
     def settle(
         self, clients: IntArray, state: ClientState, at_s: FloatArray, fails_of_memory: IntArray
     ) -> None:
-        """End the tasks of clients [n], which have been idle in this state since `at_s` [n].
-
-        That is when each task ended, or began a pause that it did not survive. Those in
-        `fails_of_memory` [k], indices of these, found too little memory for a step.
-        """
+        """End tasks of clients [n], idle in this state since `at_s`; some failed of memory [k]."""
         self.idle.settle(clients, state, at_s)
         if fails_of_memory.size:
             self.eligible.fail_of_memory(clients[fails_of_memory], at_s[fails_of_memory])
@@ -99,11 +85,7 @@ class World:
     def wait(
         self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Keep idle clients [n] awake for the server since they were last settled or waited.
-
-        Returns:
-            (joules of each, end of its wait: sooner where its battery met the cut-off level [n]).
-        """
+        """Keep idle clients awake; return their joules [n], and ends, by low batteries too [n]."""
         joules, ends_s = self.idle.wait(clients, from_s, until_s)
         self.enlisted_idle_j[clients] += joules
         self.eligible.expire(clients)

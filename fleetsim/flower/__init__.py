@@ -9,7 +9,6 @@
 - `client_nodes`: Nodes that run the client app.
 - `costs`: Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
 - `call_record`: Calls of the server app on record, from which a resumed run replays it.
-- `legacy`: Server apps of before the message API: `server_fn`, strategies with `configure_fit`.
 - `server_app`: The server app on our clock.
 - `payload`: Content of messages.
 - `app`: A Flower app: its folder, what `pyproject.toml` says, and the hash of its source.

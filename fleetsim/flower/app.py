@@ -28,9 +28,7 @@ class App:
     folder: Path
     name: str
     server_app: str
-    """`MODULE:ATTRIBUTE` of the ServerApp."""
     client_app: str
-    """`MODULE:ATTRIBUTE` of the ClientApp."""
     config: dict[str, Value]
     """Run configuration with overrides; nested keys are joined by dots, as Flower does it."""
     settings: AppSettings
@@ -93,7 +91,6 @@ def _reference(path: Path, components: dict[str, Any], key: str) -> str:
 
 
 def _flat(path: Path, table: dict[str, Any], prefix: str = "") -> dict[str, Value]:
-    """Return nested keys joined by dots."""
     flat: dict[str, Value] = {}
     for key, value in table.items():
         name = f"{prefix}{key}"
@@ -140,7 +137,6 @@ def _parsed(where: str, text: str, before: Value) -> Value:
 
 
 def _source_sha256(folder: Path) -> str:
-    """Return the SHA-256 of the names and bytes of the app's files, in the order of the names."""
     digest = hashlib.sha256()
     files = sorted(
         path

@@ -1,8 +1,7 @@
 """Calls of the server app on record, from which a resumed run replays it.
 
-The code of a server app cannot be stopped in the middle and saved. So a run that is resumed begins
-it anew, and answers every call that it made before the checkpoint from the record. An app that is a
-function of these answers and of the seeded generators arrives there in the same state.
+A server app cannot be stopped in the middle and saved. So a resumed run begins it anew, and answers
+its calls before the checkpoint from the record: the same answers and draws lead to the same state.
 """
 
 import hashlib
@@ -43,10 +42,7 @@ class CallRecord:
         return self._num_replayed < len(self._calls)
 
     def answer(self, call: str, asked: str, live: Callable[[], Answer]) -> Answer:
-        """Return the answer to a call: from the record while it lasts, then from `live`.
-
-        `asked` is a digest or text of its arguments.
-        """
+        """Return the answer to a call with arguments `asked`: on record, or else `live`."""
         if not self.is_replaying:
             answer = live()
             if self._is_kept:

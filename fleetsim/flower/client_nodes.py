@@ -1,9 +1,8 @@
 """Nodes that run the client app: their state, their replies, and what messages cost them.
 
-A reply is a pure function of the message, the node's state and an address of random draws. So it is
-computed when a task has been delivered, and not at all for a client that is late or lost. The first
-message of a kind to a client is computed when it is dispatched, to measure what it costs. If it is
-delivered that reply is used, else it is dropped with the state that it left.
+A reply is a pure function of the message, the node's state and an address of random draws, computed
+when a task has been delivered. The first message of a kind to a client is computed when it is
+dispatched, to measure what it costs; if it is lost, reply and state are dropped.
 """
 
 import json
@@ -42,11 +41,8 @@ class NodeMessage:
     client: int
     purpose: Purpose
     address: tuple[int, ...]
-    """Address of its random draws, without the client."""
     message: Any
-    """The message of Flower, as the server app made it."""
     packed: bytes
-    """Its content at that moment."""
 
     @property
     def title(self) -> str:
@@ -78,24 +74,17 @@ class ClientNodes:
         stops_at_errors: bool = False,
         on_note: Callable[[str], None] | None = None,
     ) -> None:
-        """Load nothing yet.
-
-        An exception of the client app ends the run if `stops_at_errors`, else it is an error reply,
-        the first of which `on_note` is told.
-        """
+        """Load nothing; the first fault of an app ends the run if `stops_at_errors`, or is told."""
         self._stops_at_errors, self._on_note = stops_at_errors, on_note
         self._app, self._client_app, self._seed = app, client_app, seed
         self._records = versions.module("flwr.app", "flwr.common")
         self._states: dict[int, Any] = {}
-        """State of each node whose app has left one."""
         self._costs: dict[str, MessageCost] = {}
-        """Cost of each kind of message to each client."""
         self._measured: dict[str, Computed] = {}
         """Replies that were computed to measure them, by the message, until they are taken."""
         self.num_samples: IntArray = np.zeros(num_clients, dtype=np.int64)
         """Most samples that each client has trained on in one message, as far as it is known."""
         self.num_calls = 0
-        """Calls of the client app in this process."""
 
     def cost(self, sent: NodeMessage) -> MessageCost:
         """Return what a message costs its client; measured for the first of its kind."""
@@ -150,14 +139,12 @@ class ClientNodes:
         self._measured.pop(sent.id, None)
 
     def _kind(self, sent: NodeMessage) -> str:
-        """Return client and kind of a message as one text."""
         content = sent.message.content
         ignored = self._app.settings.same_cost_config
         parts = [sent.client, sent.message.metadata.message_type]
         return json.dumps([*parts, payload.kind_of(content, ignored=ignored)])
 
     def _check(self, sent: NodeMessage, cost: MessageCost, content: Any) -> None:
-        """Check that a reply costs what the first one of its kind did."""
         settings = self._app.settings.of(sent.purpose)
         pairs = []
         if settings.upload_byte is None:
@@ -224,7 +211,6 @@ class ClientNodes:
         return Computed(reply.content, context.state)
 
     def _failed(self, sent: NodeMessage, code: int, reason: str) -> Computed:
-        """Return an error reply."""
         text = f"{self._app.client_app}: the {sent.title} failed: {one_line(reason)}"
         if self._stops_at_errors:
             raise DataError(text)
@@ -257,7 +243,6 @@ class ClientNodes:
 
 
 def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:
-    """Return the place in the app that raised a fault, and the fault itself."""
     # Flower wraps what an app raises in an error of its own.
     cause = fault.__cause__ if type(fault).__module__.startswith("flwr") else None
     cause = cause or fault
@@ -271,10 +256,7 @@ def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:
 
 @contextmanager
 def errors_of_app(app: App, who: str) -> Iterator[None]:
-    """Turn an exception of an app's code into one line that names its place in the app.
-
-    The current folder, which the code may leave, is as it was after the block.
-    """
+    """Turn an app's exception into one line with its place; the current folder is restored."""
     try:
         with chdir("."):
             yield

@@ -1,8 +1,7 @@
 """Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
 
-What is not declared is measured at the first message of its kind to each client: the FLOP of the
-call, its batches and samples, and the bytes of its reply. Later messages of the kind cost the same.
-Kinds differ in message type, size and configuration, the number of the round aside.
+What is not declared is measured at the first message of its kind to each client. Kinds differ in
+message type, size and configuration, the number of the round aside.
 """
 
 from __future__ import annotations
@@ -107,12 +106,11 @@ class AppSettings(Settings):
 
     def of(self, purpose: Purpose) -> MessageCostSettings:
         """Return the settings of messages of a purpose."""
-        of_purpose = {
+        return {
             Purpose.TRAIN: self.train,
             Purpose.EVALUATE: self.evaluate,
             Purpose.PROBE: self.query,
-        }
-        return of_purpose[purpose]
+        }[purpose]
 
     def accuracy_of(self, metrics: Mapping[str, Any]) -> float | None:
         """Return the accuracy among metrics as a fraction; None if there is none."""

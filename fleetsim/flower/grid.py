@@ -27,14 +27,10 @@ _PURPOSES = {
     "get_parameters": Purpose.PROBE,
     "get_properties": Purpose.PROBE,
 }
-"""Purpose of a message by the first word of its type."""
 
 
 class VirtualGrid:
-    """Grid over a message server, with every call on record; `flower_grid` makes it one of Flower.
-
-    It has no base here, so that this module can be imported without flwr.
-    """
+    """Grid over a message server, its calls on record; without a base, as flwr may be missing."""
 
     def __init__(self, server: MessageServer, calls: CallRecord, *, num_clients: int) -> None:
         self._server, self._calls, self._num_clients = server, calls, num_clients
@@ -42,9 +38,7 @@ class VirtualGrid:
         self._run = versions.empty_run()
         self._num_messages = 0
         self._sent: dict[str, Any] = {}
-        """Messages without an answer, by id."""
         self._fresh: dict[str, bytes] = {}
-        """Contents of answers of this call, by digest."""
         self.fault: FleetsimError | None = None
         """Fault of a call, which the run ends with even if the server app catches it."""
         self.is_in_call = False
@@ -134,7 +128,6 @@ class VirtualGrid:
             self._server.rounds.tell(metrics, of_clients=of_clients)
 
     def _answer(self, call: str, asked: str, live: Callable[[], Any]) -> Any:
-        """Answer a call, from the record of a resumed run or live."""
         self.is_in_call = True
         try:
             return self._calls.answer(call, asked, live)

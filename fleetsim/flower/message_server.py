@@ -29,10 +29,7 @@ _NO_MODEL = ModelCost({}, num_parameters=0, payload_byte=0)
 
 
 class RunStopped(BaseException):
-    """End of a run by a rule of the scenario, while the server app would go on.
-
-    No `Exception`: it passes through the app's own handlers.
-    """
+    """End by a rule of the scenario; no `Exception`, so that it passes the app's own handlers."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason.text)
@@ -97,10 +94,7 @@ class MessageServer:
         self._run_until(self.now_s + max(0.0, seconds))
 
     def wait_for(self, num_clients: int, *, every_s: float) -> None:
-        """Let virtual time pass in steps until so many clients are connected.
-
-        Steps at which no client's eligibility changes are taken together.
-        """
+        """Let time pass until so many clients are connected, steps without a change together."""
         since_s = self.now_s
         while (num := len(self.connected())) < num_clients:
             enough_s = self._world.eligible.enough_s(num_clients - num, self.now_s)
@@ -167,7 +161,6 @@ class MessageServer:
     def _wait_for_answers(
         self, message_ids: Sequence[str], deadline_s: float | None
     ) -> list[Answer]:
-        """Wait until all of these are answered; at the timeout, cut off the others."""
         deadline_at_s = math.inf if deadline_s is None else self.now_s + deadline_s
         while awaited := self._pushed.awaited(message_ids):
             next_s = self._pushed.next_end_s
@@ -199,14 +192,12 @@ class MessageServer:
         self.rounds.begin(now_s=self.now_s, num_eligible=num_eligible, is_train=is_train)
 
     def _run_until(self, time_s: float) -> None:
-        """Let the clock run to a moment, through the ends of running tasks."""
         until = self._clock.at(max(time_s, self.now_s), Rank.WAKE)
         self._clock.run(until=self._clock.any_of([until, self._launcher.time_is_up]))
         if not until.processed:
             self._finish(self._stop.time_is_up(num_waiting_for=0))
 
     def _finish(self, reason: StopReason) -> None:
-        """End the run by a rule."""
         self.end()
         raise RunStopped(reason)
 
@@ -220,7 +211,6 @@ class MessageServer:
     # --- stop and resume --------------------------------------------------------------------------
 
     def _state(self) -> State:
-        """Return everything that a resumed run needs, without the clients."""
         own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
         return joined(
             {
@@ -232,7 +222,6 @@ class MessageServer:
         )
 
     def _restore(self, state: State) -> None:
-        """Restore `_state` and the clients."""
         self._world.restore(part_of(state, "clients"))
         self.rounds.restore(part_of(state, "rounds"))
         self._nodes.restore(part_of(state, "nodes"))

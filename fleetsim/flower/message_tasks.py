@@ -1,8 +1,4 @@
-"""Tasks of messages: what a message to a client costs on the clock, and its end.
-
-The download of a task is the message's content, its computation what the client app does, its
-upload the reply.
-"""
+"""Tasks of messages: what a message to a client costs on the clock, and its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +6,12 @@ from typing import Any
 
 from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.engine.servers.launcher import Launcher
+from fleetsim.engine.servers.rounds import EndedTask
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
 from fleetsim.flower.costs import MessageCost
 from fleetsim.flower.payload import metrics_of, payload_byte
-from fleetsim.flower.rounds_of_messages import EndedMessage, RoundsOfMessages
+from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.units import BIT_PER_BYTE
 
 NODE_UNAVAILABLE = 5
@@ -31,9 +28,7 @@ class Answer:
     content: Any = None
     """Content of the reply; None: the client is lost."""
     lost: str = ""
-    """Cause of the loss, or of the error of the client app."""
     code: int = NODE_UNAVAILABLE
-    """Flower's code of the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +65,9 @@ class MessageTasks:
         if not cost.work.flop and message.purpose is Purpose.PROBE:
             kind = WorkKind.NONE
         work = Work(kind, counted=None if kind is WorkKind.NONE else cost.work)
-        request: TrainingRequest | ProbeRequest = (
-            TrainingRequest(message.client, work)
-            if message.purpose is Purpose.TRAIN
-            else ProbeRequest(message.client, work)
-        )
+        request: TrainingRequest | ProbeRequest = ProbeRequest(message.client, work)
+        if message.purpose is Purpose.TRAIN:
+            request = TrainingRequest(message.client, work)
         task = Task(
             number=self._launcher.number(),
             round=self._rounds.number,
@@ -97,12 +90,12 @@ class MessageTasks:
             content = computed.content
             if computed.error is not None:
                 result = result._replace(outcome=Outcome.CRASHED)
-                self._rounds.add(EndedMessage(result, message.purpose, waiting_j, {}))
+                self._rounds.add(EndedTask(result, message.purpose, waiting_j))
                 return Answer(message.id, lost=computed.error[1], code=computed.error[0])
         else:
             self._nodes.drop(message)
         metrics = {} if content is None else metrics_of(content)
-        self._rounds.add(EndedMessage(result, message.purpose, waiting_j, metrics))
+        self._rounds.add(EndedTask(result, message.purpose, waiting_j, metrics=metrics))
         if content is not None:
             return Answer(message.id, content)
         if result.outcome in (Outcome.LATE, Outcome.CANCELLED):

@@ -28,10 +28,7 @@ def unpack(packed: bytes) -> Any:
 
 
 def payload_byte(content: Any) -> int:
-    """Return the bytes of a message's content: its arrays, 8 for a number, text as it is.
-
-    Names and framing are not counted: they are small beside any model.
-    """
+    """Return the bytes of a message: arrays, 8 for a number, text; names are small beside them."""
     arrays = sum(
         len(array.data) for record in content.array_records.values() for array in record.values()
     )
@@ -68,10 +65,7 @@ def num_samples_of(metrics: dict[str, Any]) -> int | None:
 
 
 def kind_of(content: Any, *, ignored: Collection[str]) -> str:
-    """Return a text that is equal for messages of one configuration and size.
-
-    The number of the round is ignored, and so are the names in `ignored`.
-    """
+    """Return a text equal for messages of one size and configuration, but `ignored` and rounds."""
     config = {
         f"{name}/{key}": value if isinstance(value, bool | int | float | str) else repr(value)
         for name, record in content.config_records.items()

@@ -1,8 +1,4 @@
-"""Messages that were pushed: running tasks, messages that wait, and answers to be pulled.
-
-Each message is a task of its own. A message to a busy client waits for the end of its task. Nobody
-waits for others, so that no client is charged for waiting.
-"""
+"""Messages that were pushed: running tasks, messages that wait, and answers to be pulled."""
 
 import math
 from collections import deque
@@ -25,13 +21,11 @@ class PushedMessages:
         self._waiting_j = 0.0 if launcher.waiting.is_charged else None
         """Joules of waiting of each; None: waiting is not charged at all."""
         self._running: dict[int, tuple[SentMessage, TaskBatch]] = {}
-        """Running tasks by client."""
         self._queues: dict[int, deque[NodeMessage]] = {}
         """Messages that wait for the end of their client's task."""
         self._mail: dict[str, Answer] = {}
         """Answers that have arrived and were not pulled, in the order of arrival."""
         self._outstanding: dict[str, int] = {}
-        """Client of each message without an answer."""
 
     @property
     def at_work(self) -> Collection[int]:
@@ -98,7 +92,6 @@ class PushedMessages:
         self._outstanding.clear()
 
     def _fly(self, message: NodeMessage) -> None:
-        """Begin the task of a message, or answer that its client is not there."""
         errors, prepared = self._tasks.prepare([message])
         for error in errors:
             self._arrive(error)

@@ -1,8 +1,8 @@
 """Rounds of a Flower app: the open round, its tasks, its row, and the state after it.
 
-A round begins with a batch of train messages, and lasts until the next one or the end of the app;
-what comes before the first one belongs to round 1. Its accuracy and loss are those that the server
-app measured, else those that its strategy aggregated, else means over the evaluate messages.
+A round begins with a batch of train messages, and lasts until the next one or the end of the app.
+Its accuracy and loss are those that the server app measured, else those that its strategy
+aggregated, else means over the evaluate messages.
 """
 
 import math
@@ -26,22 +26,9 @@ from fleetsim.engine.servers.round_closer import RoundRecord
 from fleetsim.engine.servers.rounds import EndedTask, Span, report_of, task_rows
 from fleetsim.engine.servers.stop import WithoutUpdates
 from fleetsim.engine.state_parts import joined, part_of
-from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.engine.world import World
 from fleetsim.flower.costs import AppSettings, train_loss_of
 from fleetsim.flower.payload import num_samples_of
-
-
-@dataclass(frozen=True, slots=True)
-class EndedMessage:
-    """A message whose task has ended."""
-
-    result: TaskResult
-    purpose: Purpose
-    waiting_j: float | None
-    """Joules of waiting, enlisted, after it."""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    """Metrics of its reply; empty if it was not delivered."""
 
 
 @dataclass(slots=True)
@@ -51,9 +38,9 @@ class _OpenRound:
     num_eligible: int = 0
     idle_s: float = 0.0
     has_train: bool = False
-    ended: list[EndedMessage] = field(default_factory=list)
+    ended: list[EndedTask] = field(default_factory=list)
+    """Tasks of messages that have ended, with the metrics of their replies."""
     central: dict[str, Any] = field(default_factory=dict)
-    """Metrics that the server app measured itself."""
     federated: dict[str, Any] = field(default_factory=dict)
     """Metrics that the strategy aggregated from the clients' evaluations."""
 
@@ -72,7 +59,6 @@ class RoundsOfMessages(RoundRecord):
         self._settings = settings
         self.without_updates = WithoutUpdates(world.fleet.size)
         self.accuracy: float | None = None
-        """Accuracy of the last row that has one."""
         self._closed_at_s = 0.0
         self._open: _OpenRound | None = None
 
@@ -103,8 +89,8 @@ class RoundsOfMessages(RoundRecord):
         if not self._open.ended:
             self._open.idle_s = now_s - self._open.started_at_s
 
-    def add(self, ended: EndedMessage) -> None:
-        """Add a message that has ended to the open round."""
+    def add(self, ended: EndedTask) -> None:
+        """Add a message whose task has ended, with the metrics of its reply, to the open round."""
         assert self._open is not None, "a message ends in a round"
         self._open.ended.append(ended)
         result = ended.result
@@ -117,11 +103,7 @@ class RoundsOfMessages(RoundRecord):
             told |= metrics
 
     def close(self, state: Callable[[], State] | None) -> RoundRow | None:
-        """Close the open round, if there is one with tasks, and save the state after it.
-
-        `state` returns everything else that a checkpoint needs; None: the run cannot be resumed
-        from this moment, since tasks are in flight.
-        """
+        """Close the open round if it has tasks; None as `state`: tasks in flight, no checkpoint."""
         open_, self._open = self._open, None
         if open_ is None or not open_.ended:
             return None
@@ -149,24 +131,17 @@ class RoundsOfMessages(RoundRecord):
         self.announce(row, self.accuracy)
         return row
 
-    def _rows(self, ended: Sequence[EndedMessage]) -> list[TaskRow]:
-        in_order = sorted(ended, key=lambda message: message.result.task.number)
-        return task_rows(
-            [
-                EndedTask(
-                    message.result,
-                    message.purpose,
-                    message.waiting_j,
-                    train_loss_of(message.metrics) if message.purpose is Purpose.TRAIN else None,
-                )
-                for message in in_order
-            ],
-            self._world.fleet,
-            round_=self.number,
-        )
+    def _rows(self, ended: Sequence[EndedTask]) -> list[TaskRow]:
+        in_order = [
+            each._replace(
+                loss=train_loss_of(each.metrics or {}) if each.purpose is Purpose.TRAIN else None,
+                metrics=None,  # no metrics of a training of fleetsim's
+            )
+            for each in sorted(ended, key=lambda each: each.result.task.number)
+        ]
+        return task_rows(in_order, self._world.fleet, round_=self.number)
 
     def _evaluation(self, open_: _OpenRound) -> Evaluation:
-        """Return accuracy and loss of the row, each of the first source that has it."""
         result = []
         for of in (self._settings.accuracy_of, self._settings.loss_of):
             value = of(open_.central)
@@ -175,11 +150,11 @@ class RoundsOfMessages(RoundRecord):
             if value is None:
                 value = _mean(
                     [
-                        (number, num_samples_of(ended.metrics) or 0)
+                        (number, num_samples_of(ended.metrics or {}) or 0)
                         for ended in open_.ended
                         if ended.purpose is Purpose.EVALUATE
                         and ended.result.outcome is Outcome.DELIVERED
-                        and (number := of(ended.metrics)) is not None
+                        and (number := of(ended.metrics or {})) is not None
                     ]
                 )
             result.append(value)

@@ -125,10 +125,7 @@ def run(
 
 @contextmanager
 def _own_modules(folder: Path) -> Iterator[None]:
-    """Find modules in an app's folder within the block, and forget them after it.
-
-    So another run begins with fresh ones. Flower's own loading keeps the folder of the app before.
-    """
+    """Find modules in an app's folder within the block, and forget them for the next run."""
     before = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -142,8 +139,6 @@ def _own_modules(folder: Path) -> Iterator[None]:
 
 
 class _AppRun:
-    """An app, joined with fleet, clock and record."""
-
     def __init__(
         self,
         app: App,
@@ -179,11 +174,7 @@ class _AppRun:
         self._grid = flower_grid(self.server, self.calls, num_clients=fleet.size)
 
     def run(self) -> StopReason:
-        """Run the server app to its end, or until a stop rule of the scenario holds.
-
-        Raises:
-            DataError: the app raised an exception.
-        """
+        """Run the server app to its end, or until a stop rule of the scenario holds."""
         records = versions.module("flwr.app", "flwr.common")
         context = records.Context(
             run_id=versions.RUN_ID,
@@ -209,7 +200,6 @@ class _AppRun:
         )
 
     def _loaded(self, reference: str) -> Any:
-        """Return the app's object of this name, from its own folder."""
         module, _, attributes = reference.partition(":")
         with (
             addressed(self._seed, "flower/import", on_cuda=torch.cuda.is_available()),
@@ -222,7 +212,6 @@ class _AppRun:
 
 
 def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:
-    """Return the manifest of a run that begins now."""
     data = scenario.data()
     world = {key: data[key] for key in ("seed", "fleet", "energy")}
     return begun_manifest(

@@ -11,7 +11,6 @@ from typing import TextIO
 
 MOST_ROW_CHARACTERS = 1 << 20
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-"""Characters that are looked for between fields, with their names."""
 
 _NUM_COMPARED = 20
 _HEAD_CHARACTERS = 1 << 16
@@ -38,12 +37,7 @@ class CsvRows:
         return self
 
     def __next__(self) -> list[str]:
-        """Return the next row, as text.
-
-        Raises:
-            csv.Error: the text is no CSV, or a row or field is too long.
-            UnicodeDecodeError: the bytes are no text in the file's encoding.
-        """
+        """Return the next row as text; raise `csv.Error` or `UnicodeDecodeError`."""
         self._num_characters = 0
         return next(self._reader)
 
@@ -63,9 +57,7 @@ def head_of(file: TextIO) -> str:
 
 
 def separators_of(head: str) -> tuple[str, ...]:
-    r"""Return the separators, of `SEPARATORS`, that give the first rows equally many fields.
-
-    Where none does: those that give the first row more than one field.
+    r"""Return the separators that give all first rows as many fields, or else the first several.
 
     >>> separators_of("time;mbps\n0,0;1,5\n"), separators_of("a,b\n1\n"), separators_of("a\n1\n")
     ((';',), (',',), ())

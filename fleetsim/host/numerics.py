@@ -1,10 +1,7 @@
 """Numerical modes: as fast as the processor allows, or equal results on all x86-64-v3 processors.
 
 docs/models/learning.md describes them. `portable` works by environment variables that libraries
-read when they are loaded. So the mode is chosen before they are imported: by `fleetsim run
---numerics portable`, or by `FLEETSIM_NUMERICS=portable`, which `import fleetsim` applies.
-
-No library is imported here. `numerical_platform` of the CPU kernels checks the result.
+read when they are loaded, so none is imported here.
 
 Sources: intel.com, oneMKL developer guide, "Conditional Numerical Reproducibility" (COMPATIBLE is
 the one branch that processors of all makers share); numpy.org, "CPU build options", "Runtime
@@ -24,7 +21,6 @@ from fleetsim.quoting import quoted
 
 VARIABLE = "FLEETSIM_NUMERICS"
 _LIBRARIES = ("numpy", "scipy", "torch", "numba")
-"""Libraries that read their variables when they are loaded."""
 _PORTABLE = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "MKL_CBWR": "COMPATIBLE",
@@ -75,10 +71,7 @@ def portable_variables() -> dict[str, str]:
 
 
 def settle(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables of the portable mode if it is chosen and no library is loaded yet.
-
-    Later they would have no effect; `require_settled` then refuses.
-    """
+    """Set the variables of the chosen portable mode, unless a library has read them already."""
     if environment.get(VARIABLE) != Numerics.PORTABLE.value:
         return
     if not any(name in sys.modules for name in _LIBRARIES):

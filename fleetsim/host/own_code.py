@@ -1,8 +1,7 @@
 """Calls of code of the user's own: faults in one line, and a process that is as it was before.
 
-A fault of such code is none of fleetsim's. Every exception but KeyboardInterrupt, SystemExit
-included, becomes an error with the file and line of the user's code. After each call the process is
-as it was before it (`fleetsim.host.surroundings`). The code prints to stderr.
+Every exception but KeyboardInterrupt, SystemExit included, becomes an error with the file and line
+of the user's code. The code prints to stderr. `fleetsim.host.surroundings` restores the process.
 """
 
 import os
@@ -25,9 +24,8 @@ _MADE_UP = ("<frozen ", "<__array_function__")
 def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
     """Call code of the user's own in the block; see the module.
 
-    Args:
-        what: name of the plug-in and what is called, for messages: `--plugin mine:Mine: select`.
-        error: exception of the message. Those of fleetsim, and those of its class, pass.
+    `what` names it in messages, as in `--plugin mine:Mine: select`. Errors of fleetsim, and those
+    of the class `error`, pass.
     """
     before = Surroundings.now()
     sys.stdout = sys.stderr  # what the code prints is no part of a command's output
@@ -46,10 +44,7 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
 
 @contextmanager
 def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
-    """Turn faults of the user's code in the block into errors, as `own_code` does, and no more.
-
-    For calls in every step of a training, all of which are within an `own_code`.
-    """
+    """Turn faults of the user's code into errors, and no more: for each step in an `own_code`."""
     try:
         yield
     except (KeyboardInterrupt, FleetsimError):
@@ -80,10 +75,7 @@ def is_from_own_code(fault: BaseException) -> bool:
 
 
 def _place(fault: BaseException) -> list[tuple[str, int]]:
-    """Return the innermost place that is neither of fleetsim nor of a library.
-
-    Without one it is the outermost that is not of fleetsim: a plug-in may be installed.
-    """
+    """Return the innermost place outside fleetsim and libraries, else an installed plug-in's."""
     frames = _frames(fault)
     own = [frame for frame in frames if not _is_foreign(frame[0])]
     outside = [frame for frame in frames if not frame[0].startswith(_PACKAGE)]

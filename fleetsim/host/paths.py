@@ -112,7 +112,6 @@ def matches(folder: Path, pattern: str) -> list[Path]:
 
 
 def _mode(path: Path, error: InputError) -> int:
-    """Return the mode of a path, through symbolic links."""
     try:
         mode = path.stat().st_mode
     except ValueError:

@@ -1,8 +1,7 @@
 """Console whose output holds no control characters but its own.
 
-Run folders, tables and files come from anywhere. An escape sequence in a name, a column or a
-message could rewrite what the terminal shows, so it is printed as its code. Everything that
-fleetsim writes to a terminal goes through this console, or through `fleetsim.cli.terminal`.
+An escape sequence in a name, a column or a message could rewrite what the terminal shows. So all
+that fleetsim writes to a terminal goes through this console, or through `fleetsim.cli.terminal`.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,7 @@
 """Processes that begin anew and do not import the program that started them.
 
-Python's spawned processes import the main module of their parent. A script that starts them at its
-top level is then carried out again in each, unless its author knows `if __name__ == "__main__":`.
-These processes leave the main module out. So nothing that they get may be defined in it.
+Python's spawned processes import the main module of their parent, and so carry out a script again
+that starts them at its top level. These leave it out: what they get may not be defined in it.
 """
 
 import sys
@@ -12,8 +11,6 @@ from typing import Any
 
 
 class _Process(SpawnProcess):
-    """Spawned process with an empty main module."""
-
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802 - Python's name
         # The path of the main module is read from sys.modules while the process is started.

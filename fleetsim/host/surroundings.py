@@ -1,10 +1,9 @@
 """State of the process around code of the user's own, which is restored after each call.
 
-A process that the code forks ends with the call: it must not go on with the run beside the first.
-Functions that end or replace a process at once (`os._exit`, `os.abort`, `os.execv`) raise instead
-in the process that calls the code: nobody could tell such an end from a run that is done.
-Changes of the environment last until the end of the run (`turns.Environment`): libraries read some
-variables long after they were set.
+A process that the code forks ends with the call. Functions that end or replace a process at once
+(`os._exit`, `os.abort`, `os.execv`) raise instead: nobody could tell such an end from a run that is
+done. Changes of the environment last until the end of the run (`turns.Environment`): libraries read
+some variables long after they were set.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ _TIMERS = tuple(
 
 
 class _Endings:
-    """Context manager in which functions that end the process raise SystemExit.
-
-    It may be entered by several threads and again by one; the last to leave restores them. Forked
-    processes, such as those of multiprocessing, end as before.
-    """
+    """Context, of any threads, in which functions that end this process raise SystemExit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,7 +1,4 @@
-"""SIGTERM as an exception, like Ctrl-C, and a repeated Ctrl-C that does not disturb saving.
-
-Schedulers and systems ask a process to end with SIGTERM.
-"""
+"""SIGTERM as an exception, like Ctrl-C, and a repeated Ctrl-C that does not disturb saving."""
 
 import signal
 import threading
@@ -51,7 +48,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupts() -> Callable[[int, FrameType | None], None]:
-    """Return a handler of Ctrl-C that knows when it raised KeyboardInterrupt last."""
     last_s = -_SAME_PRESS_S
 
     def interrupt(number: int, frame: FrameType | None) -> None:

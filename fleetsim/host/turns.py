@@ -1,8 +1,8 @@
 """Turns of runs in the threads of one process, and what belongs to one run at a time.
 
 Libraries keep settings for a whole process: torch's number of threads, global random generators.
-So one thread at a time has the turn, and the others wait. A callback of the caller's runs without
-the turn (`as_the_caller`): a run in another thread that it waits for can go on.
+So one thread at a time has the turn. A callback of the caller's runs without it (`as_the_caller`):
+a run in another thread that it waits for can go on.
 
 A process that is forked meanwhile has copies of locks of libraries, and no thread that opens them.
 There a turn is refused if another thread than the forking one had it.
@@ -29,8 +29,6 @@ class Held(Protocol):
 
 
 class _Turn:
-    """The turn of this process: the thread that has it, how often, and what it holds."""
-
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.owner: int | None = None
@@ -40,7 +38,6 @@ class _Turn:
         """True in a process that was forked while another thread had the turn."""
 
     def begin(self, depth: int, held: list[Held]) -> None:
-        """Wait until no thread has the turn, and take it."""
         if self.is_lost:
             raise ScenarioError(
                 "this process was forked while another thread of its parent was in a run, so that"
@@ -83,10 +80,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 
 @contextmanager
 def turn(*kinds: Callable[[], Held]) -> Iterator[None]:
-    """Have the turn within the block; wait for it if another thread has it.
-
-    A thread that has it may begin another one within.
-    """
+    """Have the turn within the block, or a nested one; wait for it if another thread has it."""
     if _turn.is_ours:
         _turn.depth += 1
     else:

@@ -17,13 +17,11 @@ LEAST_LIMIT_BYTE = 64 << 20
 MOST_RATIO = 32
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
-"""Exceptions that a damaged gzip stream raises while it is read."""
 
 RAISE_LIMIT = (
     "if the file is yours, unpack it, or set the environment variable"
     f" {LIMIT_VARIABLE} to the bytes that a file may unpack to; else get it anew"
 )
-"""End of the message about a file that unpacks to more than its limit."""
 
 _MOST_DIGITS = 18
 _CHUNK_BYTE = 1 << 16
@@ -55,10 +53,7 @@ def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.Buffer
 
 
 def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
-    """Unpack a gzip stream once, keep nothing, and return to its start; for slow readers.
-
-    A damaged stream passes: its reader can say where the damage is.
-    """
+    """Unpack a gzip stream, keep nothing, go back to its start; damage is left to the reader."""
     stream = unpacked(file, packed_byte, place)
     with contextlib.suppress(*GZIP_FAULTS):
         while stream.read1(_CHUNK_BYTE):

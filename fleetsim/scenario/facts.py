@@ -28,7 +28,6 @@ class ScenarioFacts:
         self.checks_memory = not isinstance(scenario.fleet.memory, UncheckedSettings)
         """True if an SGD step must fit into the free memory of a device."""
         self.last_round = scenario.stop.last_round
-        """Number of the last round, counted from 1, that the run can reach."""
 
     @cached_property
     def _profiles(self) -> tuple[DeviceProfile, ...]:
@@ -102,7 +101,6 @@ class ScenarioFacts:
         return self._goes_over("wifi")
 
     def _goes_over(self, network: Network) -> bool:
-        """Return whether unmetered radios of wireless devices use a network."""
         name = self.fleet.channel.unmetered_radio
         wireless = (profile for profile in self._profiles if profile.wired is None)
         return self.has_unmetered and any(

@@ -17,7 +17,6 @@ class Inert(NamedTuple):
 
     key_path: KeyPath
     message: str
-    """Reason, with the way out."""
     is_refused: bool = False
     """True if no other key could give it an effect."""
 
@@ -61,10 +60,7 @@ def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterato
 def _entries(
     key_path: KeyPath, value: Any, written: Any, conditions: Sequence[EntryActsIf], facts: Facts
 ) -> Iterator[Inert]:
-    """Yield inert entries of a list or mapping, each with the first condition that fails.
-
-    File names are reported as the user wrote them, and checked as resolved.
-    """
+    """Yield inert entries, as the user wrote them, each with the first condition that fails."""
     if not conditions or not isinstance(written, list | dict):
         return
     keys = range(len(written)) if isinstance(written, list) else written

@@ -124,7 +124,6 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
 
 
 def _require_memory(scenario: Scenario, document: Document) -> None:
-    """Check that the fleet fits into memory, before anything as large as it is made."""
     size, usable = scenario.fleet.size, memory.usable_byte()
     if usable is not None and size * LEAST_BYTE_PER_CLIENT > usable:
         message = (
@@ -142,7 +141,6 @@ def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
-    """Refuse entries that can never act, and keep a warning about other inert keys."""
     found = list(inert_keys(scenario, document.data, ScenarioFacts(scenario)))
     refused = [(each.key_path, each.message) for each in found if each.is_refused]
     if refused:
@@ -156,11 +154,7 @@ def _lines(document: Document, found: Sequence[Fault]) -> list[str]:
 
 
 def schema(plugin: PluginNames = None) -> dict[str, Any]:
-    """Return the JSON Schema of a scenario, for editors; with the kinds of plug-ins.
-
-    Raises:
-        ScenarioError: a plug-in cannot be imported or used.
-    """
+    """Return the JSON Schema of a scenario, for editors; with the kinds of plug-ins."""
     schema = class_with(load_plugins(plugin)).model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "fleetsim scenario"
@@ -185,10 +179,7 @@ def _with_usual(data: Any, key_path: KeyPath, key: str, usual: str) -> Any:
 
 
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
-    """Check that the scenario suits its selector: set one up without data, model and places.
-
-    A plug-in is not checked: its `setup` may use data and model, which do not exist yet.
-    """
+    """Set the selector up without data, model and places; a plug-in's set-up may need them."""
     if scenario.selector_plugin is not None:
         return
     server, local = scenario.server, scenario.task.local

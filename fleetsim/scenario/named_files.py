@@ -25,10 +25,7 @@ from fleetsim.settings import Settings
 
 
 def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
-    """Return faults of files that a fleet names, by the keys that name them.
-
-    `beside` is the folder of the scenario's file, which is searched too.
-    """
+    """Return faults of files that a fleet names, by key; `beside` is the scenario's own folder."""
     result: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:

@@ -1,7 +1,4 @@
-"""The user's own files and folders that a resolved scenario names, and their digests.
-
-A resolved scenario names bundled files by name and the user's own by absolute path.
-"""
+"""The user's own files and folders that a resolved scenario names, and their digests."""
 
 import hashlib
 from collections.abc import Iterator

@@ -13,10 +13,7 @@ from fleetsim.schema.faults import Fault
 
 
 def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Iterator[Fault]:
-    """Yield what a data set has too little of, if its size is known without its samples.
-
-    Files of the user's own data set are read only if its folder is given.
-    """
+    """Yield what a data set of known size has too little of; own files need `own_folder`."""
     task = scenario.task
     if isinstance(task.dataset, BlankSettings):
         return iter(())

@@ -259,7 +259,6 @@ class Scenario(Settings):
         return self._replaced(type(self), data)
 
     def _replaced(self, of: type[Scenario], data: dict[str, Any]) -> Scenario:
-        """Return the scenario of other data, with the files and warnings of this one."""
         made = of.model_validate(data)
         made._inert, made._files = self._inert, self._files
         return made

@@ -18,12 +18,7 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def transformer_warning(scenario: Scenario, cost: ModelCost | None = None) -> str | None:
-    """Return the warning about phones that would compute a transformer at a rate of other work.
-
-    Args:
-        scenario: loaded scenario.
-        cost: cost of its network, for a network of the user's own; None: decide by the settings.
-    """
+    """Return the warning about a transformer on phones; `cost` is of a user's own network."""
     described = scenario.task.model if cost is None else cost
     names = [
         name

@@ -1,7 +1,6 @@
 """Strict YAML, overrides, and messages about faults in a file.
 
 - `strict_yaml`: A strict subset of YAML, read with the line of every value.
-- `yaml_scalar`: Values of unquoted YAML scalars (rules of `fleetsim.schema.strict_yaml`).
 - `yaml_text`: Plain data as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
 - `overrides`: Overrides of a document by `--set KEY.PATH=VALUE` or by another file.
 - `python_data`: Documents and overrides that are given as Python values, not as text.

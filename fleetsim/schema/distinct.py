@@ -13,10 +13,7 @@ from fleetsim.schema import faults
 
 @dataclass(frozen=True)
 class Distinct:
-    """Annotation of a list that refuses repeated entries.
-
-    The fault points at the second of the two entries. Takes time linear in the list's length.
-    """
+    """Annotation of a list that refuses repeated entries, in linear time and at the second."""
 
     by: str | None = None
     """Key by which entries that are mappings differ; None: entries are compared as a whole."""

@@ -57,11 +57,7 @@ class KeyPlace:
 
 
 class Locator:
-    """Resolver of pydantic locations, from a settings class downwards.
-
-    The common part of two locations is followed once: a list of a hundred thousand wrong numbers
-    costs one step for each.
-    """
+    """Resolver of locations below a class; common parts are followed once, as faults are many."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         schema: Node = model.__pydantic_core_schema__
@@ -111,7 +107,6 @@ class Locator:
         return {}
 
     def _below(self, node: Node, step: str | int) -> Node:
-        """Return what is allowed below a key of a class or mapping, or below an index of a list."""
         match node.get("type"):
             case "model":
                 fields = self._plain(node["schema"])["fields"].items()

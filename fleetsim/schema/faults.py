@@ -1,8 +1,7 @@
 """Messages about faults in a file, one line each: place, key, and what is allowed.
 
-pydantic finds the faults, this module words them: `oort.yaml:12: server.cohort = 0: must be a whole
-number >= 1`. Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole
-number (but 5 is a valid float).
+pydantic finds the faults, this module words them. Validation is strict: text is never a number,
+`true` is never 1, 5.0 is not a whole number (but 5 is a valid float).
 """
 
 import json
@@ -23,7 +22,6 @@ from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, sp
 M = TypeVar("M", bound=BaseModel)
 
 Fault = tuple[KeyPath, str]
-"""A key, and the message about its value."""
 
 _UNIT = re.compile(
     "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"
@@ -81,11 +79,7 @@ def at(key_path: KeyPath, message: str) -> PydanticCustomError:
 
 
 def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
-    """Return a document as an object of its settings class.
-
-    Raises:
-        error: one line per fault, in the order of the file.
-    """
+    """Return a document as an object of its settings class, or raise one line per fault."""
     try:
         # As JSON, because pydantic's strict mode takes lists for tuples and text for enums there.
         return model.model_validate_json(json.dumps(document.data), strict=True)
@@ -99,7 +93,6 @@ class _Fault:
     key_path: KeyPath
     message: str
     hint: str = ""
-    """End of the message: the nearest spelling, the way out."""
     is_missing: bool = False
     yields_to_deeper: bool = False
     """True if a fault further down is the true one: of a union, another alternative says that the
@@ -134,14 +127,12 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
 
 
 def _joined(faults: list[_Fault]) -> str:
-    """Join what all alternatives of a union say about one key."""
     first, *others = dict.fromkeys(fault.message for fault in faults)
     hint = next((fault.hint for fault in faults if fault.hint), "")
     return " or ".join([first, *(message.removeprefix("must be ") for message in others)]) + hint
 
 
 def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
-    """Return a pydantic error in fleetsim's words."""
     key_path, kind, value = place.key_path, details["type"], details["input"]
     context = details.get("ctx", {})
     match kind:

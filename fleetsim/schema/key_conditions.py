@@ -1,9 +1,7 @@
 """Conditions under which a key of a scenario can change a run.
 
-A settings class lists beside its fields the keys that act only in some scenarios, such as
-`acts_if = by_key(starts_at_s=PEOPLE)`, and conditions on the entries of its lists and mappings:
-`entries_act_if = by_key(kinds=KIND_IN_FLEET)`. `fleetsim.scenario.inert_keys` reports what does not
-hold.
+A settings class names them beside its fields, as `acts_if` for keys and `entries_act_if` for the
+entries of lists and mappings. `fleetsim.scenario.inert_keys` reports what does not hold.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@
 * Parents that are missing or null are created.
 * Another `kind` than the file's drops the file's other keys beside it, which belong to the old
   kind. Later overrides add the keys of the new one.
-
-Overrides apply in order. Faults that validation finds in them name the override, not a line.
 """
 
 import copy
@@ -36,7 +34,6 @@ class Override:
     key: str
     """Key path, such as `server.selector.kind`."""
     value: Any
-    """Plain data: mappings, lists, text, numbers, booleans or null."""
     name: str
     """Origin of the override in messages, such as `--set server.cohort=20` or `study.yaml:7`."""
 
@@ -61,9 +58,7 @@ def apply(document: Document, changes: Iterable[str | Override]) -> Document:
 
 
 def content_hash(data: Any) -> str:
-    """Return the SHA-256 (hex) of plain data; the order of keys does not matter.
-
-    Numbers count by value, so 1 and 1.0 hash alike.
+    """Return the SHA-256 (hex) of plain data, whatever the order of keys; 1 and 1.0 are equal.
 
     >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": [2.5], "a": 1.0})
     True
@@ -139,7 +134,6 @@ class _Target:
         return step
 
     def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:
-        """Drop the file's keys beside a `kind` that changes."""
         at_hand = Document(self.data, "", places=self.places)
         for sibling in [key for key in here if key != "kind" and at_hand.line((*path, key))]:
             below = (*path, sibling)

@@ -48,10 +48,6 @@ def changes_of(
 
     `keys` are those with which a keyword may begin, besides the arguments of the function `call`.
 
-    Raises:
-        ScenarioError: an override is none, or has a value that no file of settings can hold.
-        TypeError: a keyword begins with no key, such as a misspelt argument of the function.
-
     >>> changes_of({"seed": 2}, {"stop__rounds": 5}, keys=["stop"], call=changes_of)[1].key
     'stop.rounds'
     """

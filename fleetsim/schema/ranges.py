@@ -1,8 +1,7 @@
 """Ranges of the numbers that scenarios and data files may hold.
 
-They are wider than any fleet of phones, boards and instances needs. They are narrow enough to find
-a wrong unit or exponent: 1e300 W, a deadline of 5e-324 s, 1e9 epochs. Floating-point numbers that
-must be above 0 have a smallest value, so that quotients by them stay finite.
+They are wider than any fleet needs, and narrow enough to find a wrong unit or exponent. Numbers
+that must be above 0 have a smallest value, so that quotients by them stay finite.
 """
 
 from typing import Annotated

@@ -23,13 +23,19 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.paths import InputError
 from fleetsim.quoting import MAX_VALUE, cut, quoted
-from fleetsim.schema.yaml_scalar import Scalar, float_text, meaning
-from fleetsim.schema.yaml_text import MAX_BYTE, MAX_DEPTH, MAX_VALUES, UNFIT, dump
+from fleetsim.schema.yaml_text import (
+    MAX_BYTE,
+    MAX_DEPTH,
+    MAX_VALUES,
+    UNFIT,
+    Scalar,
+    dump,
+    float_text,
+    meaning,
+)
 
 __all__ = [
-    "MAX_BYTE",
     "MAX_DEPTH",
-    "MAX_VALUES",
     "Document",
     "InputError",
     "KeyPath",
@@ -54,7 +60,6 @@ class Document:
     data: dict[str, Any]
     """Mappings, lists, text, numbers, booleans and null; keys are text."""
     source: str
-    """The file as the user named it."""
     folder: Path | None = None
     """Folder of the file; None for other text."""
     places: Mapping[KeyPath, int | str] = field(default_factory=dict)
@@ -126,11 +131,7 @@ def _flow(value: Any) -> str:
 
 
 def read(path: Path, error: InputError = ScenarioError) -> Document:
-    """Read a YAML file; messages name it as the user did.
-
-    Raises:
-        error: the file cannot be read, is not UTF-8, or breaks a rule of this module.
-    """
+    """Read a YAML file; messages name it as the user did."""
     with paths.opened(path, error, what="a YAML file") as file:
         content = file.read(MAX_BYTE + 1)
     if len(content) > MAX_BYTE:
@@ -178,7 +179,6 @@ class _Reader:
         self.num_values = 0
 
     def run(self) -> Any:
-        """Return the value of the only document; None if there is none."""
         if len(self.text) > MAX_BYTE:
             raise self.fault(1, "longer than 1 MiB; this cannot be settings")
         if unfit := yaml.reader.Reader.NON_PRINTABLE.search(self.text):

@@ -2,21 +2,36 @@
 
 Mappings are written in lines, and lists in brackets, so that a list of a hundred thousand clients
 stays short. Text is quoted unless it consists of letters, digits and a few unambiguous signs.
+
+PyYAML follows YAML 1.1, where `no` is a boolean, `12:30:00` is 45000, `1e6` is text and `010` is
+eight. Unquoted scalars follow the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section
+10.3) without hexadecimal and octal numbers.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from fleetsim.schema.yaml_scalar import float_text, meaning
+Scalar = str | int | float | bool | None
 
 MAX_BYTE = 1 << 20
 MAX_DEPTH = 32
 MAX_VALUES = 200_000
 """Scalars, lists and mappings of a document; its keys do not count."""
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Characters that no text may hold."""
 
+_EXPONENT = r"(?:[eE][-+]?[0-9]+)"
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(
+    rf"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*{_EXPONENT}?|{_EXPONENT})|[-+]?\.[0-9]+{_EXPONENT}?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+# Octal, decimal, or a name of digits.
+_AMBIGUOUS = re.compile(rf"[-+]?0[0-9]+(?:\.[0-9]*)?{_EXPONENT}?")
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*")
 _LONGEST_SIMPLE_KEY = 1000
 """Beyond 1024 characters YAML wants a question mark before a key."""
@@ -25,11 +40,7 @@ _LONGEST_SIMPLE_KEY = 1000
 def dump(data: dict[str, Any]) -> str:
     """Return YAML that `strict_yaml.parse` reads back as equal data, keys in the order given.
 
-    Tuples become lists. Takes time in proportion to the data.
-
-    Raises:
-        ValueError: `strict_yaml` would refuse to read the text: `data` holds an object, a key that
-            is not text or a whole number beyond 64 bits, or is too large.
+    Tuples become lists. What `strict_yaml` would refuse to read is a ValueError.
 
     >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}, "at": [0, 1]}), end="")
     name: no
@@ -107,7 +118,6 @@ class _Writer:
                 raise self.refused(f"{type(value).__name__} {value!r:.80}")
 
     def text(self, text: str) -> str:
-        """Return text, quoted unless it is plain and unambiguous."""
         if unfit := UNFIT.search(text):
             raise self.refused(f"text with the character {unfit.group()!a}")
         return str(text) if _is_plain(text) else f'"{"".join(map(_escaped, text))}"'
@@ -130,3 +140,42 @@ def _escaped(character: str) -> str:
     code = ord(character)
     sign, width = ("x", 2) if code < 1 << 8 else ("u", 4) if code < 1 << 16 else ("U", 8)
     return f"\\{sign}{code:0{width}x}"
+
+
+def meaning(text: str) -> Scalar:
+    """Return the value of an unquoted scalar.
+
+    >>> [meaning(text) for text in ("1e6", "10", "no", "12:30", "True", "", "0x1F")]
+    [1000000.0, 10, 'no', '12:30', True, None, '0x1F']
+    """
+    if _NULL.fullmatch(text):
+        return None
+    if _BOOL.fullmatch(text):
+        return text.lower() == "true"
+    if _INT.fullmatch(text):
+        # The length first: int() of thousands of digits is slow and refused by Python itself.
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+            raise ValueError(f"the whole number {text[:40]} does not fit 64 bits; write 1.0e30")
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        number = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        if math.isinf(number) and "inf" not in text.lower():
+            raise ValueError(f"the number {text[:40]} is too large for a float; write .inf")
+        # Negative zero passes a range that begins at 0, and breaks what takes its sign.
+        return number + 0.0
+    if _AMBIGUOUS.fullmatch(text):
+        raise ValueError(f"{text[:40]} could be octal; drop the leading zeros or put it in quotes")
+    return text
+
+
+def float_text(value: float) -> str:
+    """Return the shortest text that `meaning` reads back as the same float.
+
+    >>> float_text(0.1), float_text(1e22), float_text(float("-inf"))
+    ('0.1', '1e+22', '-.inf')
+    """
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    return repr(value)

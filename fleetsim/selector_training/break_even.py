@@ -1,12 +1,10 @@
 """Runs after which the cost of training a selector is saved.
 
-What a selector costs before its first use are the seconds and joules of the runs from which it
-learns (records, or episodes), and the seconds and joules of the machine that fits it. What it saves
-is the difference to a baseline in the cost of a run to a target, by seeds in pairs. So
-
   break-even in runs = cost before use / mean saving of one run,
 
-and never, if it saves nothing. The interval is that of the mean difference over seeds (t).
+and never, if it saves nothing. The cost is that of the runs from which it learns and of the machine
+that fits it. The saving is the difference to a baseline in a run to a target,
+by seeds in pairs; its interval is that of the mean difference over seeds (t).
 """
 
 from __future__ import annotations
@@ -29,11 +27,9 @@ class Spent(NamedTuple):
     """Cost of a selector before its first use, per fleet."""
 
     fleets: int
-    """Number of fleets over which it is averaged."""
     virtual_s: float
     """Virtual seconds of the runs from which it learned."""
     energy_j: float
-    """Joules of the fleet in these runs."""
     server_s: float
     """Seconds of the host that fitted it; 0 where it learned during the runs."""
     server_j: float
@@ -55,7 +51,6 @@ class BreakEven:
     """Lower end of its 95 % interval."""
     high: float
     rounds_of_run: float
-    """Mean rounds of a run of the arm to the target."""
 
     @property
     def rounds(self) -> float | None:
@@ -69,10 +64,7 @@ class BreakEven:
 
 
 def spent_before_use(file: WeightFile, *, server_w: float) -> Spent:
-    """Return what the weights of a file cost, as a mean over its fleets.
-
-    `server_w` is the power of the machine that fits, in watt.
-    """
+    """Return what a file's weights cost, averaged over fleets; the host draws `server_w` watt."""
     rows = [_row(facts) for facts in facts_by_clients(file).values()]
     if not rows:
         raise ScenarioError("the weight file does not say what it cost; train it again")
@@ -107,10 +99,7 @@ def _row(facts: Mapping[str, str]) -> tuple[float, float, float]:
 
 
 def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) -> list[BreakEven]:
-    """Return the break-even of an arm that uses weights for each target, in seconds and joules.
-
-    `costs` is the table of costs of a study, and the arm saves against `baseline`.
-    """
+    """Return how soon an arm pays, by the table of costs of a study, in seconds and joules."""
     for name in (arm, baseline):
         if name not in set(costs["arm"]):
             known = ", ".join(dict.fromkeys(costs["arm"])) or "no arm"
@@ -149,6 +138,5 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
 
 
 def _costs_of(cost: pd.Series[float], currency: str, arm: str) -> pd.Series[float]:
-    """Return the costs of an arm by seed."""
     chosen = cost[[(key[0], key[1]) == (currency, arm) for key in cost.index]]
     return chosen.droplevel(["currency", "arm"])

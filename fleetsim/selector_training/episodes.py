@@ -1,11 +1,8 @@
 """Selectors that learn over episodes: runs in a row, each of which continues what the last learned.
 
 Episode e runs the scenario with seed `first_seed` + e. Weights that name clients by number are
-learned on the scenario's own clients, which all episodes share (`fleet.seed`); weights that suit
-any clients on other clients in every episode.
-
-After every episode everything that was learned is saved beside the weight file, as
-`FILE.training`, from which an interrupted training goes on, and a finished one with more episodes.
+learned on the scenario's own clients (`fleet.seed`), others on new clients in every episode. All
+that was learned is saved after each as `FILE.training`, from which a training can go on.
 """
 
 from __future__ import annotations
@@ -59,7 +56,6 @@ class Training:
 
     episodes: tuple[Episode, ...]
     file: WeightFile
-    """Content of the weight file that was written."""
 
 
 def train_by_episodes(
@@ -75,9 +71,8 @@ def train_by_episodes(
 ) -> Training:
     """Train the scenario's selector over episodes, and write its weights.
 
-    `episodes` includes those of an earlier call, and finished ones are kept where one is
-    interrupted. `command` is the command line, for the record. The callbacks are called after every
-    round and every episode, with the number of the episode from 1.
+    `episodes` includes finished ones of an earlier call. `command` is the command line, for the
+    record. The callbacks get the number of the episode from 1.
     """
     kind = scenario.server.selector.kind
     base = learning(scenario)

@@ -41,10 +41,8 @@ class FleetFit:
     """Fit to the records of one fleet."""
 
     clients: str
-    """Hash of the clients."""
     num_records: int
     facts: dict[str, str]
-    """Facts of the fit and of its records, as in the weight file."""
 
 
 def train_from_records(
@@ -60,9 +58,8 @@ def train_from_records(
 ) -> None:
     """Fit FedGCS to the records of every fleet, and write the weights of each when it is ready.
 
-    `fleets` are records by the hash of their clients, of `num_clients` each. `command` is the
-    command line, for the record. `on_progress` gets the number of the fleet from 1, and epochs done
-    and planned; `on_fleet` the number and the fit.
+    `fleets` are records by the hash of their clients, of `num_clients` each. `on_progress` gets the
+    number of the fleet from 1, and epochs done and planned.
     """
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
 

@@ -1,12 +1,9 @@
 """Records of selections from the runs of a study: what each brought, and what it cost.
 
-A record is one round: the set of clients that was selected, the accuracy on the samples that the
-server keeps for selectors after the round, the seconds from the first dispatch to the end of the
-last task, and the joules of all its tasks, those of lost ones included. Or it is a whole run of one
-fixed set: the accuracy at its end, its seconds and its joules.
-
-Probes are of the selector that collected the record, not of the set: they are no part of it, but of
-the cost of collecting.
+A record is one round: the selected clients, the accuracy on the samples kept for selectors after
+it, the seconds from the first dispatch to the last end, and the joules of all its tasks. Or it is a
+whole run of one fixed set. Probes are of the selector that collected the record, not of the set:
+they are part of the cost of collecting alone.
 """
 
 import operator
@@ -47,9 +44,7 @@ class Collected:
 
     records: Records
     num_by_arm: Mapping[str, int]
-    """Number of records from each arm."""
     virtual_s: float
-    """Virtual seconds of all runs."""
     energy_j: float
     """Joules of all runs, probes included."""
     host_s: float
@@ -62,10 +57,7 @@ def collected(
     *,
     on_run: Callable[[int, int], None] = lambda done, planned: None,
 ) -> dict[str, Collected]:
-    """Return the records of a study by the hash of the clients that they are about.
-
-    All of its runs must be complete. `on_run` gets the number of runs that are read, and of all.
-    """
+    """Return the records of a study, whose runs must be complete, by the hash of the clients."""
     study.require_arms(wanted.arms)
     asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]
     parts: dict[str, list[tuple[PlannedRun, Run, Records]]] = {}
@@ -132,7 +124,6 @@ def _of_rounds(run: Run) -> Records:
 
 
 def _of_run(run: Run) -> Records:
-    """Return one record of a run with a fixed set."""
     _require_validation(run)
     kind, clients = (run.scenario["server"]["selector"].get(key) for key in ("kind", "clients"))
     if kind != "fixed" or not clients:
@@ -150,7 +141,6 @@ def _of_run(run: Run) -> Records:
 
 
 def _require_validation(run: Run) -> None:
-    """Check that the run has the accuracy on samples kept for selectors."""
     if "validation_accuracy" not in run.rounds or run.rounds["validation_accuracy"].isna().any():
         raise ScenarioError(
             f"{run.folder}: has no accuracy on samples that the server keeps for selectors; train,"

@@ -10,7 +10,6 @@ from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
 from fleetsim.selectors.learned_weights import WeightFile
 
-SUFFIX = ".safetensors"
 _ELSEWHERE = "choose another file with --out"
 
 
@@ -32,10 +31,7 @@ def read_own(path: Path, kind: str) -> WeightFile | None:
 def write_weights(
     path: Path, kind: str, weights: Mapping[str, State], facts: Mapping[str, str]
 ) -> WeightFile:
-    """Write a weight file; weights of other clients that are there already remain.
-
-    Facts are stored under the hash of their clients, `HASH/NAME`.
-    """
+    """Write a weight file, with facts as `HASH/NAME`; weights of other clients remain."""
     before = read_own(path, kind) or WeightFile(kind, {})
     kept = {
         key: value for key, value in before.facts.items() if key.partition("/")[0] not in weights

@@ -71,12 +71,7 @@ def user_part(scenario: Scenario, kind: str) -> UserPart | None:
 
 
 def build_selector(scenario: Scenario, *, train: bool) -> Selector:
-    """Return the scenario's selector.
-
-    Raises:
-        ScenarioError: the selector does not suit the server or a run without training, or such a
-            run never ends.
-    """
+    """Return the scenario's selector."""
     selector = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
     message = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)

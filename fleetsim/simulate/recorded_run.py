@@ -25,10 +25,7 @@ from fleetsim.trackers.following import Following
 def held_folder(
     settings: FolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
 ) -> Iterator[tuple[Path, Manifest]]:
-    """Lock the folder of a run within the block, and yield it with its manifest.
-
-    The run may be complete: its status is `done` then, and nothing is left to do.
-    """
+    """Lock a run's folder within the block; yield it and its manifest, which may be `done`."""
     folder, chosen = choose_folder(
         settings.out,
         manifest,
@@ -75,24 +72,17 @@ def restoring(folder: Path, state: State | None) -> Iterator[None]:
         ) from fault
 
 
-class OnClock(Protocol):
-    """A run on a clock, with its rounds and clients."""
-
+class _OnClock(Protocol):
     @property
-    def now_s(self) -> float:
-        """Virtual time."""
-
+    def now_s(self) -> float: ...
     @property
-    def num_rounds(self) -> int:
-        """Rounds closed so far."""
-
-    def clients(self) -> ClientColumns:
-        """Return the clients table at this moment."""
+    def num_rounds(self) -> int: ...
+    def clients(self) -> ClientColumns: ...
 
 
 def run_recorded(
     run: Callable[[], StopReason],
-    server: OnClock,
+    server: _OnClock,
     recorder: RunRecorder,
     following: Following,
     folder: Path,
@@ -158,11 +148,7 @@ def run_recorded(
 
 @contextmanager
 def _frozen_objects() -> Iterator[None]:
-    """Exempt all present objects from garbage collection within the block.
-
-    Rounds of 1,000 clients keep so many objects that every ninth round started a full collection.
-    It scanned all of torch's modules, which took as long as a round.
-    """
+    """Exempt present objects from garbage collection: scanning torch took as long as a round."""
     gc.freeze()
     try:
         yield

@@ -1,8 +1,8 @@
 """Shortest tasks of a fleet, beside the server's deadline.
 
 A task takes at least its download, and at least its training and upload: a client that was late may
-hold the model already. Both are taken at full speed, over the best link that never changes; links
-of changing rates count as infinitely fast. So no client is faster in the run.
+hold the model already. Both are taken at full speed over the best link, or an infinitely fast one
+where rates change. So no client is faster in the run.
 """
 
 import numpy as np

@@ -1,14 +1,8 @@
 """Buffered server: clients train at their own pace, and updates are aggregated as they come.
 
-Up to `concurrency` clients are at work. When one of them ends, another is selected and receives the
-global model of that moment. A round is closed, and the answers in the buffer are aggregated, when
-the buffer holds `buffer_size` of them, or every `window_s` seconds:
-
-* FedBuff (Nguyen et al. 2022): `buffer_size` K, aggregator fedbuff;
-* FedAsync (Xie et al. 2019): `buffer_size` 1, aggregator fedasync;
-* semi-synchronous: `window_s`, any aggregator.
-
-The staleness of an update is the number of versions between its model and the present one.
+docs/models/server.md has the rules. FedBuff (Nguyen et al. 2022) closes a round at `buffer_size` K
+answers, with aggregator fedbuff; FedAsync (Xie et al. 2019) at 1, with fedasync; the
+semi-synchronous form every `window_s` seconds, with any aggregator.
 
 A checkpoint is taken when a round is closed, while tasks run. It holds the state of their
 clients before them, and a resumed run repeats these tasks up to the moment of the checkpoint. That
@@ -83,11 +77,7 @@ class BufferedSettings(Settings):
 
 
 class BufferedServer(Server):
-    """One run of the buffered server.
-
-    Invariants: never more than `concurrency` clients at work; a client in one task at a time;
-    staleness >= 0.
-    """
+    """One run: at most `concurrency` clients at work, each in one task, no staleness below 0."""
 
     def __init__(
         self,
@@ -115,9 +105,7 @@ class BufferedServer(Server):
         self._ended: list[TaskResult] = []
         """Results since the last round was closed, in the order of their ends."""
         self._num_buffered = 0
-        """Number of delivered tasks among them."""
         self._wake: tuple[float, simpy.Event] | None = None
-        """Time and event of the last wake-up that was placed."""
         self._closed_at_s = 0.0 if state is None else float(state["server/now_s"])
         self._last = 0
         """Priority of the event on which the server acts."""
@@ -155,7 +143,6 @@ class BufferedServer(Server):
     # --- dispatch ---------------------------------------------------------------------------------
 
     def _keep_busy(self) -> Steps:
-        """Keep `concurrency` clients at work, as far as enough are eligible."""
         while not self._done.triggered:
             candidates = self._world.eligible.candidates(self.now_s)
             self._num_eligible = int(candidates.size)
@@ -222,7 +209,6 @@ class BufferedServer(Server):
             self._end_task(running)
 
     def _end_task(self, running: RunningTask) -> None:
-        """Settle a task, and close the round if it was the last one wanted."""
         [result] = self._launcher.settle(running.batch)
         del self._running[running.task.number]
         limit = self._settings.max_staleness

@@ -1,7 +1,4 @@
-"""Selector as the server calls it: its answers are checked, and their faults have one form.
-
-A wrong answer is the user's fault if the selector is of the user's own, and else one of fleetsim.
-"""
+"""Selector as the server calls it: its answers are checked, and their faults have one form."""
 
 import json
 import math
@@ -28,6 +25,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.training_requests import array_of, text_of
 from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.engine.state_parts import are_plain_arrays
 from fleetsim.errors import FleetsimError, SimulationError
 
 _NUMBER = int | float | np.number | None
@@ -128,13 +126,10 @@ class CheckedSelector:
 
     def state(self) -> State:
         """Return the selector's state for a checkpoint."""
-        state: Any = self._selector.state()
-        if isinstance(state, dict) and all(
-            isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
-            for name, array in state.items()
-        ):
-            return state
-        raise self.fault("state", "a dict of arrays without objects, by name", state)
+        state = self._selector.state()
+        if not are_plain_arrays(state):
+            raise self.fault("state", "a dict of arrays without objects, by name", state)
+        return state
 
     def restore(self, state: State) -> None:
         """Restore a result of `state`."""
@@ -179,11 +174,7 @@ def _are_among(clients: IntArray, candidates: IntArray) -> bool:
 
 
 def diagnostics_text(answer: Any) -> str | None:
-    """Return a selector's numbers as a JSON object with sorted keys; None without any.
-
-    Raises:
-        TypeError, ValueError, OverflowError: the answer is none of `Diagnostics`.
-    """
+    """Return a selector's numbers as a JSON object with sorted keys; None without any."""
     if not isinstance(answer, Mapping):
         raise TypeError
     if not all(isinstance(name, str) and name.isidentifier() for name in answer):

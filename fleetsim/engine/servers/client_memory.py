@@ -22,7 +22,7 @@ from fleetsim.contracts import (
     Wire,
 )
 from fleetsim.engine.servers.user_part import UserPart
-from fleetsim.engine.state_parts import joined, part_of
+from fleetsim.engine.state_parts import are_plain_arrays, joined, part_of
 from fleetsim.host.own_code import own_code
 
 _KEPT, _SERVER = "kept", "server"
@@ -80,10 +80,7 @@ class ClientMemory:
     def step(
         self, before: Parameters, after: Parameters, reports: Sequence[Report]
     ) -> tuple[Parameters, Arrays]:
-        """Return the next global model, and the server's next arrays for `keep`.
-
-        `before` is the global model [P], and `after` what the aggregator makes of it [P].
-        """
+        """Return the next model and server arrays; `after` is aggregated from `before` [P]."""
         if self._part is None:
             return after, self._server
         in_order = sorted(reports, key=lambda report: (report.client, report.dispatched_at_s))
@@ -149,15 +146,11 @@ class ClientMemory:
         return self._user.error(f"{method} {text}")
 
     def _arrays(self, method: str, answer: Any) -> Arrays:
-        if isinstance(answer, dict) and all(
-            isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
-            for name, array in answer.items()
-        ):
-            return answer
-        raise self._fault(
-            method,
-            f"must return a dict of arrays without objects, by name, got {type(answer).__name__}",
-        )
+        if not are_plain_arrays(answer):
+            got = type(answer).__name__
+            must = "must return a dict of arrays without objects, by name"
+            raise self._fault(method, f"{must}, got {got}")
+        return answer
 
     def _check_bytes(self, what: str, arrays: Arrays, most_byte: int) -> None:
         num_byte = sum(array.nbytes for array in arrays.values())

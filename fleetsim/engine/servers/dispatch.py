@@ -38,7 +38,6 @@ class Dispatcher:
         self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
         self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
         self._tickets: dict[int, int] = {}
-        """Tickets of the trainer by the number of the task, until they are collected."""
 
     def training(
         self,
@@ -50,9 +49,7 @@ class Dispatcher:
         version: int,
         cohort: int,
     ) -> Task:
-        """Return a training task, numbered; it begins when it is given to `run` or `launch`.
-
-        It is one of `cohort` tasks of a selection.
+        """Return a training task, one of `cohort`; it begins when given to `run` or `launch`.
 
         The job of a training that continues a probe is the whole training, with the draws of the
         probe: its first epochs are the probe's. The round determines the learning rate, and the
@@ -94,11 +91,7 @@ class Dispatcher:
     def probe(
         self, request: ProbeRequest, *, round_: int, stage: int, base: Parameters, version: int
     ) -> Task:
-        """Return a probe task, numbered; it begins when it is given to `run`.
-
-        The stage of probing is part of the address of its draws. `base`, the global model [P], is
-        for requests without a model of their own.
-        """
+        """Return a probe task, begun by `run`; `base` [P] is for requests without a model."""
         if request.parameters is not None:
             base, version = request.parameters, -1
         address = (_PROBE_ADDRESS, round_, stage)
@@ -211,11 +204,7 @@ class Dispatcher:
         return results
 
     def collect(self, results: Sequence[TaskResult]) -> list[tuple[TaskResult, JobResult | None]]:
-        """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled.
-
-        Models come as the uplink lets them through. A task whose model the server must not use
-        becomes a refused one.
-        """
+        """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled."""
         trainer = self._learning.trainer
         tickets: dict[int, int] = {}
         for result in results:
@@ -233,38 +222,27 @@ class Dispatcher:
     def _receive(
         self, collected: list[tuple[TaskResult, JobResult | None]]
     ) -> list[tuple[TaskResult, JobResult | None]]:
-        sent = [
-            (at, result.task.request, result.task.job, yielded, yielded.vector)
-            for at, (result, yielded) in enumerate(collected)
-            if isinstance(result.task.request, TrainingRequest)
-            and result.task.job is not None
-            and yielded is not None
-            and yielded.vector is not None
-        ]
-        vectors = [
-            self._learning.uplink.receive(
-                request.client,
-                job.base,
-                vector,
-                collected[at][0].task.address,
-                request.upload_fraction,
-            )
-            for at, request, job, _, vector in sent
-        ]
-        reasons = self._learning.screen([job.base for _, _, job, _, _ in sent], vectors)
+        sent, vectors = [], []
+        for at, (result, yielded) in enumerate(collected):
+            request, job = result.task.request, result.task.job
+            if not isinstance(request, TrainingRequest) or job is None or yielded is None:
+                continue
+            if (vector := yielded.vector) is not None:
+                address, fraction = result.task.address, request.upload_fraction
+                uplink = self._learning.uplink
+                vectors.append(uplink.receive(request.client, job.base, vector, address, fraction))
+                sent.append((at, job, yielded))
+        reasons = self._learning.screen([job.base for _, job, _ in sent], vectors)
         if (memory := self._learning.memory) is not None:
             reasons = [
                 memory.fault(yielded.sent) if reason is None else reason
-                for (_, _, _, yielded, _), reason in zip(sent, reasons, strict=True)
+                for (_, _, yielded), reason in zip(sent, reasons, strict=True)
             ]
-        for (at, _, _, yielded, vector), received, reason in zip(
-            sent, vectors, reasons, strict=True
-        ):
+        for (at, _, yielded), received, reason in zip(sent, vectors, reasons, strict=True):
             result = collected[at][0]
             if reason is not None:
                 refused = result._replace(outcome=Outcome.REFUSED, refused=reason)
-                without = yielded._replace(vector=None, state=None, sent=None)
-                collected[at] = (refused, without)
-            elif received is not vector:
+                collected[at] = (refused, yielded._replace(vector=None, state=None, sent=None))
+            elif received is not yielded.vector:
                 collected[at] = (result, yielded._replace(vector=received))
         return collected

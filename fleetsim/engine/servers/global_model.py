@@ -50,13 +50,9 @@ class Learning:
     aggregator: Aggregator
     evaluate_every_rounds: int = 1
     partial_fraction: float = 0.0
-    """Chance that a client trains only a part of `training`."""
     accountant: Accountant | None = None
-    """Count of the privacy that is spent; None without differential privacy."""
     secure_sum: SecureSum | None = None
-    """Secure aggregation; None: clients send their updates to the server as they are."""
     memory: ClientMemory | None = None
-    """Arrays of the clients' own training; None with the built-in training."""
     label_coverage: FloatArray | None = None
     """Share of all labels that each client's training samples have [N]; None: no single labels."""
 
@@ -74,21 +70,13 @@ class GlobalModel:
         """Current model [P]; replaced, never changed in place."""
         self.version = 0
         self.accuracy: float | None = None
-        """Accuracy at the last evaluation."""
         self._aggregator = learning.aggregator
         self._trainer = learning.trainer
         self._memory = learning.memory
         self._evaluated: tuple[int, Evaluation] | None = None
 
     def aggregate(self, delivered: Sequence[Report], results: Sequence[JobResult] = ()) -> None:
-        """Make the next version from delivered reports; without vectors the model stays the same.
-
-        `results` are those of the reports, for the arrays of the clients' own training.
-
-        Raises:
-            ValueError: an update is not finite.
-            DivergenceError: the new model is not finite.
-        """
+        """Make the next version from delivered reports and results; no vectors, no change."""
         if any(report.vector is not None for report in delivered):
             parameters = self._aggregator.aggregate(self.parameters, delivered)
             server: Arrays = {}

@@ -21,7 +21,6 @@ class Together(NamedTuple):
 
     batch: TaskBatch
     last: int
-    """Priority of the event that closes them."""
     closed: simpy.Event
     ended: simpy.Event
     """Event at which they are closed, or the time of the run is up."""
@@ -90,10 +89,7 @@ class Launcher:
         return Together(batch, last, closed, self.clock.any_of([closed, self.time_is_up]))
 
     def close(self, together: Together) -> list[TaskResult]:
-        """Cut off the tasks that still run, and return all results, in the order of the tasks.
-
-        Clients that delivered wait for the server until they are dispatched again or released.
-        """
+        """Cut off the tasks that still run, and return all results, in the order of the tasks."""
         batch, last = together.batch, together.last
         after = last if together.closed.processed else priority(Rank.STOP)
         batch.cut(self.now_s, after, Outcome.CANCELLED)

@@ -115,7 +115,6 @@ class RoundCloser(RoundRecord):
         return row
 
     def _spent(self, row: RoundRow) -> float | None:
-        """Return epsilon after a round, of which an aggregation alone spends any."""
         accountant = self._learning.accountant
         if accountant is None:
             return None

@@ -43,7 +43,6 @@ _OF_RESULT = (
     *("download_s", "compute_s", "upload_s", "finished_at_s", "outcome", "num_samples"),
     *("refused", "num_pauses", "paused_s", "opinion"),
 )
-"""Columns of the tasks table that are attributes of a result."""
 _ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Component)
 
 
@@ -117,10 +116,7 @@ class EndedTask(NamedTuple):
 def task_rows(
     ended: Sequence[EndedTask], fleet: Fleet, *, round_: int, has_frozen: bool = False
 ) -> list[TaskRow]:
-    """Return the table rows of tasks that ended in a round.
-
-    `has_frozen` is true if the model has frozen weights.
-    """
+    """Return the table rows of ended tasks; `has_frozen`: the model has frozen weights."""
     results = [each.result for each in ended]
     if not results:
         return []
@@ -176,7 +172,6 @@ class Span:
     started_at_s: float
     finished_at_s: float
     idle_s: float
-    """Seconds of waiting for enough eligible clients."""
     probe_s: float
     num_eligible: int
     """Number of eligible and idle clients when the server last counted them."""

@@ -43,7 +43,6 @@ class SavedTask(NamedTuple):
     version: int
     request: TrainingRequest
     base: Parameters
-    """Model that the task starts from [P]."""
 
 
 def state_of_running(running: Iterable[RunningTask]) -> State:

@@ -50,7 +50,6 @@ class Selection:
         self._most, self._deadline_s = most, deadline_s
         self._setup_requests = setup_requests
         self._shown: tuple[IntArray, IntArray] | None = None
-        """Candidates of the last view, and their numbers of samples."""
         self._trained: dict[int, Task] = {}
         """Last delivered probe of each client that trained the global model in this round."""
 
@@ -67,11 +66,7 @@ class Selection:
     def probe(
         self, round_: int, reports: list[Report], probes: list[TaskResult]
     ) -> Generator[simpy.Event, None, None]:
-        """Let the selector probe, stage by stage, until it asks nothing more.
-
-        Reports are appended to `reports` in order of arrival, results to `probes` in order of
-        dispatch.
-        """
+        """Let the selector probe in stages; append reports by arrival, and results by dispatch."""
         self._trained = {c: task for c, task in self._trained.items() if task.round == round_}
         if self._setup_requests:
             requests, self._setup_requests = self._setup_requests, []

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import simpy
@@ -117,13 +117,7 @@ class Server(ABC):
         return self._closer.round
 
     def run(self) -> StopReason:
-        """Run until a stop rule holds; return its reason.
-
-        Raises:
-            ScenarioError: the selector asks for something that this server does not support.
-            PluginError: a part of the user's own failed, or broke its contract.
-            SimulationError: an invariant was broken.
-        """
+        """Run until a stop rule holds; return its reason."""
         reason = self._clock.run(until=self._clock.process(self._serve()))
         assert isinstance(reason, StopReason)
         return reason
@@ -148,7 +142,6 @@ class Server(ABC):
         return reason or self._without_updates.reason(self.now_s)
 
     def _training(self, request: TrainingRequest, selection: int, *, cohort: int = 1) -> Task:
-        """Return a task of the next round that trains the global model, one of `cohort`."""
         return self._dispatcher.training(
             request,
             round_=self._closer.round + 1,
@@ -177,10 +170,7 @@ class Server(ABC):
         minimum: int,
         probes: Sequence[TaskResult] = (),
     ) -> None:
-        """Aggregate the delivered updates, if at least `minimum`, and close and save the round.
-
-        `ended` are its train tasks, in the order of the selection.
-        """
+        """Aggregate the delivered updates, if at least `minimum`, and close and save the round."""
         collected = self._dispatcher.collect(ended)
         staleness = [self._staleness(result.task) for result, _ in collected]
         reports = [
@@ -222,7 +212,6 @@ class Server(ABC):
         self._closer.announce(row, self._model.accuracy)
 
     def _is_unmasked(self, reports: Sequence[Report]) -> bool:
-        """Return whether the server can read the sum of the delivered updates."""
         secure = self._parts.learning.secure_sum
         if secure is None:
             return True
@@ -232,35 +221,27 @@ class Server(ABC):
             self._closer.round + 1,
         )
 
-    def _state(self) -> State:
-        """Return everything that a resumed run needs, without the clients."""
-        parts: dict[str, State] = {
-            "server": {
-                "now_s": np.array(self.now_s),
-                "next_task": np.array(self._launcher.next_task),
-            },
-            "model": self._model.state(),
-            "rounds": self._closer.state(),
-            "without-updates": self._without_updates.state(),
-            "selector": self._selector.state(),
-            "uplink": self._parts.learning.uplink.state(),
+    def _saved(self) -> dict[str, Any]:
+        """Return the parts whose states a checkpoint holds, by name."""
+        learning = self._parts.learning
+        parts = {
+            "model": self._model,
+            "rounds": self._closer,
+            "without-updates": self._without_updates,
+            "selector": self._selector,
+            "uplink": learning.uplink,
+            "accountant": learning.accountant,
+            "own-training": learning.memory,
         }
-        accountant = self._parts.learning.accountant
-        if accountant is not None:
-            parts["accountant"] = accountant.state()
-        if (memory := self._parts.learning.memory) is not None:
-            parts["own-training"] = memory.state()
-        return joined(parts)
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _state(self) -> State:
+        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
+        states = {name: part.state() for name, part in self._saved().items()}
+        return joined({"server": own} | states)
 
     def _restore(self, state: State) -> None:
         self._world.restore(part_of(state, "clients"))
-        self._model.restore(part_of(state, "model"))
-        self._closer.restore(part_of(state, "rounds"))
-        self._without_updates.restore(part_of(state, "without-updates"))
-        self._selector.restore(part_of(state, "selector"))
-        self._parts.learning.uplink.restore(part_of(state, "uplink"))
-        if self._parts.learning.accountant is not None:
-            self._parts.learning.accountant.restore(part_of(state, "accountant"))
-        if (memory := self._parts.learning.memory) is not None:
-            memory.restore(part_of(state, "own-training"))
+        for name, part in self._saved().items():
+            part.restore(part_of(state, name))
         self._launcher.next_task = int(state["server/next_task"])

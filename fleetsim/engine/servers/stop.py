@@ -93,9 +93,7 @@ class WithoutUpdates:
 
     num_clients: int
     tasks: int = 0
-    """Tasks that ended since an update was delivered."""
     rounds: int = 0
-    """Rounds that were closed since updates were aggregated."""
     since_s: float = 0.0
     """Moment of the first of these tasks, or of the last update that was delivered."""
 
@@ -140,10 +138,7 @@ class WithoutUpdates:
 
 
 def pause_s(num_refusals: int) -> float:
-    """Return the least seconds until a selector is asked again that selected no client.
-
-    Beyond 100 times in a row they grow, so that it is asked some 2,000 times in four weeks.
-    """
+    """Return seconds until a selector that chose none is asked again, ~2,000 times in 28 days."""
     return float(max(0, num_refusals - _REFUSALS_AT_ONCE))
 
 

@@ -1,17 +1,8 @@
 """Synchronous server: rounds of probe, select, train, aggregate on one virtual clock.
 
-A round:
-
-1. Wait until at least `minimum_reports` clients are eligible and idle.
-2. Let the selector probe (each probe is a task: seconds, bytes, joules), then select.
-3. Dispatch the model. Close the round at the earliest of: `cohort` answers, the end of all tasks,
-   the deadline, the end of the run. Tasks that still run are cut off (late at the deadline,
-   cancelled otherwise).
-4. Aggregate the answers if there are at least `minimum_reports`; else the model is unchanged.
-5. Evaluate (outside virtual time), record, let the selector observe.
-
-Over-commitment, deadline and minimum reports are those of Bonawitz et al., "Towards federated
-learning at scale: system design", MLSys 2019. Computation of the server takes no virtual time.
+docs/models/server.md has the steps of a round. Over-commitment, deadline and minimum reports are
+those of Bonawitz et al., "Towards federated learning at scale: system design", MLSys 2019.
+Computation of the server takes no virtual time.
 """
 
 from collections.abc import Generator
@@ -64,7 +55,6 @@ class _Round:
     reports: list[Report] = field(default_factory=list)
     """Reports of the probes."""
     trained: list[TaskResult] = field(default_factory=list)
-    """Results of the train tasks, in the order of the selection."""
     probe_s: float = 0.0
     idle_s: float = 0.0
     num_eligible: int = 0
@@ -138,10 +128,7 @@ class SynchronousServer(Server):
         self._without_updates.end(len(ended), num_delivered=num_delivered, now_s=self.now_s)
 
     def _wait(self, round_: _Round, num_refusals: int) -> Steps:
-        """Wait for enough eligible clients.
-
-        After as many selections of no client, wait at least for the next change of the fleet.
-        """
+        """Wait for enough eligible clients; after refusals, at least for a change of the fleet."""
         minimum = self._settings.minimum_reports
         began_s, again_s = self.now_s, self.now_s + pause_s(num_refusals)
         after_change = num_refusals > 0

@@ -19,14 +19,7 @@ _NUMPY_NUMBER = re.compile(r"np\.[a-z]+[0-9]+\(([^()]*)\)")
 
 
 def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[TrainingRequest]:
-    """Return the requests of a selector's answer, in its order; its clients are checked already.
-
-    `usual` is the training of the scenario. `trained` are delivered probes of this round that
-    trained the global model, by client.
-
-    Raises:
-        ValueError: the answer is not valid; the message says what must be given instead.
-    """
+    """Return the requests of a checked answer; `trained` are probes of this round that trained."""
     clients: list[int] = cohort.clients.tolist()
     size = len(clients)
     for name in ("asks_epoch_losses", "are_shares"):
@@ -113,7 +106,6 @@ def _counts(name: str, values: IntArray, size: int) -> list[int]:
 def _numbers(
     name: str, values: FloatArray | None, default: float, size: int, *, most: float | None = None
 ) -> list[float]:
-    """Return finite numbers above 0, at most `most`, as a list."""
     if values is None:
         return [default] * size
     within = "finite numbers above 0" if most is None else f"numbers in (0, {most:g}]"

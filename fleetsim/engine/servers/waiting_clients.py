@@ -1,9 +1,8 @@
 """Clients that have answered and wait for the server, and the idle power that they draw.
 
 A synchronous server releases clients when it closes the round, and after a probe when it has
-selected. Until then they stay awake, which is what a straggler costs the others. The wait ends
-early where the owner takes the device away, the process crashes or the battery meets its cut-off
-level. Clients whose task was lost or cut off do not wait. On a buffered server no client waits.
+selected. The wait ends early where the owner takes the device away, the process crashes or the
+battery meets its cut-off level. On a buffered server no client waits.
 """
 
 from collections.abc import Sequence
@@ -33,11 +32,9 @@ class WaitingClients:
         self._world = world
         self.is_charged = settings.idle == "charged"
         self._tasks: list[Task] = []
-        """Last task of each waiting client."""
         self._since_s = np.empty(0)
         """Moment up to which each has been charged."""
         self._joules: dict[int, float] = {}
-        """Joules of waiting by the number of the task, until they are taken."""
         self._lost_at_s = np.empty(0)
         """Moment at which each leaves by itself if it is not released before."""
 

@@ -79,7 +79,6 @@ class PausePolicy:
             ],
             dtype=np.bool_,
         )
-        """Tasks whose training is handed in in part [n]."""
 
     @property
     def resume_s(self) -> float:
@@ -95,11 +94,7 @@ class PausePolicy:
     def begin(
         self, rows: IntArray, phase: Phase, at_s: FloatArray
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Interrupt tasks at `at_s` [k].
-
-        Returns:
-            (ends of their pauses, next interruptions, whether they are lost by then), all [k].
-        """
+        """Interrupt tasks; return ends of pauses, next interruptions, which are lost then [k]."""
         back_s, gone_s = self._absences.next_after(rows, at_s, needs_rule=self._needs_rule(phase))
         gives_up_s = at_s + (self.settings.max_pause_s - self._waited_s[rows])
         is_lost = back_s > gives_up_s
@@ -108,7 +103,6 @@ class PausePolicy:
         return until_s, gone_s, is_lost
 
     def _needs_rule(self, phase: Phase) -> bool:
-        """Return whether a phase needs the whole eligibility rule, and not reachability alone."""
         return not (
             isinstance(self.settings, PartialSettings)
             and phase == Phase.UPLOAD

@@ -33,7 +33,6 @@ class Used(IntEnum):
     PAUSED_S = 5
     """Seconds of the pause before it."""
     SHARE = 6
-    """Share of the whole computation."""
     NUM_SAMPLES = 7
     """Samples of a computation that began in it."""
 
@@ -46,10 +45,8 @@ class PhaseSegments:
         self.phases: list[Phase] = []
         self.used: FloatArray = np.zeros((len(Used), expected, size))
         self.is_in: BoolArray = np.zeros((expected, size), dtype=np.bool_)
-        """Tasks that pause or work in each segment."""
         self.ends_s: FloatArray = np.full((expected, size), now_s)
         self.priorities: IntArray = np.zeros((expected, size), dtype=np.int64)
-        """Priorities of the events at the ends."""
         self._begins_s: FloatArray = np.full((expected, size), now_s)
         """Moments at which the pauses before it end; inf if never."""
         self._now_s = now_s

@@ -31,7 +31,6 @@ class Task(NamedTuple):
     work: Work
     """Work that the client computes in it: without the epochs of a probe that it continues."""
     job: Job | None
-    """Job for the trainer; None if nothing is computed."""
     address: tuple[int, ...]
     """Address of its random draws, without the client."""
     version: int
@@ -85,7 +84,6 @@ class TaskResult(NamedTuple):
     downloaded_bit: float
     uploaded_bit: float
     energy_j: tuple[float, ...]
-    """Joules by component."""
     flop: float
     num_samples: int
     repeated_bit: tuple[float, float]
@@ -93,15 +91,12 @@ class TaskResult(NamedTuple):
     frozen_bit: float
     """Bits of `downloaded_bit` that are frozen weights, those moved in vain included."""
     completed_fraction: float
-    """Share of the whole training that the client hands in."""
     weight_fraction: float
-    """Factor of the answer's weight in the aggregation."""
     num_pauses: int
     paused_s: float
     resources: Resources | None
     """Resources that the client reported; None: it was not asked, or did not come so far."""
     refused: str | None = None
-    """Reason for which the server refuses the update."""
     opinion: float | None = None
     """Accuracy that the client measured for the global model, if it was asked for an opinion."""
 

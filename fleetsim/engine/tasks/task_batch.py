@@ -55,10 +55,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class TaskBatch(TaskOutcomes):
-    """Timelines of n tasks from their dispatch to their end.
-
-    All is computed when the batch is made; `cut` takes back what comes after a moment.
-    """
+    """Timelines of n tasks from their dispatch to their end."""
 
     def __init__(
         self,
@@ -71,11 +68,7 @@ class TaskBatch(TaskOutcomes):
         interruption: InterruptionSettings,
         deadline_at_s: float,
     ) -> None:
-        """Compute the timelines.
-
-        Unfinished tasks will be cut off at `deadline_at_s`. No timeline goes beyond it: a task that
-        lasts longer ends just after it until it is cut off.
-        """
+        """Compute the timelines, none of which goes beyond `deadline_at_s` until it is cut off."""
         policy = None
         if not isinstance(interruption, LoseSettings):
             clients = np.array([task.client for task in tasks], dtype=np.int64)
@@ -97,7 +90,6 @@ class TaskBatch(TaskOutcomes):
     # --- timelines --------------------------------------------------------------------------------
 
     def _transfer(self, phase: Phase, rows: IntArray, bits: Sequence[int]) -> IntArray:
-        """Compute the transfers of these tasks; return those that continue after it."""
         bit = np.array(bits, dtype=np.float64)
         side = 0 if phase == Phase.DOWNLOAD else 1
         more_round_trips = np.array([task.more_round_trips[side] for task in self.tasks])
@@ -150,7 +142,6 @@ class TaskBatch(TaskOutcomes):
         return stays
 
     def _compute(self, rows: IntArray) -> IntArray:
-        """Compute the computations of these tasks; return those that continue after it."""
         works = [self.tasks[row].work for row in rows.tolist()]
         stays = []
         # Mostly one object for all tasks: comparing ids is faster than comparing records.
@@ -231,7 +222,6 @@ class TaskBatch(TaskOutcomes):
     # --- interruptions ----------------------------------------------------------------------------
 
     def _surviving(self, phase: Phase, rows: IntArray) -> IntArray:
-        """Return those of some tasks that were interrupted in a phase and survive it."""
         if self._pause_policy is None:
             return _NONE
         taken = self.interrupted(rows)

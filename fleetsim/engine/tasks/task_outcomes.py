@@ -1,7 +1,4 @@
-"""Outcomes and resource use of dispatched tasks, and their revision when the server cuts them off.
-
-Nothing is charged to the world before `settle`.
-"""
+"""Outcomes and resource use of dispatched tasks, and their revision when they are cut off."""
 
 from __future__ import annotations
 
@@ -38,16 +35,14 @@ _COMPONENT = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentPlan:
-    """Segment as planned for several tasks."""
+    """Segment as planned for some tasks, all [k]."""
 
     index: int
     rows: IntArray
-    """Rows of the tasks [k]."""
     timelines: Timelines
     state: ClientState
-    """State of their clients before it [k]."""
+    """State of their clients before it."""
     radio: IntArray | None
-    """Radio of each transfer [k]."""
     work: Work | None = None
     """Work that all of them compute; None: they transfer."""
     ends_as: int = DELIVERED
@@ -68,10 +63,7 @@ class SegmentPlan:
 
 
 class TaskOutcomes:
-    """Outcomes of n tasks; rows of arrays are tasks in the order given.
-
-    Base of `TaskBatch`, which computes the timelines of the segments.
-    """
+    """Outcomes of n tasks; rows of arrays are tasks in the order given."""
 
     def __init__(
         self,
@@ -86,18 +78,14 @@ class TaskOutcomes:
         size = len(tasks)
         self.tasks = tasks
         self.deadline_at_s = deadline_at_s
-        """Moment at which unfinished tasks will be cut off; no timeline goes beyond it."""
         self.clients = np.array([task.request.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
         """End of each task, as far as its timeline is known [n]."""
         self.flop = np.zeros(size)
-        """FLOP of each whole computation [n]."""
         self.repeated_bit = np.zeros((size, 2))
         """Bits moved in vain by each task, down and up [n, 2]."""
         self.frozen_bit = np.array([float(task.frozen_bit) for task in tasks])
-        """Bits of frozen weights with which each download begins [n]."""
         self.repeated_frozen_bit = np.zeros(size)
-        """Bits of frozen weights moved in vain by each task [n]."""
         self.completed_fraction = np.ones(size)
         self.weight_fraction = np.ones(size)
         self.resources: dict[int, Resources] = {}
@@ -109,7 +97,6 @@ class TaskOutcomes:
         self._outcome = np.full(size, DELIVERED)
         self._priority = priority(Rank.DELIVERY) | self._number
         self._phase = np.zeros(size, dtype=np.int64)
-        """Phase in which each task ends."""
         self._worked_s = np.full(size, now_s)
         """Moment at which each was last at work, of which the last of `_before` is the state."""
         self._before = [world.begin(self.clients, now_s, self._number)]
@@ -135,10 +122,7 @@ class TaskOutcomes:
     def begin(self, phase: Phase, again: int, rows: IntArray) -> tuple[int, IntArray, ClientState]:
         """Begin a segment of some tasks, after a pause where the owner uses the device.
 
-        `again` is the number of earlier segments of the phase.
-
-        Returns:
-            (index of the segment, tasks that begin it, state of their clients).
+        Return its index, the tasks that begin it, and their clients; `again` segments came before.
         """
         index = self.segments.open(phase, again)
         if index == len(self._before) - 1:
@@ -275,7 +259,6 @@ class TaskOutcomes:
         self._cut(at_s, Rank.STOP, after, outcome)
 
     def _cut(self, at_s: float, by: Rank, after: int, outcome: Outcome) -> None:
-        """Cut off tasks, whose ends have the rank `by` from then on."""
         is_cut = comes_after(self.end_s, self._priority, at_s, after)
         if not is_cut.any():
             return
