@@ -30,8 +30,7 @@ class Case:
     untouched: tuple[str, ...] = ()
     """Names of files with `PRECIOUS` that no command may change."""
     own_file: str | None = None
-    """Module with code of the user's, whose exceptions messages name; each command then has a
-    process of its own, since such code may change or end it."""
+    """Module with code of the user's, whose exceptions messages name."""
     endings: frozenset[int] = frozenset()
     """Exit codes that this code causes beside 0, 1 and 2; below zero: signals."""
 

@@ -1,30 +1,21 @@
 """Fuzzed inputs: files in an empty folder, and the commands that read them."""
 
-import contextlib
 import copy
 import functools
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
 
 from fleetsim import bundled
-from fleetsim.contracts import Progress
-from fleetsim.scenario import load, schema
+from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
-from fleetsim.simulate import run
 from fleetsim.studies import settings as study_settings
-from fleetsim.studies.backends import RemoteTasks
-from fleetsim.studies.execution import execute
-from fleetsim.studies.run_store import RunStore
-from fleetsim.studies.study import load_study
 from tests.bad_input.good import DEVICE, GOOD
 from tests.fuzz import damage, documents, plug_ins, sources, strange_folders
 from tests.fuzz.case import Case
-from tests.studies.small_studies import STUDY, AtOnce, Silent
+from tests.studies.small_studies import STUDY
 
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
 """A run that ends soon."""
@@ -69,12 +60,10 @@ def validations(draw: st.DrawFn) -> Case:
 @st.composite
 def overrides(draw: st.DrawFn) -> Case:
     """Validate a good scenario with strange overrides."""
-    keys = [".".join(map(str, path)) for path in documents.paths_of(_scenarios()[0])]
     words = []
     for _ in range(draw(st.integers(1, 3))):
-        key = draw(
-            st.sampled_from([*keys, "", ".", "a.b", "fleet..size", "x" * 200, "fleet.size."])
-        )
+        odd = ["", ".", "a.b", "fleet..size", "x" * 200, "fleet.size."]
+        key = draw(st.sampled_from([*_keys(), *odd]))
         value = draw(st.sampled_from(documents.JUNK) | st.text(max_size=12))
         shown = value if isinstance(value, str) else yaml.safe_dump(value).removesuffix("...\n")
         words += [
@@ -84,14 +73,19 @@ def overrides(draw: st.DrawFn) -> Case:
     return Case((("validate", "s.yaml", *words),), {"s.yaml": GOOD.encode()})
 
 
+def _named_values(document: Any) -> Iterator[tuple[set[str], Any]]:
+    """Yield each value of a document, with the names of all keys on the way to it."""
+    for path in documents.paths_of(document):
+        names = {name for key in path for name in str(key).split(".")}
+        yield names, functools.reduce(lambda part, key: part[key], path, document)
+
+
 def _is_small(document: Any) -> bool:
     """Return True if a run of the scenario should end soon."""
-    for path in documents.paths_of(document):
-        value = functools.reduce(lambda part, key: part[key], path, document)
-        is_count = not _COUNTS.isdisjoint(path)
-        if is_count and isinstance(value, int | float) and not -_SMALL < value < _SMALL:
-            return False
-    return True
+    return not any(
+        _COUNTS & names and isinstance(value, int | float) and not -_SMALL < value < _SMALL
+        for names, value in _named_values(document)
+    )
 
 
 @st.composite
@@ -197,41 +191,16 @@ def profiles(draw: st.DrawFn) -> Case:
     return Case((_UNTRAINED,), files)
 
 
-@functools.cache
-def _run_folders() -> list[dict[str, bytes]]:
-    """Return the files of a finished run and of an interrupted one."""
-    found = []
-    for rounds in (3, 99):
-        with tempfile.TemporaryDirectory() as place:
-            out = Path(place) / "out"
-            scenario = load("quickstart", ["stop.rounds=30", "checkpoint.every_rounds=1"])
-            with contextlib.suppress(KeyboardInterrupt):
-                run(scenario, out=out, workers=1, train=False, on_progress=_ends_after(rounds))
-            names = [path for path in sorted(out.rglob("*")) if path.is_file()]
-            found.append({str(path.relative_to(out)): path.read_bytes() for path in names})
-    return found
-
-
-def _ends_after(num_rounds: int) -> Callable[[Progress], None]:
-    def on_progress(progress: Progress) -> None:
-        if progress.round == num_rounds:
-            raise KeyboardInterrupt
-
-    return on_progress
-
-
 @st.composite
 def run_folders(draw: st.DrawFn) -> Case:
-    """Report on, compare or resume a damaged run folder."""
-    whole = draw(st.sampled_from(_run_folders()))
-    files = _below("out", draw(_with_damage(whole)))
+    """Report on, compare or resume a damaged run folder, complete or interrupted."""
+    whole = draw(st.sampled_from(strange_folders.runs()[::2]))
     commands = [
-        "report out",
-        "compare out --target 0.5 --out page",
-        "run quickstart --no-train --resume --out out --set stop.rounds=30"
-        " --set checkpoint.every_rounds=1",
+        ("report", "out"),
+        ("compare", "out", "--target", "0.5", "--out", "page"),
+        (*strange_folders.RESUME, "--no-train"),
     ]
-    return Case((tuple(draw(st.sampled_from(commands)).split()),), files)
+    return Case((draw(st.sampled_from(commands)),), _below("out", draw(_with_damage(whole))))
 
 
 _TINY: Final = {"fleet.size": 12, "server.cohort": 2, "stop.rounds": 2}
@@ -291,18 +260,13 @@ def _damaged_studies(draw: st.DrawFn, whole: list[Any]) -> dict[str, Any]:
 
 def _is_small_study(document: dict[str, Any]) -> bool:
     """Return True if every run of a study should end soon, and there are few."""
-    for path in documents.paths_of(document):
-        value: Any = document
-        for key in path:
-            value = value[key]
-        names = {name for key in path for name in str(key).split(".")}
-        limits = [10] * ("rounds" in names) + [_SMALL] * (not _COUNTS.isdisjoint(names))
-        if isinstance(value, int | float) and any(value > limit for limit in limits):
+    for names, value in _named_values(document):
+        if "rounds" in names and isinstance(value, int | float) and value > 10:
             return False
         if "seeds" in names and isinstance(value, list) and len(value) > 3:
             return False
-    overrides_ = document.get("overrides")
-    return isinstance(overrides_, dict) and "stop.rounds" in overrides_
+    changes = document.get("overrides")
+    return _is_small(document) and isinstance(changes, dict) and "stop.rounds" in changes
 
 
 @st.composite
@@ -328,24 +292,10 @@ def studies(draw: st.DrawFn) -> Case:
     return Case(commands, {"s.yaml": raw})
 
 
-@functools.cache
-def _study_home() -> dict[str, bytes]:
-    """Files of a study with two complete runs, and of one run that failed."""
-    with tempfile.TemporaryDirectory() as place:
-        file = Path(place) / "s.yaml"
-        data = {**STUDY, "overrides": dict(_TINY), "seeds": [1]}
-        file.write_text(strict_yaml.dump(data), encoding="utf-8")
-        study, store = load_study(file), RunStore(Path(place) / "home")
-        execute(study, store, RemoteTasks(AtOnce()), Silent())
-        store.save_failures("small", {study.runs[1].key: "its process was killed"})
-        paths = [path for path in sorted(Path(place).rglob("*")) if path.is_file()]
-        return {str(path.relative_to(place)): path.read_bytes() for path in paths}
-
-
 @st.composite
 def study_homes(draw: st.DrawFn) -> Case:
     """Show, report and carry out a study whose home is damaged."""
-    whole = _study_home()
+    whole = strange_folders.study_home()
     own = {name: raw for name, raw in whole.items() if name != "s.yaml"}
     files = {"s.yaml": whole["s.yaml"]} | draw(_with_damage(own))
     verbs = draw(st.sampled_from([("status",), ("report",), ("run",), ("run", "report")]))

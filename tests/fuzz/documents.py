@@ -106,9 +106,7 @@ def _number(draw: st.DrawFn, schema: Any, *, is_whole: bool) -> Any:
 
 
 @st.composite
-def damaged(
-    draw: st.DrawFn, documents: list[Any], schema: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def damaged(draw, documents, schema=None) -> dict[str, Any]:
     """Draw one of these documents with one to four changes."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(documents)))
     for _ in range(draw(st.integers(1, 4))):

@@ -1,17 +1,16 @@
-"""Child process that runs fleetsim commands in sequence, each under limits.
+"""Child process that imports fleetsim once and forks a process for each command, under limits.
 
-The child imports fleetsim once. For each command it changes into the folder of the case, points
-stdout and stderr at files, resets the kernel's mark of its peak memory, and reports the exit code,
-the processor time and the peak. The parent kills a child that does not answer.
+A process changes into the folder of the case and points stdout and stderr at files; the child
+reports its exit code, its processor time and the peak of its memory, and ends one that hangs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -19,18 +18,13 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from unittest.mock import patch
 
-_COMMANDS_PER_CHILD: Final = 250
-"""Number of commands per child, which bounds the memory that earlier commands left behind."""
 _ADDRESS_SPACE_BYTE: Final = 12 << 30
-"""Limit of the child's address space, so that a case cannot take the machine's memory."""
-_ALONE_S: Final = 120.0
-"""Wall time after which a command in a process of its own is ended."""
-
-_READY: Final = b"ready\n"
-"""First line of a child, when everything is imported."""
+"""Limit of the address space, so that a case cannot take the machine's memory."""
+_MOST_S: Final = 120.0
+"""Wall time after which a command is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,121 +32,52 @@ class Ending:
     """End of a command."""
 
     exit_code: int | None
-    """Exit code; None: the child died, or was killed because it did not answer in time."""
+    """Exit code; None: it did not end in time."""
     stdout: str
     stderr: str
     processor_s: float
-    """Processor time of the child; NaN if it was killed."""
     grown_byte: int
     """Peak of the resident memory during the command, less that before."""
 
 
 class Sandbox:
-    """Context manager that runs commands in a child process and ends it."""
-
-    def __init__(self, answer_s: float = 300.0) -> None:
-        """Set the wall time after which a child that has not answered is killed."""
-        self._answer_s = answer_s
-        self._child: subprocess.Popen[bytes] | None = None
-        self._num_commands = 0
+    """Context manager that runs commands by a child process and ends it."""
 
     def __enter__(self) -> Sandbox:
+        environment = {
+            **os.environ, "FLEETSIM_DATA": "", "XDG_CACHE_HOME": "/nonexistent",
+            "OMP_NUM_THREADS": "1", "COLUMNS": "100", "PYTHONWARNINGS": "default",
+        }  # fmt: skip
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.sandbox"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd=Path(__file__).parents[2],
+            text=True,
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._child.kill()
+        self._child.communicate()
 
-    def run(self, words: list[str], folder: Path, *, is_alone: bool = False) -> Ending:
-        """Run `fleetsim WORDS` in a folder, beside which its output is kept.
-
-        With `is_alone` it has a process of its own, which code of the user's may end.
-        """
-        if self._child is None or self._num_commands >= _COMMANDS_PER_CHILD:
-            self._end()
-            self._child = _begin()
-            self._num_commands = 0
-        self._num_commands += 1
+    def run(self, words: tuple[str, ...], folder: Path) -> Ending:
+        """Run `fleetsim WORDS` in a folder, beside which its output is kept meanwhile."""
         logs = [folder.with_name(f"{folder.name}.{name}") for name in ("stdout", "stderr")]
-        asked = {
-            "words": words,
-            "folder": str(folder),
-            "logs": [str(log) for log in logs],
-            "is_alone": is_alone,
-        }
-        told = _ask(self._child, asked, self._answer_s)
-        out, err = (log.read_text("utf-8", "replace") if log.exists() else "" for log in logs)
         for log in logs:
-            log.unlink(missing_ok=True)
-        if told is None:
-            self._end()
-            return Ending(None, out, err, float("nan"), 0)
-        return Ending(told["exit_code"], out, err, told["processor_s"], told["grown_byte"])
-
-    def _end(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.communicate()
-            self._child = None
-
-
-def _begin() -> subprocess.Popen[bytes]:
-    environment = {
-        **os.environ,
-        "FLEETSIM_DATA": "",
-        "XDG_CACHE_HOME": "/nonexistent",
-        "OMP_NUM_THREADS": "1",
-        "COLUMNS": "100",
-        "PYTHONWARNINGS": "default",
-    }
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.fuzz.sandbox"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        cwd=Path(__file__).parents[2],
-    )
-    # On a busy machine the imports take longer than any command.
-    assert child.stdout is not None
-    assert child.stdout.readline() == _READY, "the sandbox does not begin"
-    return child
-
-
-def _ask(
-    child: subprocess.Popen[bytes], asked: dict[str, Any], answer_s: float
-) -> dict[str, Any] | None:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(json.dumps(asked).encode() + b"\n")
-        child.stdin.flush()
-    except BrokenPipeError:
-        return None
-    until_s = time.monotonic() + answer_s
-    line = b""
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([child.stdout], [], [], max(until_s - time.monotonic(), 0.0))
-        piece = os.read(child.stdout.fileno(), 65536) if ready else b""
-        if not piece:
-            return None
-        line += piece
-    told = json.loads(line)
-    assert isinstance(told, dict)
-    return told
-
-
-def _resident_byte(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError(f"no {field} in /proc/self/status")
-
-
-def _processor_s() -> float:
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+            log.touch()
+        asked = {"words": words, "folder": str(folder), "logs": [str(log) for log in logs]}
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(json.dumps(asked) + "\n")
+        self._child.stdin.flush()
+        exit_code, processor_s, grown_byte = json.loads(self._child.stdout.readline())
+        out, err = (log.read_text("utf-8", "replace") for log in logs)
+        for log in logs:
+            log.unlink()
+        return Ending(exit_code, out, err, processor_s, grown_byte)
 
 
 def _perform(words: list[str]) -> int:
@@ -193,65 +118,45 @@ def _ending() -> int:
     return 0
 
 
-def _measured(words: list[str]) -> dict[str, Any]:
-    """Carry out a command in this process."""
-    Path("/proc/self/clear_refs").write_text("5")
-    before_byte, before_s = _resident_byte("VmRSS"), _processor_s()
-    exit_code = _perform(words)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return {
-        "exit_code": exit_code,
-        "processor_s": _processor_s() - before_s,
-        "grown_byte": max(_resident_byte("VmHWM") - before_byte, 0),
-    }
-
-
-def _forked(words: list[str]) -> dict[str, Any]:
-    """Carry out a command in a process of its own; all that it began end with it."""
-    reads, writes = os.pipe()
+def _forked(words: list[str], folder: str, logs: list[str]) -> tuple[int | None, float, int]:
+    """Exit code, seconds and bytes of a command; all that it began end with it."""
+    before_byte = _resident_byte()
     process = os.fork()
     if process == 0:
-        os.write(writes, str(_resident_byte("VmRSS")).encode())
-        os.close(writes)
         os.setpgid(0, 0)
+        os.chdir(folder)
+        for descriptor, log in enumerate(logs, start=1):
+            os.dup2(os.open(log, os.O_WRONLY | os.O_TRUNC), descriptor)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        exit_code = _perform(words)
+        ending = _perform(words)
         with contextlib.suppress(AttributeError, ValueError):  # may be closed
             sys.stdout.flush()
-        os._exit(exit_code)
-    before_byte = int(os.read(reads, 64))
-    os.close(reads)
-    os.close(writes)
-    until_s, status = time.monotonic() + _ALONE_S, -1
-    used = None
-    while used is None:
-        done, status, found = os.wait4(process, os.WNOHANG)
-        if done:
-            used = found
-        elif time.monotonic() > until_s:
+        os._exit(ending)
+    until_s, done = time.monotonic() + _MOST_S, 0
+    while not done:
+        done, status, used = os.wait4(process, os.WNOHANG)
+        if not done and time.monotonic() > until_s:
             os.killpg(process, signal.SIGKILL)
-            _, _, used = os.wait4(process, 0)
-            status = -1
-        else:
-            time.sleep(0.002)
+            until_s = math.inf
+        time.sleep(0.002)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
-    return {
-        "exit_code": None if status == -1 else os.waitstatus_to_exitcode(status),
-        "processor_s": used.ru_utime + used.ru_stime,
-        "grown_byte": max(used.ru_maxrss * 1024 - before_byte, 0),
-    }
+    exit_code = None if until_s == math.inf else os.waitstatus_to_exitcode(status)
+    grown_byte = max(used.ru_maxrss * 1024 - before_byte, 0)
+    return exit_code, used.ru_utime + used.ru_stime, grown_byte
+
+
+def _resident_byte() -> int:
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
 
 
 def _serve() -> None:
-    """Run the commands on stdin, one JSON object a line, and answer in the same form."""
-    answers = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    """Run the commands on stdin, one JSON object a line, and answer by a line each."""
+    orders, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTE,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    orders = os.fdopen(os.dup(0), "rb")
-    os.dup2(nothing, 0)
     # Everything heavy is imported now, so that no case pays for it.
     from sklearn import datasets  # noqa: F401, PLC0415
 
@@ -260,19 +165,8 @@ def _serve() -> None:
     from fleetsim.studies import result  # noqa: F401, PLC0415
     from fleetsim.studies.page import study_page  # noqa: F401, PLC0415
 
-    answers.write(_READY)
-    answers.flush()
-    for line in orders:
-        asked = json.loads(line)
-        os.chdir(asked["folder"])
-        for descriptor, log in enumerate(asked["logs"], start=1):
-            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.dup2(file, descriptor)
-            os.close(file)
-        told = (_forked if asked["is_alone"] else _measured)(asked["words"])
-        os.chdir("/")
-        answers.write(json.dumps(told).encode() + b"\n")
-        answers.flush()
+    for order in orders:
+        print(json.dumps(_forked(**json.loads(order))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

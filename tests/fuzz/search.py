@@ -5,7 +5,6 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,26 +25,15 @@ class Tally:
     """Counts of a search."""
 
     num_cases: int = 0
-    num_commands: int = 0
     num_refused: int = 0
     """Number of commands that ended with exit code 2."""
     num_warned: int = 0
     """Number of commands that ended well, with a warning."""
-    most_s: float = 0.0
-    most_byte: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     """Number of cases per fault, by its text without the parts that differ between cases."""
 
-    def line(self) -> str:
-        """The counts, on one line."""
-        return (
-            f"{self.num_cases} cases, {self.num_commands} commands, {self.num_refused} refused, "
-            f"{self.num_warned} warned, at most {self.most_s:.2f} s and "
-            f"{self.most_byte / 2**20:.0f} MiB, {self.faults.total()} faults"
-        )
 
-
-def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) -> Tally:
+def search(target: str, seed: int, num_cases: int, keep: Path) -> Tally:
     """Run cases of a target; the same seed draws the same cases."""
     tally = Tally()
     with Sandbox() as sandbox, tempfile.TemporaryDirectory(prefix="fuzz-") as place:
@@ -56,18 +44,14 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
             case.write(folder)
             tally.num_cases += 1
             for words in case.commands:
-                ending = sandbox.run(list(words), folder, is_alone=case.own_file is not None)
-                tally.num_commands += 1
+                ending = sandbox.run(words, folder)
                 tally.num_refused += ending.exit_code == 2
                 tally.num_warned += ending.exit_code == 0 and "warning: " in ending.stderr
-                if ending.exit_code is not None:
-                    tally.most_s = max(tally.most_s, ending.processor_s)
-                    tally.most_byte = max(tally.most_byte, ending.grown_byte)
                 draws = words[0] in ("report", "compare", "study")
                 found = [*faults(ending, case, draws_figures=draws), *case.touched(folder)]
                 for message in found:
                     tally.faults[f"{target}: {_without_numbers(message)}"] += 1
-                if found and keep is not None:
+                if found:
                     _keep(case, words, [*found, ending.stderr[-6000:]], keep / target)
             shutil.rmtree(folder)
 
@@ -76,9 +60,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
     return tally
 
 
-def _draw(
-    target: str, look: Callable[[Case], None], address: tuple[int, int], num_cases: int
-) -> None:
+def _draw(target, look, address, num_cases) -> None:
     """Pass cases of a target, drawn from an address, to a function."""
     strategy, _ = TARGETS[target]
 

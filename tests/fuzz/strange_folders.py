@@ -37,8 +37,10 @@ from tests.studies.small_studies import STUDY, AtOnce, Silent
 Files = dict[str, Any]
 
 _CHANGES: Final = ("fleet.size=6", "server.cohort=2", "stop.rounds=3", "checkpoint.every_rounds=1")
-_RESUME: Final = ("run", "quickstart", "--resume", "--out", "out", "--workers", "1", "--seed", "1")
-_SET: Final = tuple(word for change in _CHANGES for word in ("--set", change))
+RESUME: Final = (
+    *("run", "quickstart", "--resume", "--out", "out", "--workers", "1", "--seed", "1"),
+    *(word for change in _CHANGES for word in ("--set", change)),
+)
 _STUDY: Final = STUDY | {
     "overrides": {"fleet.size": 6, "server.cohort": 2, "stop.rounds": 2},
     "arms": {"random": {}, "cohort of 3": {"server.cohort": 3}},
@@ -62,7 +64,7 @@ def read(folder: Path) -> Files:
 
 
 @functools.cache
-def _runs() -> list[Files]:
+def runs() -> list[Files]:
     """Files of a run that is done, one with training, an interrupted one, and another seed's."""
 
     def stop(progress: Progress) -> None:
@@ -70,12 +72,8 @@ def _runs() -> list[Files]:
             raise KeyboardInterrupt
 
     found = []
-    for seed, train, stops in (
-        (1, False, None),
-        (1, True, None),
-        (1, False, stop),
-        (2, False, None),
-    ):
+    made = ((1, False, None), (1, True, None), (1, False, stop), (2, False, None))
+    for seed, train, stops in made:
         with tempfile.TemporaryDirectory() as place, contextlib.suppress(KeyboardInterrupt):
             out = Path(place) / "out"
             try:
@@ -87,12 +85,14 @@ def _runs() -> list[Files]:
 
 
 @functools.cache
-def _home() -> Files:
-    """Files of a study with four complete runs."""
+def study_home() -> Files:
+    """Files of a study with four complete runs, of which one failed at first."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "s.yaml"
         file.write_text(yaml.safe_dump(_STUDY), encoding="utf-8")
-        execute(load_study(file), RunStore(Path(place) / "home"), RemoteTasks(AtOnce()), Silent())
+        study, store = load_study(file), RunStore(Path(place) / "home")
+        execute(study, store, RemoteTasks(AtOnce()), Silent())
+        store.save_failures("small", {study.runs[1].key: "its process was killed"})
         return read(Path(place))
 
 
@@ -218,17 +218,7 @@ def _state(draw: st.DrawFn, files: Files, other: Files) -> None:
     files[latest] = _json(data)
 
 
-_STRANGE: Final = (
-    _other,
-    _replaced,
-    _replaced,
-    _manifest,
-    _scenario,
-    _latest,
-    _table,
-    _table,
-    _state,
-)
+_STRANGE: Final = (_other, *[_replaced] * 2, _manifest, _scenario, _latest, *[_table] * 2, _state)
 
 
 def _json(data: Any) -> bytes:
@@ -278,7 +268,7 @@ def strange_folders(draw: st.DrawFn) -> Case:
     """Read, resume or study strangers' run folders by every verb that takes one."""
     beside = {"precious.txt": PRECIOUS, "elsewhere/precious.txt": PRECIOUS}
     if draw(st.integers(0, 3)) == 0:
-        home = dict(_home())
+        home = dict(study_home())
         runs = sorted(str(Path(name).parent) for name in home if name.endswith(f"/{MANIFEST}"))
         one, two = draw(st.permutations(runs))[:2]
         parts = [_part(home, folder) for folder in (one, two)]
@@ -294,21 +284,12 @@ def strange_folders(draw: st.DrawFn) -> Case:
         commands = tuple(("study", verb, "s.yaml", "--home", "home") for verb in verbs)
         beside |= {f"{Path(one).parent}/precious.txt": PRECIOUS}
         return Case(commands, home | beside, tuple(beside))
-    whole, other = draw(st.permutations(_runs()))[:2]
+    whole, other = draw(st.permutations(runs()))[:2]
     files = _strange(draw, whole, other)
-    commands = draw(
-        st.sampled_from(
-            [
-                (("timeline", "out"),),
-                (("timeline", "out"),),
-                (("compare", "out", "other", "--different-worlds", "--out", "page"),),
-                (("report", "out", "--target", "0.5"),),
-                ((*_RESUME, *_SET, "--no-train"),),
-                ((*_RESUME, *_SET),),
-                ((*_RESUME, *_SET, "--no-train"), ("timeline", "out")),
-            ]
-        )
-    )
+    untrained, timeline = (*RESUME, "--no-train"), ("timeline", "out")
+    compare = ("compare", "out", "other", "--different-worlds", "--out", "page")
+    choices = [(timeline,), (compare,), (("report", "out", "--target", "0.5"),), (untrained,)]
+    commands = draw(st.sampled_from([*choices, (RESUME,), (untrained, timeline)]))
     found = {f"out/{name}": content for name, content in files.items()}
     found |= {f"other/{name}": content for name, content in other.items()}
     return Case(commands, found | beside, tuple(beside))
