@@ -194,7 +194,7 @@ def profiles(draw: st.DrawFn) -> Case:
 @st.composite
 def run_folders(draw: st.DrawFn) -> Case:
     """Report on, compare or resume a damaged run folder, complete or interrupted."""
-    whole = draw(st.sampled_from(strange_folders.runs()[::2]))
+    whole = draw(st.sampled_from(strange_folders.made_runs()[::2]))
     commands = [
         ("report", "out"),
         ("compare", "out", "--target", "0.5", "--out", "page"),

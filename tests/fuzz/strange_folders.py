@@ -64,7 +64,7 @@ def read(folder: Path) -> Files:
 
 
 @functools.cache
-def runs() -> list[Files]:
+def made_runs() -> list[Files]:
     """Files of a run that is done, one with training, an interrupted one, and another seed's."""
 
     def stop(progress: Progress) -> None:
@@ -284,7 +284,7 @@ def strange_folders(draw: st.DrawFn) -> Case:
         commands = tuple(("study", verb, "s.yaml", "--home", "home") for verb in verbs)
         beside |= {f"{Path(one).parent}/precious.txt": PRECIOUS}
         return Case(commands, home | beside, tuple(beside))
-    whole, other = draw(st.permutations(runs()))[:2]
+    whole, other = draw(st.permutations(made_runs()))[:2]
     files = _strange(draw, whole, other)
     untrained, timeline = (*RESUME, "--no-train"), ("timeline", "out")
     compare = ("compare", "out", "other", "--different-worlds", "--out", "page")
