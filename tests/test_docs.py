@@ -1,12 +1,16 @@
 """Documentation: what scripts/docs writes, package sizes, and links into the code."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.documented_names import unknown_names
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent for path in (ROOT / "fleetsim").rglob("__init__.py"))
@@ -42,35 +46,11 @@ def test_every_table_stands_in_one_page(docs, pages):
     assert sorted(marked) == sorted(docs.TABLES)
 
 
-def test_a_table_keeps_cells_by_hand_and_drops_rows_without_code(docs):
-    head = MARK.format("keys of transport") + "| key | default | why |\n|---|---|---|\n"
-    keys = [key for key in docs.TcpSettings.model_fields if key != "kind"]
-    old = "".join(f"| `{key}` | old | a \\| b of {key} |\n" for key in reversed(keys))
-    rows = docs.with_tables(f"{head}{old}| `gone` | 1 | x |\n\nText.\n", "page.md").split("\n")[4:]
-
-    assert rows[0] == "| `handshake_round_trips` | `2` | a \\| b of handshake_round_trips |"
-    assert [row.split("`")[1] for row in rows[:-3]] == keys
-    assert rows[-3:] == ["", "Text.", ""]
-
-
 def test_a_row_that_lacks_cells_by_hand_is_refused_with_its_place(docs):
     page = MARK.format("commands") + "| command | options | does |\n|---|---|---|\n"
 
     with pytest.raises(SystemExit, match=r"page.md: .*'commands' needs .*fleetsim run.* with does"):
         docs.with_tables(page, "page.md")
-
-
-def test_a_map_lists_new_modules_and_forgets_old_ones(docs, tmp_path):
-    for name, text in {
-        "old": "Old.",
-        "new": "N" * 90 + ": more",
-        "wide": "W, " * 30 + "W.",
-    }.items():
-        (tmp_path / f"{name}.py").write_text(f'"""{text}"""\n')
-    before = '"""Package.\n\n- `gone`: nothing\n  at all.\n- `old`: what\n  it was.\n"""\nx = 1\n'
-
-    entries = "- `old`: Old.\n- `new`: " + "N" * 90 + ".\n- `wide`: " + "W, " * 29 + "W.\n"
-    assert docs.with_map(before, tmp_path) == f'"""Package.\n\n{entries}"""\nx = 1\n'
 
 
 def test_every_package_is_small_enough_to_read():
@@ -96,15 +76,51 @@ def test_the_architecture_page_links_to_definitions_that_exist():
     assert broken == []
 
 
-def test_a_selector_without_a_section_gets_one_with_its_keys(docs):
-    page = (ROOT / docs.kinds_of_parts.PAGE).read_text("utf-8")
-    before, _, rest = page.partition("## `oort`\n")
-    bare = docs.kinds_of_parts.with_sections(before + rest[rest.index("## `afl`\n") :])
-    again = docs.with_tables(bare, docs.kinds_of_parts.PAGE)
-    section = again.partition("## `oort`\n")[2].partition("\n## ")[0]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LOOP = re.compile(r"^for (\w+) in ([^;\n]+); do\n(.*?)^done", re.MULTILINE | re.DOTALL)
 
-    assert section.startswith("\nUseful and fast clients, by loss and duration")
-    assert "| `pacer_every` | `window` | Interval of the pacer's comparisons: once per" in section
-    assert "(`window`, `round`) |" in section
-    assert "the first T; with `preferred_percentile: null` alone |" in section
-    assert "does not fall |" in section
+
+def unrolled(text: str) -> str:
+    """A shell text with its loops written out."""
+    return LOOP.sub(
+        lambda loop: "".join(loop[3].replace(f"${loop[1]}", word) for word in loop[2].split()), text
+    )
+
+
+def written(text: str) -> Iterator[str]:
+    """Run folders that the blocks of a page write, in their order."""
+    for language, block in BLOCK.findall(text):
+        if language == "sh":
+            yield from re.findall(r"fleetsim run .*--out ([^\s;]+)", unrolled(block))
+        elif language == "python":
+            yield from re.findall(r"""\brun\(.*out="([^"]+)\"""", block)
+
+
+def test_no_two_commands_write_into_one_run_folder():
+    folders = Counter(folder for page in PAGES for folder in written(page.read_text("utf-8")))
+
+    assert len(folders) >= 3  # README's and others
+    assert [folder for folder, times in folders.items() if times > 1] == []
+
+
+def test_no_block_resumes_what_it_has_just_finished():
+    found = []
+    for page in PAGES:
+        for language, block in BLOCK.findall(page.read_text("utf-8")):
+            lines = block.splitlines() if language == "sh" else []
+            ran = {line for line in lines if "fleetsim " in line and "--resume" not in line}
+            resumed = {line.replace(" --resume", "") for line in lines if "--resume" in line}
+            found += [f"{page.relative_to(ROOT)}: {line}" for line in ran & resumed]
+
+    assert found == []
+
+
+def test_commands_name_scenarios_and_studies_that_are_bundled():
+    homes = (ROOT / "scenarios", ROOT / "studies")
+    heads = [path for home in homes for path in home.rglob("*.yaml")]
+    texts = [*PAGES, ROOT / "weights" / "README.md", *heads]
+    found = {path: unknown_names(path.read_text("utf-8")) for path in texts}
+
+    assert len(texts) > 100
+    assert {path: names for path, names in found.items() if names} == {}

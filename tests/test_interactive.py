@@ -7,7 +7,6 @@ import pytest
 
 import fleetsim
 from fleetsim import simulate
-from fleetsim.errors import DataError
 from fleetsim.host import notebook
 from fleetsim.host.termination import Terminated
 from fleetsim.record.run_folder import RunExistsError
@@ -187,30 +186,6 @@ def test_an_interrupt_elsewhere_and_a_termination_are_as_they_were(fault, reques
     assert type(raised.value) is fault
 
 
-def test_notes_are_those_of_resume_alone(here):
-    told: list[str] = []
-    for resume in (False, True):
-        fleetsim.run(
-            "quickstart",
-            SMALL,
-            out=here / "run",
-            train=False,
-            on_note=told.append,
-            exist_ok=True,
-            resume=resume,
-        )
-
-    assert told == [f"{here / 'run'}: the run is complete, there is nothing to resume"]
-
-
-@pytest.mark.slow
-def test_nothing_is_shown_without_terminal_and_notebook(capsys):
-    fleetsim.run("quickstart", SMALL, train=False)
-    fleetsim.study(STUDY, executor=AtOnce())
-
-    assert capsys.readouterr() == ("", "")
-
-
 def test_a_notebook_shows_the_last_state_of_a_run(cell):
     fleetsim.run("quickstart", SMALL, train=False)
 
@@ -227,17 +202,6 @@ def test_a_notebook_shows_that_a_complete_run_had_no_new_rounds(cell, here):
     bar = '<progress value="1.000"></progress> quickstart&nbsp; no new rounds</div>'
     assert bar in cell.shown[-1]
     assert sum(bar in shown for shown in cell.shown) == 1
-
-
-def test_a_notebook_does_not_show_a_run_that_failed_as_complete(cell, monkeypatch):
-    def fails(*arguments, **keys):
-        raise DataError("no file")
-
-    monkeypatch.setattr(simulate, "run", fails)
-    with pytest.raises(DataError):
-        fleetsim.run("quickstart", SMALL, train=False)
-
-    assert "quickstart&nbsp; begins" in cell.shown[-1]
 
 
 @pytest.mark.parametrize("arguments", [{"progress": False}, {"on_progress": print}])

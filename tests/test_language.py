@@ -65,7 +65,7 @@ def documented(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("folder", ["fleetsim", "tests", "benchmarks", "scripts"])
-def test_no_docstring_opens_like_a_question(folder: str):
+def test_no_docstring_opens_like_a_question(folder):
     found = [
         f"{path.relative_to(ROOT)}:{line}: {docstring.splitlines()[0]}"
         for path in sorted((ROOT / folder).rglob("*.py"))

@@ -1,5 +1,4 @@
 import pydoc
-import re
 import subprocess
 import sys
 
@@ -14,27 +13,12 @@ def test_the_public_names_are_sorted_and_all_there():
         assert getattr(fleetsim, name) is not None
 
 
-def test_a_name_that_is_not_public_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = fleetsim.nonsense  # type: ignore[attr-defined]
-
-
 def test_dir_and_help_show_the_public_names():
     shown = pydoc.plain(pydoc.render_doc(fleetsim))
 
     assert dir(fleetsim) == sorted(fleetsim.__all__)
-    # Later versions of Python put every argument of a long signature on a line of its own.
-    for words in (
-        r"run\(\s*scenario: .*,\s*overrides: ",
-        r"load\(\s*path: .*,\s*overrides: ",
-        r"study\(\s*path: .*,\s*overrides_: ",
-        r"open_run\(folder: ",
-        r"class Run\(builtins.object\)",
-        r"class StudyResult\(builtins.object\)",
-        r"class Scenario\(fleetsim.settings.Settings\)",
-        r"class ScenarioError\(FaultsError\)",
-    ):
-        assert re.search(words, shown), words
+    for words in ("run(", "open_run(folder: ", "class Run(", "class ScenarioError(FaultsError)"):
+        assert words in shown
 
 
 @pytest.mark.slow

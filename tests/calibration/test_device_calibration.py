@@ -1,7 +1,6 @@
 """Device files from timed runs and power logs, against runs of a device that is known."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +41,7 @@ def timed(*runs: tuple[Row, float]) -> str:
     return HEADER + "".join(f"{time},{','.join(map(str, row))},mine\n" for row, time in runs)
 
 
-def calibrated(
-    folder: Path, rows: Sequence[Row], times: Sequence[float], power: PowerRequest | None = None
-) -> tuple[str, ...]:
+def calibrated(folder, rows, times, power=None) -> tuple[str, ...]:
     runs = folder / "runs.csv"
     runs.write_text(timed(*zip(rows, times, strict=True)))
     return calibrate(folder / "my.yaml", like="pixel-6", title="Mine", runs=runs, power=power)

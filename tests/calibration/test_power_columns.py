@@ -1,7 +1,5 @@
 """Columns of power logs: units by whole words, impossible values refused, what was used said."""
 
-from pathlib import Path
-
 import pytest
 
 from fleetsim.calibration.power_columns import PowerColumns
@@ -13,9 +11,7 @@ from tests.calibration.test_device_calibration import FOUR, calibrated, monsoon,
 BY_NAME = PowerColumns()
 
 
-def read(
-    folder: Path, text: str, columns: PowerColumns = BY_NAME, layout: Layout = SEEN
-) -> PowerLog:
+def read(folder, text, columns=BY_NAME, layout=SEEN) -> PowerLog:
     (folder / "log.csv").write_text(text, encoding="utf-8")
     return read_power_csv(folder / "log.csv", columns, layout)
 

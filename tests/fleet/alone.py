@@ -1,16 +1,12 @@
 """Phases of one task by the functions for many, with the load as a list of steps."""
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.compute import lay_out_computations
-from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.energy import beyond_tails
-from fleetsim.fleet.network.channel import Channel
-from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import power_of
 from fleetsim.fleet.timeline import Timeline, Timelines
 
@@ -31,12 +27,7 @@ def side_by_side(*timelines: Timeline) -> Timelines:
     )
 
 
-def compute_timeline(
-    start_s: float,
-    unloaded_s: float,
-    train_above_idle_w: float,
-    load_steps: Iterable[tuple[float, float]],
-) -> Timeline:
+def compute_timeline(start_s, unloaded_s, train_above_idle_w, load_steps) -> Timeline:
     """One computation under (until_s, load) steps, which are read no further than needed."""
     steps = iter(load_steps)
 
@@ -61,14 +52,7 @@ def next_load(usage, client: int, t_s: float) -> tuple[float, float]:
     return float(until_s[0]), float(load[0])
 
 
-def transfer(
-    channel: Channel,
-    client: int,
-    direction: Direction,
-    start_s: float,
-    bit: float,
-    radio: RadioProfile,
-) -> Timeline:
+def transfer(channel, client, direction, start_s, bit, radio) -> Timeline:
     """One cellular or wired transfer."""
     ((_, laid_out),) = channel.transfers(
         np.array([client]),

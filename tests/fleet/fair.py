@@ -1,13 +1,10 @@
 """Max-min fair sharing by exact fractions and plain loops, for any links: slow, and independent."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 
-def filled(
-    most: Sequence[Fraction], links: Sequence[tuple[Fraction, frozenset[int]]]
-) -> list[Fraction]:
+def filled(most, links) -> list[Fraction]:
     """Progressive filling (Bertsekas & Gallager): all rise until something holds each.
 
     Args:
@@ -46,9 +43,7 @@ class Flow:
         return next((rate for until, rate in self.own[:-1] if t < until), self.own[-1][1])
 
 
-def ends(
-    flows: Sequence[Flow], cells: Sequence[Fraction], server: Fraction
-) -> list[tuple[Fraction, Fraction]]:
+def ends(flows, cells, server) -> list[tuple[Fraction, Fraction]]:
     """(when each has gone, what it had moved by then)."""
     moved = [Fraction(0)] * len(flows)
     gone: dict[int, Fraction] = {}

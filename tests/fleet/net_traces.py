@@ -42,37 +42,18 @@ def channel_of(net: NetLinks, *, give_up_s: float = 60.0) -> Channel:
     return replace(plain, changing=net, fixed_bit_per_s=np.full((2, size), np.nan))
 
 
-class ByMillisecond:
-    """The rate of every millisecond of every record."""
-
-    def __init__(self, trace: NetTrace, net: NetLinks) -> None:
-        self.net = net
-        assert trace.up_bit_per_s is not None
-        columns = (trace.down_bit_per_s, trace.up_bit_per_s)
-        lasts_ms = trace.lasts_ms
-        self.rates = [
-            [
-                np.repeat(column[begin:end], lasts_ms[begin:end])
-                for begin, end in zip(trace.offsets[:-1], trace.offsets[1:], strict=True)
-            ]
-            for column in columns
-        ]
-
-    def rate(self, client: int, row: int, ms: int) -> float:
-        rates = self.rates[row][int(self.net.record[client])]
-        return float(rates[(ms + int(self.net.shift_ms[client])) % rates.size])
-
-    def walk(
-        self, client: int, row: int, start_ms: int, bit: float, give_up_ms: int
-    ) -> tuple[float, float, bool]:
-        """(seconds, bits moved, is complete) of a transfer."""
-        moved_bit = 0.0
-        for past_ms in range(give_up_ms):
-            rate = self.rate(client, row, start_ms + past_ms)
-            if moved_bit + rate / 1000.0 >= bit:
-                return past_ms / 1000.0 + (bit - moved_bit) / rate, bit, True
-            moved_bit += rate / 1000.0
-        return give_up_ms / 1000.0, moved_bit, False
+def walked(trace, net, client, row, start_ms, bit, give_up_ms) -> tuple[float, float, bool]:
+    """(seconds, bits moved, is complete) of a transfer, by the rate of every millisecond."""
+    column = (trace.down_bit_per_s, trace.up_bit_per_s)[row]
+    record = slice(*trace.offsets[int(net.record[client]) :][:2])
+    rates = np.repeat(column[record], trace.lasts_ms[record])
+    moved_bit, begin_ms = 0.0, start_ms + int(net.shift_ms[client])
+    for past_ms in range(give_up_ms):
+        rate = float(rates[(begin_ms + past_ms) % rates.size])
+        if moved_bit + rate / 1000.0 >= bit:
+            return past_ms / 1000.0 + (bit - moved_bit) / rate, bit, True
+        moved_bit += rate / 1000.0
+    return give_up_ms / 1000.0, moved_bit, False
 
 
 RATES = st.sampled_from([0.0, 0.0, 64e3, 1e6, 5e6, 3e7])

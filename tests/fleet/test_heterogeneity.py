@@ -106,11 +106,3 @@ def test_work_takes_as_much_longer_as_a_client_is_slower():
     assert (even.end_s == even.end_s[0]).all()
     assert uneven.end_s * boards(speed=1.0).unit_speed == pytest.approx(even.end_s)
     assert (even.end_s / uneven.end_s).mean() == pytest.approx(1.0, rel=1e-9)
-
-
-def test_bandwidth_alone_leaves_the_speed_alone():
-    fleet = boards(bandwidth=0.5)
-
-    assert (fleet.unit_speed == 1.0).all()
-    assert fleet.channel.multiple is not None
-    assert fleet.channel.multiple.mean() == pytest.approx(1.0)

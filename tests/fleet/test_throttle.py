@@ -27,9 +27,7 @@ def working(devices: dict[str, float], work_s: float = 600.0, **settings: Any) -
     return fleet_of(devices, size=len(devices), samples=max(1, round(work_s / 0.25)), **settings)
 
 
-def laid_out(
-    fleet: Fleet, work: Work = TRAIN, start_s: float = 0.0, client: int = 0
-) -> tuple[Timeline, float]:
+def laid_out(fleet, work=TRAIN, start_s=0.0, client=0) -> tuple[Timeline, float]:
     """The computation of a client that has just begun, and the seconds it takes unhindered."""
     clients, at_s = ONE + client, np.array([start_s])
     begin = fleet.throttle.rested(clients, fleet.throttle.initial()[clients], np.zeros(1), at_s)
@@ -53,9 +51,7 @@ def client_of(fleet: Fleet, device: str) -> int:
         ("t2.xlarge", 120 / (4 - 54 / 60), 0.225),
     ],
 )
-def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_credits_end(
-    device: str, minutes: float, baseline: float
-) -> None:
+def test_a_t2_falls_to_its_baseline_when_launch_credits_end(device, minutes, baseline):
     fleet = working(ALL_FOUR, work_s=3 * 3600.0)
     timeline, work_s = laid_out(fleet, client=client_of(fleet, device))
     rates = np.diff(timeline.progress) / np.diff(timeline.edges_s)
@@ -65,7 +61,7 @@ def test_a_t2_that_computes_without_a_break_falls_to_its_baseline_when_launch_cr
     assert timeline.end_s == pytest.approx(60 * minutes + (work_s - 60 * minutes) / baseline)
 
 
-def test_an_idle_hour_buys_a_quarter_of_an_hour() -> None:
+def test_an_idle_hour_buys_a_quarter_of_an_hour():
     fleet = working({"t2.small": 1.0}, work_s=2 * 3600.0)
     late, _ = laid_out(fleet, start_s=3600.0)
 
@@ -94,7 +90,7 @@ def test_load_uses_credits_while_a_t2_idles_and_shares_its_baseline(tmp_path: Pa
     assert rates == pytest.approx([0.5, 0.1])
 
 
-def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path: Path) -> None:
+def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path):
     usage = trace(tmp_path, "0,1,0,1,0.5 100000,1,0,1,0", span_s=10**7)
     fleet = working({"redmi-note-10": 1.0}, thermal=SKIN, usage=usage)
     initial = fleet.throttle.initial()
@@ -112,9 +108,7 @@ def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("device", "stretch"), [("jetson-nano-cpu", 1.27), ("jetson-nano-gpu", 2.0)]
 )
-def test_half_the_clock_draws_a_quarter_and_stretches_the_share_that_is_bound_by_it(
-    device: str, stretch: float
-) -> None:
+def test_half_the_clock_draws_a_quarter_and_stretches_the_share_bound_by_it(device, stretch):
     fleet = working({device: 1.0})
     whole, _ = laid_out(fleet)
     half, _ = laid_out(fleet, Work(WorkKind.TRAIN, epochs=1, clock_fraction=0.5))
@@ -125,7 +119,7 @@ def test_half_the_clock_draws_a_quarter_and_stretches_the_share_that_is_bound_by
 
 
 @pytest.mark.parametrize("clock", [0.0, -0.5, 1.01, float("nan")])
-def test_a_clock_outside_its_range_is_refused(clock: float) -> None:
+def test_a_clock_outside_its_range_is_refused(clock):
     with pytest.raises(ValueError, match=r"clock_fraction must be in \(0, 1\], got"):
         Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
 

@@ -1,11 +1,10 @@
-"""Batches of phases equal single phases."""
+"""Energy of phases and their tails; batches of phases equal single phases."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim import rng
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.timeline import Timeline, Timelines
 from tests.fleet.alone import beyond_tail, side_by_side
@@ -40,7 +39,7 @@ def same(one: Timeline, other: Timeline) -> bool:
 
 @pytest.mark.slow
 @given(phases, st.floats(0.0, 1.2))
-def test_energy_and_progress_side_by_side_are_those_alone(alone: list[Timeline], share: float):
+def test_energy_and_progress_side_by_side_are_those_alone(alone, share):
     rows = side_by_side(*alone)
     t_s = rows.start_s + share * (rows.end_s - rows.start_s)
 
@@ -55,7 +54,7 @@ def test_energy_and_progress_side_by_side_are_those_alone(alone: list[Timeline],
 
 @pytest.mark.slow
 @given(phases, st.floats(0.0, 5.0), st.floats(-0.2, 1.2))
-def test_tails_side_by_side_are_those_alone(alone: list[Timeline], tail_w: float, share: float):
+def test_tails_side_by_side_are_those_alone(alone, tail_w, share):
     rows = side_by_side(*alone)
     paid_until_s = rows.start_s + share * (rows.end_s - rows.start_s)
     relieved = beyond_tails(rows, np.full(len(alone), tail_w), paid_until_s)
@@ -72,11 +71,30 @@ def test_unused_columns_take_no_time_and_draw_nothing():
     assert rows.take(np.array([0])).energy_until(np.array([99.0])).tolist() == [3.0]
 
 
-def test_words_of_many_addresses_are_those_of_each():
-    indices, blocks = [7, 0, 7, 10**9], [0, 5, 2**40, 3]
-    words = rng.words_of_many(1, "doc", indices, blocks, 3)
+def test_energy_is_watts_times_seconds_up_to_any_moment():
+    timeline = phase(10.0, [(2.0, 0.0, 3.0), (4.0, 0.0, 0.5)])  # 10..12 s at 3 W, 12..16 s at 0.5 W
 
-    for row, index, block in zip(words, indices, blocks, strict=True):
-        key = np.array(rng._key(1, "doc", (index,)), dtype=np.uint64)
-        alone = np.random.Philox(key=key, counter=block).random_raw(12)
-        assert row.ravel().tolist() == alone.tolist()
+    assert timeline.energy_until(10.0) == 0.0
+    assert timeline.energy_until(11.0) == 3.0
+    assert timeline.energy_until(14.0) == 7.0
+    assert timeline.energy_until(99.0) == 8.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 10), st.floats(0, 5)), min_size=1, max_size=6),
+    st.floats(0, 3),
+    st.floats(-5, 70),
+)
+def test_tail_and_transfer_together_cost_the_larger_at_every_moment(watts, tail_w, paid_until_s):
+    timeline = phase(0.0, [(width_s, 0.0, power_w) for width_s, power_w in watts])
+    overlap_s = min(max(paid_until_s, 0.0), timeline.end_s)
+
+    together_j = tail_w * overlap_s
+    together_j += beyond_tail(timeline, tail_w, paid_until_s).energy_until(timeline.end_s)
+
+    expected_j, now_s = 0.0, 0.0
+    for width_s, power_w in watts:
+        inside_s = min(max(overlap_s - now_s, 0.0), width_s)
+        expected_j += max(power_w, tail_w) * inside_s + power_w * (width_s - inside_s)
+        now_s += width_s
+    assert together_j == pytest.approx(expected_j, rel=1e-9, abs=1e-9)

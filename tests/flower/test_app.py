@@ -1,8 +1,17 @@
-import pytest
+import importlib.util
+import re
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from fleetsim.cli import app
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.flower import versions
 from fleetsim.flower.app import read_app
-from fleetsim.flower.costs import AppSettings
+from fleetsim.flower.call_record import CallRecord
+from fleetsim.flower.costs import AppSettings, MessageCostSettings
+from fleetsim.host import new_files
 
 _PROJECT = """
 [project]
@@ -128,3 +137,145 @@ def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value):
     else:
         with pytest.raises(DataError, match="beyond 0 to 100"):
             percent.accuracy_of({"accuracy": value})
+
+
+def _no_call():
+    raise AssertionError("answered from the record")
+
+
+def _recorded(folder):
+    record = CallRecord(folder, is_kept=True)
+    record.answer("get_node_ids", "", lambda: record.put(b"[2, 3]"))
+    record.answer("sleep", "1.0", lambda: None)
+    return record
+
+
+def test_a_resumed_run_gets_the_same_answers_and_then_live_ones(tmp_path):
+    state = _recorded(tmp_path).state()
+    record = CallRecord(tmp_path, is_kept=True)
+    record.restore(state)
+
+    nodes = record.answer("get_node_ids", "", _no_call)
+    slept = record.answer("sleep", "1.0", _no_call)
+
+    assert isinstance(nodes, str)
+    assert record.get(nodes) == b"[2, 3]"
+    assert slept is None
+    assert not record.is_replaying
+    assert record.answer("sleep", "2.0", lambda: "live") == "live"
+
+
+@pytest.mark.parametrize(
+    ("call", "asked", "says"),
+    [
+        ("sleep", "", "call 1 of the server app was get_node_ids and is now sleep"),
+        ("get_node_ids", "x", "call 1 of the server app get_node_ids differs"),
+    ],
+)
+def test_a_call_that_differs_from_the_record_ends_the_run(tmp_path, call, asked, says):
+    state = _recorded(tmp_path).state()
+    record = CallRecord(tmp_path, is_kept=True)
+    record.restore(state)
+
+    with pytest.raises(DataError, match=says):
+        record.answer(call, asked, _no_call)
+
+
+def test_a_damaged_or_foreign_answer_is_refused(tmp_path):
+    record = _recorded(tmp_path)
+    [file] = (tmp_path / "replies").iterdir()
+    file.write_bytes(b"[2, 4]")
+
+    with pytest.raises(DataError, match="is damaged"):
+        record.get(file.name)
+    with pytest.raises(DataError, match="no digest"):
+        record.get("../../manifest.json")
+
+
+def test_the_store_of_a_run_that_is_done_is_removed_and_nothing_else(tmp_path):
+    record = _recorded(tmp_path)
+    mine = tmp_path / "replies" / "mine.txt"
+    mine.write_text("not a reply")
+    left_by_a_kill, file = new_files.created_beside(tmp_path / "replies" / ("0" * 64))
+    file.close()
+    assert left_by_a_kill.exists()
+
+    record.clear()
+
+    assert list((tmp_path / "replies").iterdir()) == [mine]
+
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "flower.md").read_text("utf-8")
+_APP = """
+[tool.flwr.app.components]
+serverapp = "server:app"
+clientapp = "client:app"
+"""
+_HAS_FLOWER = importlib.util.find_spec("flwr") is not None
+
+
+def test_the_example_of_declared_costs_is_read(tmp_path):
+    [example] = re.findall(r"^```toml\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(_APP + example)
+
+    settings = read_app(tmp_path).settings
+
+    assert settings.train.work(30).total_flop == 30 * 7680
+    assert settings.train.work(30).batches == 3
+    assert not settings.train.is_complete
+    assert settings.evaluate.is_complete
+    assert settings.evaluate.work(40).flop == (("gemm", 5e6),)
+    assert settings.accuracy_of({"accuracy": 0.5, "top-1": 0.25}) == 0.25
+
+
+def test_the_page_names_every_key():
+    keys = {*AppSettings.model_fields, *MessageCostSettings.model_fields}
+
+    assert [key for key in sorted(keys) if f"{key}" not in _PAGE] == []
+
+
+def test_the_page_names_every_tested_version():
+    [message] = re.findall(r"Tested versions of flwr are (.*?);", _PAGE)
+    listed = []
+    for part in re.split(r", | and ", message):
+        first, _, last = part.partition(" to ")
+        minors = [int(each.split(".")[1]) for each in (first, last or first)]
+        listed += [f"1.{minor}" for minor in range(minors[0], minors[1] + 1)]
+
+    assert tuple(listed) == versions.TESTED
+
+
+@pytest.mark.skipif(_HAS_FLOWER, reason="flwr is installed here")
+def test_without_flwr_the_verb_says_how_to_install_it(tmp_path):
+    result = CliRunner().invoke(app, ["flower", "run", str(tmp_path), "--scenario", "quickstart"])
+
+    assert isinstance(result.exception, ScenarioError)
+    assert "pip install 'fleetsim[flower]'" in str(result.exception)
+
+
+@pytest.mark.skipif(not _HAS_FLOWER, reason="flwr is not installed; scripts/check-flower does it")
+@pytest.mark.filterwarnings("ignore")
+def test_the_verb_runs_an_app_and_writes_the_report(tmp_path):
+    folder = str(Path(__file__).parent / "apps" / "legacy_numpy")
+    out = str(tmp_path / "run")
+    options = ["--scenario", "quickstart", "--run-config", "num-server-rounds=2", "--out", out]
+
+    result = CliRunner().invoke(app, ["flower", "run", folder, *options])
+
+    assert result.exception is None
+    assert (tmp_path / "run" / "report.html").exists()
+    assert "legacy-numpy" in (tmp_path / "run" / "manifest.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("version", ["1.28.0", "1.37.0", "1.43.0", "2.0.0", "1.4.0"])
+def test_a_version_that_is_not_tested_is_refused_with_the_list(version):
+    with pytest.raises(ScenarioError) as fault:
+        versions.require_tested(version)
+
+    assert str(fault.value).startswith(f"flwr {version}: is not a tested version, these are: 1.29")
+    assert "pip install 'flwr==1.42.*'" in str(fault.value)
+
+
+@pytest.mark.parametrize("minor", versions.TESTED)
+def test_tested_versions_are_accepted(minor):
+    versions.require_tested(f"{minor}.0")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import flower_apps
 from fleetsim import open_run
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
@@ -256,17 +257,6 @@ def test_a_lost_client_answers_with_an_error_and_is_not_trained(tmp_path):
     assert len(told["errors"]) == num_lost
     assert all(reason.endswith("was lost: crashed") for reason in told["errors"])
     assert len(_calls(app)) == 10 - num_lost
-
-
-def test_replies_come_in_the_order_of_arrival(tmp_path):
-    main = """
-    replies = grid.send_and_receive(messages(grid.get_node_ids()))
-    tell(nodes=[reply.metadata.src_node_id for reply in replies])
-    """
-    app, run = _ran(tmp_path, main)
-
-    in_order = run.tasks.sort_values(["finished_at_s", "task"])
-    assert _told(app)[0]["nodes"] == (in_order["client"] + 2).tolist()
 
 
 def test_nodes_come_and_go_while_the_server_sleeps_in_virtual_time(tmp_path):
@@ -584,9 +574,7 @@ _ROUND = """
         ("return None", "returned NoneType, not a Message"),
     ],
 )
-def test_a_client_that_fails_answers_with_an_error_and_the_others_go_on(
-    fails, says, project, tmp_path
-):
+def test_a_client_that_fails_answers_with_an_error_and_others_go_on(fails, says, project, tmp_path):
     own = f"    if context.node_config['partition-id'] % 3 == 0:\n        {fails}\n"
     client = _CLIENT.replace("    [weights] =", f"{own}    [weights] =")
     app = _small_app(tmp_path / "app", _ROUND, client=client, project=project)
@@ -623,9 +611,7 @@ def test_a_message_to_nobody_is_refused(tmp_path):
         _run(app, tmp_path / "run")
 
 
-def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_began(
-    tmp_path, monkeypatch
-):
+def test_an_app_that_leaves_its_folder_is_recorded_where_it_began(tmp_path, monkeypatch):
     leaves = "import os; os.chdir(os.path.dirname(__file__)); os.environ['APP_WAS_HERE'] = '1'\n"
     main = f"    {leaves}{_train()}"
     client = _CLIENT.replace("    [weights]", f"    {leaves}    [weights]")
@@ -639,3 +625,14 @@ def test_an_app_that_leaves_its_folder_and_sets_variables_is_recorded_where_it_b
     assert "APP_WAS_HERE" not in os.environ
     assert open_run("run").manifest.digest == moved.manifest.digest == plain.manifest.digest
     assert not (app / "run").exists()
+
+
+@pytest.mark.parametrize("app", flower_apps.APPS)
+def test_the_benchmark_sees_rounds_and_accuracy_in_flowers_own_code(app):
+    folder = str(flower_apps.ROOT / app)
+
+    # It raises if Flower's last accuracy is not the one in the rounds table.
+    seen = flower_apps.ours(folder, clients=10, seed=1, rounds=2, scenario="quickstart")
+
+    assert len(seen["round_s"]) == 2
+    assert min(seen["round_s"]) > 0

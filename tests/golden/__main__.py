@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.golden.runs import CASES, FOLDER, TABLES, tables_of
+from tests.golden.test_golden import CASES, FOLDER, TABLES, tables_of
 
 for case in CASES:
     with tempfile.TemporaryDirectory() as place:

@@ -9,7 +9,7 @@ import pytest
 from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
-from tests.record.disk import Disk, Kill
+from tests.record.disk import Kill
 from tests.record.rows import STARTED, client_columns, new_recorder, num_tasks_in, simulate
 
 ROUNDS = 7
@@ -38,9 +38,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
-def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
-    is_before: bool, disk: Disk, tmp_path: Path
-):
+def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_before, disk, tmp_path):
     reference = tmp_path / "reference"
     reference.mkdir()
     disk.arm(None)
@@ -69,9 +67,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
         assert files_of(folder) == files_of(reference)
 
 
-def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_else(
-    disk: Disk, tmp_path: Path
-):
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_else(disk, tmp_path):
     recorder = new_recorder(tmp_path, every_rounds=4)
     disk.log.clear()
 
@@ -82,7 +78,7 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_els
 
 
 @pytest.mark.parametrize("patience", [17, 19, 23])
-def test_run_that_dies_again_and_again_still_gets_there(patience: int, disk: Disk, tmp_path: Path):
+def test_run_that_dies_again_and_again_still_gets_there(patience, disk, tmp_path):
     expected_folder, folder = tmp_path / "expected", tmp_path / "dying"
     expected_folder.mkdir()
     folder.mkdir()
@@ -102,9 +98,7 @@ def test_run_that_dies_again_and_again_still_gets_there(patience: int, disk: Dis
 
 
 @pytest.mark.slow
-def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
-    disk: Disk, tmp_path: Path
-):
+def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(disk, tmp_path):
     reference = tmp_path / "reference"
     reference.mkdir()
     expected = run_new(reference)
@@ -127,9 +121,7 @@ def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
 
 
 @pytest.mark.slow
-def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
-    disk: Disk, tmp_path: Path
-):
+def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(disk, tmp_path):
     disk.arm(None)
     new_recorder(tmp_path / "count", every_rounds=1)
     first = disk.num_done
@@ -155,9 +147,7 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
 
 
 @pytest.mark.parametrize("victim", ["state-4.npz", "tasks-0-5.arrow", "latest.json"])
-def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
-    victim: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_full_disk_says_so_and_leaves_the_previous_checkpoint(victim, monkeypatch, tmp_path):
     real = os.replace
     is_full = True
 

@@ -53,7 +53,7 @@ WRITERS: dict[str, Callable[[Run], object]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("link", ["{}", ".{}.tmp", ".{}.part"])
 @pytest.mark.parametrize("name", WRITERS)
-def test_no_file_is_written_through_a_link(name: str, link: str, run: Run, precious: Path):
+def test_no_file_is_written_through_a_link(name, link, run, precious):
     run.require_unchanged()
     planted = run.folder / link.format(name)
     planted.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ INNER: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("place", INNER)
-def test_no_file_is_written_in_a_folder_behind_a_link(place: str, run: Run, tmp_path: Path):
+def test_no_file_is_written_in_a_folder_behind_a_link(place, run, tmp_path):
     name, write = INNER[place]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -94,7 +94,7 @@ def test_no_file_is_written_in_a_folder_behind_a_link(place: str, run: Run, tmp_
 
 
 @pytest.mark.parametrize("target", ["precious.txt", "missing.txt"])
-def test_a_lock_that_is_a_link_is_not_opened(target: str, run: Run, precious: Path):
+def test_a_lock_that_is_a_link_is_not_opened(target, run, precious):
     lock = run.folder / ".lock"
     lock.unlink(missing_ok=True)
     lock.symlink_to(precious.parent / target)
@@ -145,9 +145,7 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize(("data", "says"), ARCHIVES.values(), ids=ARCHIVES)
-def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(
-    data: bytes, says: str, tmp_path: Path
-):
+def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(data, says, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     with_file(tmp_path, "state", data)
 
@@ -156,7 +154,7 @@ def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
 
-def test_clients_without_their_numbers_are_refused(tmp_path: Path):
+def test_clients_without_their_numbers_are_refused(tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     with_file(tmp_path, "clients", zipped(zipfile.ZIP_STORED, energy_j=npy(np.zeros(2))))
 

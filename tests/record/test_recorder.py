@@ -16,7 +16,6 @@ from tests.record.rows import (
     new_recorder,
     round_row,
     simulate,
-    task_row,
 )
 
 
@@ -30,7 +29,7 @@ def saved(folder: Path) -> checkpoint.Latest:
     return latest
 
 
-def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_path: Path):
+def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_path):
     reference = MemoryRecorder()
     simulate(reference, None, 7)
     recorder = new_recorder(tmp_path, every_rounds=3)
@@ -55,18 +54,6 @@ def resumed(folder: Path, every_rounds: int = 3) -> State:
     return state
 
 
-def test_checkpoint_is_made_every_so_many_rounds_and_given_back(tmp_path: Path):
-    simulate(new_recorder(tmp_path, every_rounds=3), None, 8)
-
-    assert saved(tmp_path).num_rounds == 6
-    assert listing(tmp_path) == sorted(
-        ["latest.json", *(file.file for file in saved(tmp_path).saved_files)]
-    )
-    state = resumed(tmp_path)
-    assert int(state["round"]) == 6
-    assert state["model"].tolist() == [21.0, 21.0, 21.0]  # 1 + 2 + ... + 6
-
-
 def test_state_keeps_every_key_shape_and_type_whatever_becomes_of_the_callers_arrays(tmp_path):
     state = {
         "file": np.array(3),
@@ -89,20 +76,7 @@ def test_state_keeps_every_key_shape_and_type_whatever_becomes_of_the_callers_ar
         np.testing.assert_array_equal(read[key], array)
 
 
-def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpoint(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=10)
-    simulate(recorder, None, 4)  # tasks 0 to 5
-    recorder.task(task_row(6, round_=5))
-
-    recorder.flush()
-
-    tasks = tables.read(tmp_path / "tasks.parquet", "tasks", hint="")
-    assert tasks["task"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
-    assert saved(tmp_path).num_rounds == 4
-    assert saved(tmp_path).num_rows("tasks") == 6
-
-
-def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
+def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     before = listing(tmp_path)
     for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.arrow", "rounds-4-5.arrow"):
@@ -117,9 +91,7 @@ def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_long_run_has_few_segments_and_rewrites_few_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_long_run_has_few_segments_and_rewrites_few_rows(tmp_path, monkeypatch):
     """Of rounds and of clients: the cost of a checkpoint follows from what is new."""
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     num_rounds, per_round = 128, 5
@@ -145,7 +117,7 @@ def test_long_run_has_few_segments_and_rewrites_few_rows(
 
 
 @pytest.mark.parametrize("kind", ["state", "clients", "tasks", "rounds", "latest"])
-def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind: str, tmp_path: Path):
+def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     home = tmp_path / "checkpoint"
     path = next(home.glob(f"{kind}*"))
@@ -174,7 +146,7 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind: str, tmp_path
         ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
     ],
 )
-def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str, tmp_path: Path):
+def test_latest_that_contradicts_itself_is_refused(old, new, says, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 7)
     path = tmp_path / "checkpoint" / "latest.json"
     assert old in path.read_text()
@@ -184,7 +156,7 @@ def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
 
-def test_resume_gives_back_the_last_row_of_every_client_that_ever_changed(tmp_path: Path):
+def test_resume_gives_back_the_last_row_of_every_client_that_ever_changed(tmp_path):
     recorder = new_recorder(tmp_path, every_rounds=2)
     stream = np.random.Generator(np.random.Philox(key=1))
     energy_j, touched = np.zeros(50), set()
@@ -203,17 +175,3 @@ def test_resume_gives_back_the_last_row_of_every_client_that_ever_changed(tmp_pa
     assert int(state["round"]) == 23
     assert state["clients/client"].tolist() == sorted(touched)
     assert state["clients/energy_j"].tolist() == before_j[sorted(touched)].tolist()
-
-
-def test_many_tasks_do_not_pile_up_in_memory(tmp_path: Path):
-    recorder = new_recorder(tmp_path, every_rounds=2)
-    row = task_row(1)
-    for round_ in range(1, 14):
-        for _ in range(2_000):
-            recorder.task(row)
-        recorder.round(round_row(round_))
-        recorder.checkpoint({"round": np.array(round_)}, NOBODY)
-
-    assert len(recorder._tasks.rows) == 2_000  # round 13; the other twelve are in segments
-    recorder.finish(client_columns())
-    assert tables.read(tmp_path / "tasks.parquet", "tasks", hint="").num_rows == 26_000

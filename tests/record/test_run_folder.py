@@ -10,15 +10,9 @@ from pydantic import ValidationError
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.manifest import Manifest, PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.resumption import with_platform
-from fleetsim.record.run_folder import (
-    create_folder,
-    find_run,
-    fresh_folder,
-    is_free,
-    locked,
-)
+from fleetsim.record.run_folder import create_folder, find_run, fresh_folder, is_free, locked
 from fleetsim.schema import strict_yaml
-from tests.record.disk import Disk, Kill
+from tests.record.disk import Kill
 from tests.record.rows import HASH, STARTED
 
 DONE = STARTED.model_copy(update={"status": "done", "digest": HASH, "stop_rule": "rounds"})
@@ -29,7 +23,7 @@ def make(folder: Path, manifest: Manifest = STARTED) -> Path:
     return folder
 
 
-def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
+def test_what_was_written_at_the_start_is_read_back(tmp_path):
     folder = make(tmp_path / "runs" / "quick")
 
     assert read_manifest(folder) == STARTED
@@ -38,9 +32,7 @@ def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
     assert sorted(path.name for path in folder.iterdir()) == names
 
 
-def test_of_two_runs_that_want_the_same_folder_one_gets_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_of_two_runs_that_want_the_same_folder_one_gets_it(tmp_path, monkeypatch):
     folder = tmp_path / "quick"
     real, others = os.mkdir, iter([True])
 
@@ -55,7 +47,7 @@ def test_of_two_runs_that_want_the_same_folder_one_gets_it(
         make(folder)
 
 
-def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path: Path):
+def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path):
     folder = tmp_path / "quick"
     folder.mkdir()
 
@@ -67,9 +59,7 @@ def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path: Path):
 
 
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
-def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begin(
-    is_before: bool, disk: Disk, tmp_path: Path
-):
+def test_a_kill_in_the_making_leaves_a_folder_where_a_run_can_begin(is_before, disk, tmp_path):
     disk.arm(None)
     make(tmp_path / "whole")
     num_operations, num_half_made = disk.num_done, 0
@@ -97,7 +87,7 @@ def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begi
     [["scenario.yaml"], [".lock", "thesis.tex"], [".lock", "checkpoint/latest.json"]],
     ids=["a scenario", "something else", "a checkpoint"],
 )
-def test_what_a_kill_cannot_have_left_is_not_taken_for_it(names: list[str], tmp_path: Path):
+def test_what_a_kill_cannot_have_left_is_not_taken_for_it(names, tmp_path):
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("precious")
@@ -108,13 +98,13 @@ def test_what_a_kill_cannot_have_left_is_not_taken_for_it(names: list[str], tmp_
     assert {path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {"precious"}
 
 
-def test_fresh_folders_are_numbered_from_two(tmp_path: Path):
+def test_fresh_folders_are_numbered_from_two(tmp_path):
     for name in ("quick-ab12", "quick-ab12-2", "quick-ab12-3"):
         assert fresh_folder(tmp_path, "quick-ab12") == tmp_path / name
         make(tmp_path / name)
 
 
-def test_newest_run_that_is_not_done_is_found_or_else_the_newest(tmp_path: Path):
+def test_newest_run_that_is_not_done_is_found_or_else_the_newest(tmp_path):
     interrupted = STARTED.model_copy(update={"status": "interrupted", "stop_text": "Ctrl-C"})
     for name in ("quick", "quick-2", "quick-10"):
         make(tmp_path / "some" / name, interrupted)
@@ -139,7 +129,7 @@ def test_newest_run_that_is_not_done_is_found_or_else_the_newest(tmp_path: Path)
         {"host_s": float("nan")},
     ],
 )
-def test_manifest_that_contradicts_itself_is_not_written(change: dict[str, object], tmp_path: Path):
+def test_manifest_that_contradicts_itself_is_not_written(change, tmp_path):
     folder = make(tmp_path / "quick")
 
     with pytest.raises(ValidationError):
@@ -156,7 +146,7 @@ def test_manifest_that_contradicts_itself_is_not_written(change: dict[str, objec
         (STARTED.model_dump_json()[:-1] + ',"mood":1}', r"manifest\.json.*mood"),
     ],
 )
-def test_damaged_manifest_is_refused_by_name_and_key(text: str, says: str, tmp_path: Path):
+def test_damaged_manifest_is_refused_by_name_and_key(text, says, tmp_path):
     folder = make(tmp_path / "quick")
     (folder / "manifest.json").write_bytes(text.encode("latin-1"))
 
@@ -164,9 +154,7 @@ def test_damaged_manifest_is_refused_by_name_and_key(text: str, says: str, tmp_p
         read_manifest(folder)
 
 
-def test_a_file_system_without_locks_is_refused_in_plain_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_file_system_without_locks_is_refused_in_plain_words(tmp_path, monkeypatch):
     """Some network file systems answer flock with ENOSYS."""
 
     def flock(descriptor: int, operation: int) -> None:
@@ -205,7 +193,7 @@ def test_a_run_is_not_resumed_on_another_platform_unless_that_is_allowed(begun, 
     assert with_platform(Path("quick"), mixed, now, allow_other=False) == mixed
 
 
-def test_a_platform_whose_id_is_not_its_own_is_refused(tmp_path: Path):
+def test_a_platform_whose_id_is_not_its_own_is_refused(tmp_path):
     folder = make(tmp_path / "quick", BEGUN)
     text = (folder / "manifest.json").read_text(encoding="utf-8")
     (folder / "manifest.json").write_text(text.replace("Zen", "Xeon"), encoding="utf-8")

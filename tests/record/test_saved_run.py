@@ -36,7 +36,7 @@ def ended(folder: Path, status: str) -> None:
     write_manifest(folder, STARTED.model_copy(update={"status": status, "stop_text": "why"}))
 
 
-def test_done_run_gives_its_scenario_manifest_and_tables(done: Path):
+def test_done_run_gives_its_scenario_manifest_and_tables(done):
     run = open_run(str(done))
 
     assert run.scenario == {"name": "quick"}
@@ -55,7 +55,7 @@ def test_done_run_gives_its_scenario_manifest_and_tables(done: Path):
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])
-def test_run_without_tables_shows_what_its_last_checkpoint_holds(status: str, folder: Path):
+def test_run_without_tables_shows_what_its_last_checkpoint_holds(status, folder):
     simulate(new_recorder(folder, every_rounds=3), None, 8)
     ended(folder, status)
     run = open_run(folder)
@@ -67,7 +67,7 @@ def test_run_without_tables_shows_what_its_last_checkpoint_holds(status: str, fo
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
-def test_run_cut_off_by_a_fault_or_a_person_shows_all_unless_changed(folder: Path, status: str):
+def test_run_cut_off_by_a_fault_or_a_person_shows_all_unless_changed(folder, status):
     recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
     recorder.task(task_row(99, round_=9))
@@ -84,7 +84,7 @@ def test_run_cut_off_by_a_fault_or_a_person_shows_all_unless_changed(folder: Pat
         _ = open_run(folder).rounds
 
 
-def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrupt(folder: Path):
+def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrupt(folder):
     recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 4)
     recorder.flush()
@@ -96,7 +96,7 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
     assert open_run(folder).rounds["round"].max() == 7
 
 
-def test_run_killed_before_anything_was_saved_says_so(folder: Path):
+def test_run_killed_before_anything_was_saved_says_so(folder):
     with pytest.raises(DataError, match="the run is running and nothing is saved yet"):
         _ = open_run(folder).rounds
 
@@ -114,7 +114,7 @@ VALUES = [("rounds", "accuracy"), ("tasks", "energy_tail_j"), ("clients", "num_s
 
 
 @pytest.mark.parametrize(("name", "column"), VALUES, ids=[name for name, _ in VALUES])
-def test_table_in_which_a_value_was_changed_is_refused_by_name(name: str, column: str, done: Path):
+def test_table_in_which_a_value_was_changed_is_refused_by_name(name, column, done):
     edited(done, name, column)
     run = open_run(done)
     others = {"rounds", "tasks", "clients"} - {name}
@@ -129,7 +129,7 @@ def test_table_in_which_a_value_was_changed_is_refused_by_name(name: str, column
     assert all(len(getattr(run, other)) for other in others)
 
 
-def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(done: Path):
+def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(done):
     older = open_run(done).manifest.model_copy(update={"table_digests": None})
     write_manifest(done, older)
     assert open_run(done).rounds["round"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
@@ -139,7 +139,7 @@ def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(d
         _ = open_run(done).rounds
 
 
-def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
+def test_scenario_that_is_not_the_one_that_was_run_is_refused(done):
     (done / "scenario.yaml").write_text("# a note\nname:   quick\ncheckpoint: {every_rounds: 9}\n")
     assert open_run(done).scenario["name"] == "quick"
     for other in ("name: quick\nseed: 2\n", "name: quick\nfleet: {size: .nan}\n"):
@@ -156,7 +156,7 @@ OTHER_TYPES = [
 
 
 @pytest.mark.parametrize("text", OTHER_TYPES)
-def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done: Path, text: str):
+def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done, text):
     """An edit by a program that knows the form; a report then ended in a bug of fleetsim."""
     key, value = text.split(": ", 1)
     names = [key, *re.findall(r"\{(\w+):", value)][: 3 if value.startswith("{") else 1]
@@ -168,7 +168,7 @@ def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done:
     assert str(caught.value).endswith("; restore the file, or run the scenario again")
 
 
-def test_keys_that_are_null_or_not_there_are_not_refused(done: Path):
+def test_keys_that_are_null_or_not_there_are_not_refused(done):
     text = "{server: {selector: {kind: own, clients: null}, privacy: null}, stop: {rounds: null}}"
 
     assert with_scenario(done, text).scenario == strict_yaml.parse(text, "x").data

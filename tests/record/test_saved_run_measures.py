@@ -73,7 +73,7 @@ def test_accuracy_at_shares_of_the_planned_rounds(tmp_path: Path):
     assert open_run(run.folder).accuracy_at(1.0) == 0.5
 
 
-def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path: Path):
+def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path):
     for status, horizon in (("done", 4), ("interrupted", None)):
         run = reworded(made(tmp_path / status, status=status), "rounds: 12", "rounds: null")
 
@@ -99,7 +99,7 @@ def test_who_was_seen_when_and_how_often(tmp_path: Path):
         run.rounds_to_seen(90)
 
 
-def test_the_ratio_and_the_devices_of_every_round(run: Run):
+def test_the_ratio_and_the_devices_of_every_round(run):
     devices = run.selected_devices()
 
     assert run.selection_ratio() == pytest.approx([0.6, 0.2, 0.4, 0.0])
@@ -109,7 +109,7 @@ def test_the_ratio_and_the_devices_of_every_round(run: Run):
     assert devices["board"].tolist() == pytest.approx([1 / 3, 0.0, 0.5])
 
 
-def test_rounds_of_a_buffered_server_are_no_choices(tmp_path: Path):
+def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
     run = buffered(tmp_path)
 
     assert run.selection_ratio() is None
@@ -139,7 +139,7 @@ def test_the_score_of_every_selection_by_hand(run: Run):
     assert scores == pytest.approx([0.032, np.nan, 0.15, 0.08], nan_ok=True)
 
 
-def test_without_accuracy_there_is_no_score(tmp_path: Path):
+def test_without_accuracy_there_is_no_score(tmp_path):
     run = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
 
     assert run.comprehensive_score(budget_s=1.0, budget_j=1.0) is None
@@ -147,7 +147,7 @@ def test_without_accuracy_there_is_no_score(tmp_path: Path):
     assert run.ending() is None
 
 
-def test_regret_by_hand(tmp_path: Path):
+def test_regret_by_hand(tmp_path):
     def with_accuracy(name: str, *accuracy: float | None, **changes: Any) -> Run:
         rows = [round_row(n, value) for n, value in enumerate(accuracy, 1)]
         return write_run(tmp_path / name, MadeUp(**changes), rows)
@@ -164,7 +164,7 @@ def test_regret_by_hand(tmp_path: Path):
         run.regret(with_accuracy("other", 0.5, seed=2))
 
 
-def test_opinions_stand_with_the_round_that_was_judged(tmp_path: Path):
+def test_opinions_stand_with_the_round_that_was_judged(tmp_path):
     ask = {"purpose": Purpose.PROBE, **spent(0.0)}
     rows = [
         task_row(0, 0, round=2, **spent(600.0)),

@@ -1,10 +1,7 @@
-import dataclasses
 import hashlib
 import itertools
 import math
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +55,7 @@ def with_column(name: str, values: list[Any]) -> pa.Table:
         TABLE.take([1, 0, 2]),
     ],
 )
-def test_another_value_null_or_shape_changes_the_digest(changed: pa.Table):
+def test_another_value_null_or_shape_changes_the_digest(changed):
     assert digest(changed) != digest(TABLE)
 
 
@@ -71,7 +68,7 @@ def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
 
 @pytest.mark.slow
 @given(cuts=st.lists(st.integers(0, 3), max_size=4))
-def test_digest_does_not_depend_on_chunks_or_offsets(cuts: list[int]):
+def test_digest_does_not_depend_on_chunks_or_offsets(cuts):
     edges = [0, *sorted(cuts), 3]
     pieces = [TABLE.slice(a, b - a) for a, b in itertools.pairwise(edges)]
 
@@ -101,11 +98,6 @@ def test_digest_of_one_number_is_the_hash_of_its_written_definition():
     assert digest(pa.table({"x": [1.0, None]})) == hashlib.sha256(b"".join(expected)).hexdigest()
 
 
-def test_a_column_of_another_type_has_no_digest():
-    with pytest.raises(ValueError, match=r"t\.when: cannot digest a column of date32"):
-        digest(pa.table({"when": pa.array([1], pa.date32())}))
-
-
 def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     diverged = round_row(1)._replace(loss=math.inf, accuracy=math.nan)
 
@@ -124,26 +116,6 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"client": 1.5}, r"tasks\.client must hold int64"),
-        ({"compute_s": None}, r"tasks\.compute_s must not be None, as it is in row 1"),
-        ({"download_byte": 2**63}, r"tasks\.download_byte must hold int64"),
-    ],
-)
-def test_value_that_does_not_fit_its_column_is_refused(change: dict[str, object], says: str):
-    rows = [task_row(0), task_row(1)._replace(**change)]  # type: ignore[arg-type]
-
-    with pytest.raises(ValueError, match=says):
-        tables.from_rows("tasks", rows)
-
-
-def test_client_columns_of_other_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"differ in length.*'device': 1"):
-        tables.from_columns(dataclasses.replace(client_columns(), device=("pixel-6",)))
-
-
-@pytest.mark.parametrize(
     ("edit", "says"),
     [
         (lambda t: t.drop_columns(["energy_j"]), "'energy_j' is there 0 times"),
@@ -152,9 +124,7 @@ def test_client_columns_of_other_lengths_are_refused():
         (lambda t: t.set_column(0, "round", pa.array([None], pa.int64())), "has 1 null value"),
     ],
 )
-def test_file_with_other_columns_is_refused(
-    edit: Callable[[pa.Table], pa.Table], says: str, tmp_path: Path
-):
+def test_file_with_other_columns_is_refused(edit, says, tmp_path):
     path = tmp_path / "rounds.parquet"
     table = tables.from_rows("rounds", [round_row(1)])
     pq.write_table(edit(pa.table(table.columns, names=table.column_names)), path)
@@ -180,7 +150,7 @@ def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, deco
             decode(whole[:length], "rounds", source="here", hint=WAY_OUT)
 
 
-def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path):
+def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path):
     plain = tables.from_rows("rounds", [round_row(1), round_row(2)])
     live = tables.from_rows("rounds", [round_row(1), round_row(2)._replace(num_off=0)])
 

@@ -52,9 +52,7 @@ def verdicts(section: Section) -> str:
         for name in page.SECTION_MAKERS
     ],
 )
-def test_a_section_and_its_lines_of_the_summary_are_what_the_command_makes(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_section_and_its_summary_are_what_the_command_makes(name, request, monkeypatch):
     if name == NEEDS_DATA:
         real_trace = request.getfixturevalue("real_trace")
         home = {real_trace(trace).parents[1] for trace in published.PUBLISHED}
@@ -69,7 +67,7 @@ def test_a_section_and_its_lines_of_the_summary_are_what_the_command_makes(
         assert_same(line, named[0])
 
 
-def test_head_and_limits_are_what_the_command_writes() -> None:
+def test_head_and_limits_are_what_the_command_writes():
     text = PAGE.read_text(encoding="utf-8")
     empty = page.render([])
 
@@ -78,13 +76,13 @@ def test_head_and_limits_are_what_the_command_writes() -> None:
     assert len(split(text)) == len(page.SECTION_MAKERS) + 2
 
 
-def test_every_figure_of_the_page_is_there_and_no_other() -> None:
+def test_every_figure_of_the_page_is_there_and_no_other():
     named = set(re.findall(r"\]\(validation/(\S+\.svg)\)", PAGE.read_text(encoding="utf-8")))
 
     assert named == {path.name for path in (PAGE.parent / page.FOLDER).iterdir()}
 
 
-def test_a_command_writes_the_page_and_the_committed_figure(tmp_path: Path) -> None:
+def test_a_command_writes_the_page_and_the_committed_figure(tmp_path):
     sections = [section_of("credits and heat")]
     written = page.write(sections, tmp_path)
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
@@ -101,7 +99,7 @@ def test_a_command_writes_the_page_and_the_committed_figure(tmp_path: Path) -> N
     assert drawn == committed
 
 
-def test_without_its_data_the_section_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_data_the_section_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
     section = published.section()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fleetsim.fleet.batteries.base import Charge, Flow, Phases
 from fleetsim.fleet.population import Fleet
 from tests.fleet.alone import side_by_side
-from tests.fleet.made_batteries import charge_after, phase, phones_with_records
+from tests.fleet.made_fleets import charge_after, phase, phones_with_records
 
 CAPACITY_J = 3600.0
 """Of a battery of 1 Wh."""
@@ -19,10 +19,6 @@ OWNER: dict[str, Any] = {"standby_w": 0.5, "screen_w": 1.0, "cpu_w": 4.0}
 STANDBY: dict[str, Any] = {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0}
 SHARPEST_CHANGE_W = 45.0
 """No step changes d level/dt by more: 15 W of charger, 26 W of draw, their loss."""
-
-
-def level_after(fleet: Fleet, level_j: float, seconds: float) -> float:
-    return float(charge_after(fleet, level_j, seconds).level_j[0])
 
 
 def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
@@ -41,20 +37,6 @@ def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
     assert after.flows_j[0, Flow.OWNER] == pytest.approx(150.0 * 4.0)
     assert after.flows_j[0, Flow.LOSS] == pytest.approx(100.0 * 0.5 + 50.0 * 2.0)
     assert after.flows_j[0, Flow.CHARGED] == 0.0
-
-
-def test_the_default_curve_fills_a_phone_in_three_hours_of_which_one_is_the_last_fifth(tmp_path):
-    battery = {"charging": {"kind": "cc-cv"}}
-    fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
-    capacity_j = 63_950.04  # 4614 mAh x 3.85 V
-    to_80_s = capacity_j / 7.5 * (0.70 + 0.05 / 0.957 + 0.05 / 0.813)
-    to_full_s = to_80_s + capacity_j / 7.5 * 0.05 * (1 / 0.661 + 1 / 0.504 + 1 / 0.344 + 1 / 0.169)
-
-    assert level_after(fleet, 0.0, to_80_s) == pytest.approx(0.8 * capacity_j)
-    assert level_after(fleet, 0.0, to_full_s - 60.0) < capacity_j - 1.0
-    assert level_after(fleet, 0.0, to_full_s + 1e-6) == pytest.approx(capacity_j)
-    assert to_80_s / 3600 == pytest.approx(1.93, abs=0.01)
-    assert to_full_s / 3600 == pytest.approx(3.39, abs=0.01)
 
 
 def test_a_charger_feeds_the_owner_first_and_then_the_battery(tmp_path):
@@ -153,9 +135,7 @@ class Slow:
         self.nearest_miss_j = math.inf
         """Least distance of the level, while off, from the one at which it starts again."""
 
-    def run(
-        self, level_j: float, until_s: float, load_w: Any, floor_j: float | None
-    ) -> tuple[float, bool, float]:
+    def run(self, level_j, until_s, load_w, floor_j) -> tuple[float, bool, float]:
         """(level, is off, when the floor was met)."""
         off, flow_before = False, None
         for k in range(round(until_s / self.STEP_S)):

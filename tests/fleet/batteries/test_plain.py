@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.batteries.plain import walk_battery
-from tests.fleet.made_batteries import always_on_phones, charge_after, phase
+from tests.fleet.made_fleets import always_on_phones, charge_after, phase
 
 
 def never_charging():

@@ -13,8 +13,7 @@ from fleetsim.fleet.batteries.settings import (
     TaperedChargingSettings,
 )
 from fleetsim.fleet.population import Fleet
-from tests.fleet.made_batteries import always_on_phones, charge_after
-from tests.fleet.made_fleets import fleet_of
+from tests.fleet.made_fleets import always_on_phones, charge_after, fleet_of
 
 PIXEL_J = 4.614 * 3600 * 3.85
 OCV_V = {

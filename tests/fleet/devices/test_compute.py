@@ -72,14 +72,14 @@ TRAIN, EVALUATE, GRADIENT = WorkKind.TRAIN, WorkKind.EVALUATE, WorkKind.GRADIENT
         (Work(TRAIN, steps=5), 0, 0.0),
     ],
 )
-def test_work_takes_the_overhead_of_its_batches_and_the_passes_of_its_samples(
+def test_work_takes_the_overhead_of_batches_and_the_passes_of_samples(
     work, num_samples, expected_s
 ):
     assert seconds(work, num_samples) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("kind", [WorkKind.TRAIN, WorkKind.EVALUATE])
-def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind: WorkKind) -> None:
+def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind):
     is_training = kind is WorkKind.TRAIN
     passes, launches = (3, 3) if is_training else (1, 1)
     counted = CountedWork(
@@ -157,7 +157,7 @@ def test_work_that_contradicts_itself_is_refused(kind, parts, says):
         seconds(Work(kind, **parts))
 
 
-def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated() -> None:
+def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated():
     ten = np.array([10, 1])
 
     def flop(work: Work) -> list[float]:
@@ -171,7 +171,7 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
     assert flop(Work(WorkKind.NONE)) == [0, 0]
 
 
-def test_frozen_weights_leave_the_backward_pass_that_is_needed() -> None:
+def test_frozen_weights_leave_the_backward_pass_that_is_needed():
     """Of 100 conv and 50 gemm FLOP forward, 50 gemm backward in one launch; 3 trained weights."""
     model = replace(MODEL, num_parameters=3, backward=BackwardCost({"gemm": 50.0}, 1))
     work, ten = Work(WorkKind.TRAIN, epochs=2), np.array([10])
@@ -185,7 +185,7 @@ def test_frozen_weights_leave_the_backward_pass_that_is_needed() -> None:
     assert steps_done(DEVICE, model, work, num_samples=ten, batch_size=4, share=half)[0] == 3
 
 
-def test_an_operation_class_without_a_rate_is_named() -> None:
+def test_an_operation_class_without_a_rate_is_named():
     model, one = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4), np.array([1])
 
     with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
@@ -234,9 +234,7 @@ def laid_out(start_s: float, steps: list[tuple[float, float]]) -> list[tuple[flo
 
 @pytest.mark.slow
 @given(st.floats(0.0, 1e6), st.floats(1e-3, 1e5), st.floats(0.1, 50.0), load_steps)
-def test_a_computation_does_its_work_for_the_same_joules_at_any_load(
-    start_s: float, work_s: float, power_w: float, steps: list[tuple[float, float]]
-) -> None:
+def test_a_computation_takes_the_same_joules_at_any_load(start_s, work_s, power_w, steps):
     timeline = compute_timeline(start_s, work_s, power_w, laid_out(start_s, steps))
 
     assert timeline.progress[0] == 0.0
@@ -261,7 +259,7 @@ class Alternating:
         return np.where(np.floor(t_s) % 2 == 0, 0.0, 0.5), np.floor(t_s) + 1.0
 
 
-def test_a_computation_is_asked_for_no_load_after_it_is_cut_off() -> None:
+def test_a_computation_is_asked_for_no_load_after_it_is_cut_off():
     load = Alternating()
     done = lay_out_computations(
         np.zeros(2), np.array([1e9, 30.0]), np.ones(2), load, None, np.array([100.0, 100.0])

@@ -33,7 +33,7 @@ def built(size: int, devices: tuple[str, ...] = ("pixel-6",), **changes: object)
     return memory
 
 
-def test_free_memory_is_uniform_between_the_shares() -> None:
+def test_free_memory_is_uniform_between_the_shares():
     free_gib = built(10_000).free_byte / BYTE_PER_GIB
 
     # 8 GiB of a Pixel 6: uniform in [2, 6], of mean 4 and standard deviation 4 / sqrt(12) = 1.155.
@@ -44,14 +44,14 @@ def test_free_memory_is_uniform_between_the_shares() -> None:
     assert (free_gib[:10] == built(10).free_byte / BYTE_PER_GIB).all()  # whatever the fleet's size
 
 
-def test_each_kind_of_device_has_its_engine() -> None:
+def test_each_kind_of_device_has_its_engine():
     names = ("pixel-6", "jetson-tx2", "t2.small")
 
     assert built(3, names).engine == ("mnn", "autograd", "autograd")
     assert built(3, names, engines={"board": "mnn"}).engine == ("mnn", "mnn", "autograd")
 
 
-def test_who_has_exactly_enough_is_not_short() -> None:
+def test_who_has_exactly_enough_is_not_short():
     need = float(needed_byte(ENGINES["mnn"], STEP, np.array([4]))[0])
     free = np.array([need - 1, need, need + 1])
     memory = FreeMemory(free, ("mnn",), np.zeros(3, dtype=np.int64), "fails")
@@ -69,7 +69,7 @@ def test_shares_are_said_and_lie_in_order_between_none_and_all(fractions):
         ShareSettings.model_validate({"kind": "share", **said})
 
 
-def test_memory_is_counted_by_the_model_alone() -> None:
+def test_memory_is_counted_by_the_model_alone():
     uncounted = dataclasses.replace(COST, memory=None)
 
     with pytest.raises(ValueError, match="not counted"):

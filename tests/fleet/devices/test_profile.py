@@ -11,11 +11,14 @@ from fleetsim import bundled
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile import (
     AmplifierProfile,
+    DeviceProfile,
     device_names,
     load_device,
     load_radio,
     wifi_radio,
 )
+from fleetsim.fleet.devices.thermal import SkinProfile
+from fleetsim.scenario import load
 from fleetsim.schema import strict_yaml
 
 
@@ -88,7 +91,7 @@ def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kin
     assert (device.wired is not None) == (device.kind == "vm")
 
 
-def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> None:
+def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air():
     radio = wifi_radio(load_device("redmi-note-10"))  # 0.703 W either way
 
     assert (radio.receive_w, radio.transmit_w) == (0.13286, 0.13286)
@@ -99,7 +102,7 @@ def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> 
     assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)  # joules of one packet
 
 
-def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fastest() -> None:
+def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fastest():
     radio = wifi_radio(load_device("pixel-6"), top_bit_per_s=200e6)
 
     assert radio.transmit_w + radio.transmit_j_per_bit * 200e6 == pytest.approx(1.739)
@@ -108,30 +111,12 @@ def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fas
     )
 
 
-def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None:
-    radios = {name: wifi_radio(load_device("pixel-6"), name) for name in bundled.names("radios")}
-
-    assert {name: radio.network for name, radio in radios.items()} == {
-        "3g": "cellular",
-        "lte": "cellular",
-        "lte-2012": "cellular",
-        "nr-low": "cellular",
-        "nr-mmwave": "cellular",
-        "wifi": "wifi",
-        "wired": "wired",
-    }
-    assert all(radio.name == name for name, radio in radios.items())
-    assert all((radio.transmit_w > 0.0) == (name != "wired") for name, radio in radios.items())
-    assert all(0.01 < radio.rtt_s < 0.2 for radio in radios.values())
-    assert radios["3g"].rtt_s > radios["lte"].rtt_s > radios["nr-low"].rtt_s > radios["wifi"].rtt_s
-
-
 @pytest.mark.parametrize(("name", "bits", "code_rate"), [("lte", 6, 948), ("nr-low", 8, 948)])
 def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(name, bits, code_rate):
     assert load_radio(name).max_bit_per_s_per_hz == pytest.approx(bits * code_rate / 1024, abs=5e-5)
 
 
-def test_figures_become_si(write: Write) -> None:
+def test_figures_become_si(write):
     device = load_device(write(DEVICE))
 
     assert device.name == "mine"
@@ -145,7 +130,7 @@ def test_figures_become_si(write: Write) -> None:
     assert device.inferred == ("compute.clock_share",)
 
 
-def test_radio_figures_become_si(write: Write) -> None:
+def test_radio_figures_become_si(write):
     radio = load_radio(write(RADIO))
 
     assert (radio.receive_w, radio.receive_j_per_bit) == (0.5, 1e-8)
@@ -166,7 +151,7 @@ def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate
 AMPLIFIER = {"max_dbm": figure(26), "efficiency": figure(0.25), "full_mbit_per_s": figure(50)}
 
 
-def test_limits_and_amplifier_become_si(write: Write) -> None:
+def test_limits_and_amplifier_become_si(write):
     more = {
         "network": "wifi",
         "rtt_s": figure(0.02),
@@ -182,7 +167,7 @@ def test_limits_and_amplifier_become_si(write: Write) -> None:
     assert radio.amplifier == AmplifierProfile(26.0, 0.25, 50e6)
 
 
-def test_a_relative_path_counts_from_the_file_that_names_it(write: Write, tmp_path: Path) -> None:
+def test_a_relative_path_counts_from_the_file_that_names_it(write, tmp_path):
     write(DEVICE, "mine.yaml")
     write(RADIO, "radio.yaml")
 
@@ -246,8 +231,198 @@ def test_an_unknown_name_is_refused_with_the_nearest_spelling(load, name, says):
         load(name)
 
 
-def test_a_radio_that_leaves_power_to_wifi_is_refused_where_there_is_none() -> None:
+def test_a_radio_that_leaves_power_to_wifi_is_refused_where_there_is_none():
     with pytest.raises(DataError, match=r"wifi\.yaml: .*unmetered networks only.*'lte'"):
         load_radio("wifi")
     with pytest.raises(DataError, match=r"wifi\.yaml: .*device 't2\.small' has none"):
         wifi_radio(load_device("t2.small"))
+
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
+
+
+def example(begins: str) -> str:
+    """The YAML of the page that begins so."""
+    found = re.search(rf"```yaml\n({begins}.*?)```", DOCS.read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_device_in_the_docs_loads(tmp_path):
+    (tmp_path / "example.yaml").write_text(example("title: "))
+
+    assert load_device("example.yaml", beside=tmp_path).kind == "board"
+
+
+def test_the_extension_in_the_docs_loads(tmp_path):
+    (tmp_path / "ours.yaml").write_text(example("extends: "))
+    ours, pixel = load_device("ours.yaml", beside=tmp_path), load_device("pixel-6")
+
+    assert ours.power.train_above_idle_w == 5.2
+    assert ours.battery_j == pytest.approx(4100 * 3.6 * 3.85)
+    assert ours.compute == pixel.compute
+    assert ours.title == "Pixel 6 of our laboratory"
+
+
+FIGURES = {"per_hour": 36, "maximum": 864, "num_vcpus": 2, "launch": 0}
+CREDITS = {key: figure(value) for key, value in FIGURES.items()}
+INSTANCE = {**changed(DEVICE, "battery"), "kind": "vm", "credits": CREDITS}
+THERMAL = {
+    "threshold_c": {"values": [35, 40.5], "source": "its configuration"},
+    "clock_fraction": {"values": [0.8, 0.5], "source": "its configuration", "inferred": True},
+}
+
+
+def loaded(folder: Path, data: dict[str, Any]) -> DeviceProfile:
+    path = folder / "mine.yaml"
+    path.write_text(strict_yaml.dump(data))
+    return load_device(str(path))
+
+
+def test_credits_and_heat_are_read_as_they_stand(tmp_path):
+    credits = loaded(tmp_path, INSTANCE).credits
+    assert credits is not None
+    assert (credits.num_vcpus, credits.maximum, credits.launch) == (2, 864, 0)
+    assert credits.baseline_fraction == pytest.approx(0.3)
+
+    phone = loaded(tmp_path, {**DEVICE, "thermal": {**THERMAL, "time_constant_s": figure(200)}})
+    assert phone.skin == SkinProfile((35.0, 40.5), (0.8, 0.5), None, 200.0)
+    assert phone.inferred == ("compute.clock_share", "thermal.clock_fraction")
+
+
+def test_the_thermal_section_in_the_docs_loads(tmp_path):
+    (tmp_path / "mine.yaml").write_text(strict_yaml.dump(DEVICE) + example("thermal:"))
+
+    skin = load_device(str(tmp_path / "mine.yaml")).skin
+    assert skin is not None
+    assert skin.clock_fraction == (0.8, 0.5)
+
+
+PHONE = {**DEVICE, "thermal": THERMAL}
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "value", "says"),
+    [
+        (PHONE, "thermal.threshold_c.values", [40, 40], "must rise"),
+        (PHONE, "thermal.threshold_c.values", [40], r"as many as threshold_c \(1\), got 2"),
+        (PHONE, "thermal.clock_fraction.values", [1.0, 0.5], "begin below 1 and fall"),
+        (PHONE, "thermal.clock_fraction.values", [0.5, 0.5], "begin below 1 and fall"),
+        (PHONE, "credits", CREDITS, "for devices of kind vm"),
+        (PHONE, "kind", "vm", "a vm has no skin"),
+        (INSTANCE, "credits.num_vcpus", figure(0.5), r"credits\.num_vcpus\.value"),
+    ],
+)
+def test_a_wrong_section_is_one_line_that_says_what_is_wrong(tmp_path, data, key, value, says):
+    with pytest.raises(DataError, match=says) as fault:
+        loaded(tmp_path, changed(data, key, value))
+
+    assert "\n" not in str(fault.value)
+
+
+def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(tmp_path):
+    mine, scenario = tmp_path / "mine.yaml", tmp_path / "scenario.yaml"
+    text = (bundled.folder("scenarios") / "quickstart.yaml").read_text()
+    scenario.write_text(text.replace("pixel-6:", "mine.yaml:"))
+    titles = []
+    for title in ("first", "second"):
+        mine.write_text(f"extends: pixel-6\ntitle: {title}\n")
+        loaded = load(scenario)
+        (name, *_) = loaded.fleet.devices
+        titles.append(load_device(name, files=loaded.files).title)
+
+    assert titles == ["first", "second"]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    path = tmp_path / "base.yaml"
+    path.write_text(strict_yaml.dump(DEVICE))
+    return path
+
+
+def extended(base: Path, **own: Any) -> DeviceProfile:
+    path = base.parent / "mine.yaml"
+    path.write_text(strict_yaml.dump({"extends": base.name, **own}))
+    return load_device(str(path))
+
+
+def test_what_a_variant_says_stands_and_the_rest_is_the_other_files(base):
+    mine, its = (
+        extended(base, title="Mine", power={"train_above_idle_w": figure(9)}),
+        load_device(str(base)),
+    )
+
+    assert (mine.name, mine.title) == ("mine", "Mine")
+    assert mine.power.train_above_idle_w == 9.0
+    assert mine.power.idle_awake_w == its.power.idle_awake_w
+    assert (mine.compute, mine.wifi, mine.battery_j) == (its.compute, its.wifi, its.battery_j)
+    assert extended(base, battery=None).battery_j is None
+
+
+def test_a_figure_is_replaced_whole_so_that_no_value_stands_beside_anothers_source(base):
+    with pytest.raises(DataError, match=r"mine\.yaml:\d+: power\.idle_awake_w\.source: "):
+        extended(base, power={"idle_awake_w": {"value": 0.5}})
+
+
+def test_a_mark_is_taken_over_with_its_figure_and_goes_with_it(base):
+    marked = {**DEVICE, "ram_gib": {**figure(2), "inferred": True}}
+    base.write_text(strict_yaml.dump(marked))
+
+    assert extended(base).inferred == ("compute.clock_share", "ram_gib")
+    assert extended(base, ram_gib=figure(4)).inferred == ("compute.clock_share",)
+
+
+def test_a_fault_is_said_where_it_stands_in_either_file(base):
+    with pytest.raises(DataError, match=r"mine\.yaml:\d+: compute\.backend = 'tpu'"):
+        extended(base, compute={"backend": "tpu"})
+    base.write_text(strict_yaml.dump({**DEVICE, "kind": "laptop"}))
+    with pytest.raises(DataError, match=r"base\.yaml:2: kind = 'laptop'"):
+        extended(base, compute={"backend": "gpu"})
+
+
+def test_extending_goes_one_level_deep(base):
+    base.write_text(strict_yaml.dump({"extends": "pixel-6"}))
+
+    message = r"mine\.yaml:1: extends = 'base\.yaml': .*base\.yaml extends 'pixel-6' itself; extend"
+    with pytest.raises(DataError, match=message):
+        extended(base)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("pixel6", "no such bundled device or path; did you mean 'pixel-6'?"),
+        ("toaster", "no such bundled device or path; bundled are galaxy-note-10,"),
+        ("", "must be the name of a bundled device or the path of a file"),
+        (7, "must be the name of a bundled device or the path of a file"),
+    ],
+)
+def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, says):
+    path = tmp_path / "mine.yaml"
+    path.write_text(strict_yaml.dump({"extends": name}))
+
+    with pytest.raises(DataError, match=rf"mine\.yaml:1: extends = .*{re.escape(says)}"):
+        load_device(str(path))
+
+
+# Clocks in GHz over those of the extended file, from NVIDIA's tables of power modes.
+@pytest.mark.parametrize(
+    ("variant", "of", "budget_w", "rate", "power"),
+    [
+        # a CPU slows by its clock share only: 1 / (0.27 x 1479 / 918 + 0.73)
+        ("jetson-nano-cpu-5w", "jetson-nano-cpu", 5.0, 2 / 4 / 1.165, 2 / 4 * (918 / 1479) ** 2),
+        ("jetson-nano-gpu-5w", "jetson-nano-gpu", 5.0, 614.4 / 921.6, (614.4 / 921.6) ** 2),
+        ("jetson-tx2-max-q", "jetson-tx2", 7.5, 0.85 / 1.30, (0.85 / 1.30) ** 2),
+        ("jetson-tx2-max-p", "jetson-tx2", 15.0, 1.12 / 1.30, (1.12 / 1.30) ** 2),
+        ("jetson-tx2-max-p-arm", "jetson-tx2", 15.0, 1.12 / 1.30, (1.12 / 1.30) ** 2),
+    ],
+)
+def test_a_power_mode_is_slower_and_thriftier_by_its_clock(variant, of, budget_w, rate, power):
+    mode, full = load_device(variant), load_device(of)
+
+    assert mode.compute.conv_flop_per_s / full.compute.conv_flop_per_s == pytest.approx(rate, 1e-3)
+    ratio = mode.power.train_above_idle_w / full.power.train_above_idle_w
+    assert ratio == pytest.approx(power, rel=0.01)
+    assert mode.power.idle_awake_w + mode.power.train_above_idle_w < budget_w
+    assert {"compute.conv_gflop_per_s", "power.train_above_idle_w"} <= set(mode.inferred)

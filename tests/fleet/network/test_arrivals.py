@@ -27,7 +27,7 @@ def arrive(arrivals: Arrivals, *address: int) -> np.ndarray:
     return arrivals.of(CLIENTS, [address] * SIZE)
 
 
-def test_each_share_of_the_clients_has_its_probability_and_uploads_arrive_as_often() -> None:
+def test_each_share_of_the_clients_has_its_probability_and_uploads_arrive_as_often():
     arrivals = mixed()
     arrived = arrive(arrivals, 0, 7)
 
@@ -39,14 +39,14 @@ def test_each_share_of_the_clients_has_its_probability_and_uploads_arrive_as_oft
 
 
 @pytest.mark.slow
-def test_uploads_of_one_client_are_independent() -> None:
+def test_uploads_of_one_client_are_independent():
     arrivals = arrivals_of((0.5, 1.0))
     first, second = (2.0 * arrive(arrivals, 0, number) for number in (1, 2))
 
     assert_uncorrelated(first, second)
 
 
-def test_what_becomes_of_an_upload_depends_on_its_address_alone() -> None:
+def test_what_becomes_of_an_upload_depends_on_its_address_alone():
     arrivals = mixed()
     addresses = [(0, index % 5) for index in range(500)]
     together = arrivals.of(CLIENTS[:500], addresses)
@@ -56,11 +56,11 @@ def test_what_becomes_of_an_upload_depends_on_its_address_alone() -> None:
         assert alone.tolist() == [together[client]]
 
 
-def test_a_client_has_the_same_probability_in_a_larger_fleet() -> None:
+def test_a_client_has_the_same_probability_in_a_larger_fleet():
     assert mixed(1000).probability[:9].tolist() == mixed(9).probability.tolist()
 
 
-def test_nothing_is_drawn_where_every_upload_succeeds() -> None:
+def test_nothing_is_drawn_where_every_upload_succeeds():
     sure = [
         SuccessSettings(probability=1.0, share=0.4),
         SuccessSettings(probability=1.0, share=0.6),

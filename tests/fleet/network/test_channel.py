@@ -45,9 +45,7 @@ def gain_from_words(client: int, direction: Direction, block: int) -> float:
     return -math.log(1.0 - uniform)
 
 
-def slow_finish(
-    channel: Channel, client: int, direction: Direction, start_s: float, bit: float, block_s: float
-) -> tuple[float, float]:
+def slow_finish(channel, client, direction, start_s, bit, block_s) -> tuple[float, float]:
     """End and joules of a transfer by walking `rate_at` in steps that stop at every block edge."""
     base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
     t_s, left_bit, energy_j = start_s, bit, 0.0
@@ -77,7 +75,7 @@ def assert_well_formed(laid_out: Timeline) -> None:
 
 
 @pytest.mark.parametrize("direction", [DOWN, UP])
-def test_rate_is_shannon_of_the_addressed_gain_and_the_link_budget(direction: Direction) -> None:
+def test_rate_is_shannon_of_the_addressed_gain_and_the_link_budget(direction):
     channel = at_distance(
         200.0, bandwidth_hz=2e6, tx_power_dbm=20.0, server_tx_power_dbm=30.0, noise_figure_db=5.0
     )
@@ -107,7 +105,7 @@ def test_a_block_begins_on_its_edge_and_not_before(block: int, block_s: float) -
 
 
 @pytest.mark.parametrize(("direction", "base_w", "per_bit"), [(DOWN, 0.3, 2e-8), (UP, 0.8, 7e-8)])
-def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float) -> None:
+def test_two_blocks_by_hand(direction, base_w, per_bit):
     channel = at_distance(500.0, bandwidth_hz=1e6, block_s=2.0)
     snr = channel.mean_snr(3, direction)
     third, fourth = (
@@ -145,9 +143,7 @@ LAWS: list[dict[str, Any]] = [
     limits=st.sampled_from([{}, LOSSY]),
     law=st.sampled_from(LAWS),
 )
-def test_a_transfer_is_the_brute_force_integral_and_blocks_in_outage_move_no_bit(
-    client, direction, start_s, bit, block_s, limits, law
-):
+def test_a_transfer_is_the_slow_integral(client, direction, start_s, bit, block_s, limits, law):
     channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **limits, **law)
     laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
@@ -166,7 +162,7 @@ def test_a_transfer_is_the_brute_force_integral_and_blocks_in_outage_move_no_bit
     assert moved_bit[~is_silent] == pytest.approx(rates * width_s[~is_silent], rel=1e-6, abs=1e-3)
 
 
-def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
+def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done():
     channel = at_distance(900.0, fading="none", outage_bit_per_s_per_hz=100.0, give_up_s=50.0)
     laid_out = transfer(channel, 0, UP, 7.0, 1e6, RADIO)
 
@@ -175,7 +171,7 @@ def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
     assert laid_out.energy_until(math.inf) == pytest.approx(50.0 * 0.8)
 
 
-def test_the_way_up_can_have_a_band_of_its_own() -> None:
+def test_the_way_up_can_have_a_band_of_its_own():
     both = at_distance(300.0, fading="none", bandwidth_hz=1e7, up_bandwidth_hz=1e6)
     narrow = at_distance(300.0, fading="none", bandwidth_hz=1e6)
     wide = at_distance(300.0, fading="none", bandwidth_hz=1e7)
@@ -185,7 +181,7 @@ def test_the_way_up_can_have_a_band_of_its_own() -> None:
     assert both.rate_at(0, UP, 0.0) < wide.rate_at(0, UP, 0.0)
 
 
-def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
+def test_a_transfer_too_short_for_the_clock_still_takes_time():
     laid_out = transfer(at_distance(10.0), 0, DOWN, 1e12, 1e-6, RADIO)
 
     assert laid_out.end_s == math.nextafter(1e12, math.inf)
@@ -194,7 +190,7 @@ def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
 
 @pytest.mark.parametrize("start_s", [0.0, 40.0, 40.3])
 @pytest.mark.parametrize("give_up_s", [0.2, 5.0, 5.6])
-def test_a_transfer_that_takes_too_long_is_given_up(start_s: float, give_up_s: float) -> None:
+def test_a_transfer_that_takes_too_long_is_given_up(start_s, give_up_s):
     patient = at_distance(500.0)
     hasty = at_distance(500.0, give_up_s=give_up_s)
     whole = transfer(patient, 1, UP, start_s, 1e9, RADIO)
@@ -212,14 +208,14 @@ def cable(bit_per_s: float, give_up_s: float) -> Channel:
     return build_channel(settings, seed=1, size=1, wired_bit_per_s=np.array([bit_per_s]))
 
 
-def test_a_transfer_that_just_makes_it_is_complete() -> None:
+def test_a_transfer_that_just_makes_it_is_complete():
     channel = cable(1e6, give_up_s=4.0)
 
     assert transfer(channel, 0, UP, 3.0, 4e6, RADIO).is_complete
     assert not transfer(channel, 0, UP, 3.0, 4e6 + 1.0, RADIO).is_complete
 
 
-def test_rounding_never_ends_a_transfer_after_its_time() -> None:
+def test_rounding_never_ends_a_transfer_after_its_time():
     rate_bit_per_s, give_up_s = 7530302.0, 98.094
     bit = rate_bit_per_s * give_up_s
 
@@ -227,7 +223,7 @@ def test_rounding_never_ends_a_transfer_after_its_time() -> None:
     assert transfer(cable(rate_bit_per_s, give_up_s), 0, UP, 0.0, bit, RADIO).end_s == give_up_s
 
 
-def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() -> None:
+def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone():
     settings = ConstantSettings(down_bit_per_s=4e6, up_bit_per_s=1e6, give_up_s=100.0)
     wired = np.array([np.nan, 2e6])
     channel = build_channel(settings, seed=1, size=2, wired_bit_per_s=wired)
@@ -238,22 +234,6 @@ def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() ->
     assert transfer(channel, 1, UP, 7.0, 8e6, RADIO).end_s == 11.0
     assert (given_up.end_s, given_up.progress[-1], given_up.is_complete) == (107.0, 1e8, False)
     assert math.isnan(channel.mean_snr(0, UP))
-
-
-@pytest.mark.parametrize(
-    ("client", "t_s", "bit", "says"),
-    [
-        *((0, 0.0, bit, "number of bits") for bit in (-1.0, 0.0, math.inf, math.nan)),
-        *((0, t_s, 1.0, "times from 0") for t_s in (-1e-9, 1.1e12, math.inf, math.nan)),
-        *((client, 0.0, 1.0, f"no client {client} among 4") for client in (-1, 4)),
-    ],
-)
-def test_senseless_bits_times_and_clients_are_refused(client, t_s, bit, says):
-    with pytest.raises(ValueError, match=says):
-        transfer(fading(), client, UP, t_s, bit, RADIO)
-    if bit == 1.0:
-        with pytest.raises(ValueError, match=says):
-            fading().rate_at(client, UP, t_s)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +258,6 @@ def test_senseless_bits_times_and_clients_are_refused(client, t_s, bit, says):
         ),
     ],
 )
-def test_faulty_settings_are_refused(faulty: dict[str, Any], message: str) -> None:
+def test_faulty_settings_are_refused(faulty, message):
     with pytest.raises(ValidationError, match=message):
         TypeAdapter(ChannelSettings).validate_python(faulty)

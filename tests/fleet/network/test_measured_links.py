@@ -1,9 +1,8 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
@@ -11,10 +10,8 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.measured_links import milliseconds
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
-from fleetsim.fleet.traces.network.trace import NetTrace
 from tests.fleet.alone import transfer
-from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
+from tests.fleet.net_traces import NET_TRACES, channel_of, links, net_trace, walked
 
 DOWN, UP = Direction.DOWN, Direction.UP
 ROW = {DOWN: 0, UP: 1}
@@ -26,7 +23,7 @@ TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
 
 
 @pytest.mark.parametrize("lap", [0, 1, 999_983, 10**9])
-def test_a_rate_begins_on_its_edge_and_not_before_in_any_lap(lap: int) -> None:
+def test_a_rate_begins_on_its_edge_and_not_before_in_any_lap(lap):
     channel = channel_of(links(TUNNEL, shift="none"))
     edge_s = lap * 10.0 + 4.0
 
@@ -37,7 +34,7 @@ def test_a_rate_begins_on_its_edge_and_not_before_in_any_lap(lap: int) -> None:
 
 @example(1001)  # 1.001 * 1000 is below 1001
 @given(st.integers(0, 10**13))
-def test_milliseconds_are_the_edges_at_or_before_a_moment(ms: int) -> None:
+def test_milliseconds_are_the_edges_at_or_before_a_moment(ms):
     edge_s = ms / 1000.0
 
     assert milliseconds(np.array([edge_s])).tolist() == [ms]
@@ -45,14 +42,14 @@ def test_milliseconds_are_the_edges_at_or_before_a_moment(ms: int) -> None:
     assert milliseconds(np.array([math.nextafter(edge_s, -1.0)])).tolist() == [ms - 1]
 
 
-def test_a_scale_and_a_ratio_make_the_rates() -> None:
+def test_a_scale_and_a_ratio_make_the_rates():
     net = links(TUNNEL, shift="none", rate_scale=0.5, up_over_down=0.25)
     channel = channel_of(net)
 
     assert (channel.rate_at(0, DOWN, 8.0), channel.rate_at(0, UP, 8.0)) == (1e6, 2.5e5)
 
 
-def test_a_transfer_waits_out_the_tunnel() -> None:
+def test_a_transfer_waits_out_the_tunnel():
     channel = channel_of(links(TUNNEL, shift="none"))
 
     # 1 Mbit until 4 s, nothing until 7 s, 6 Mbit until 10 s, 0.5 Mbit in the next lap.
@@ -64,7 +61,7 @@ def test_a_transfer_waits_out_the_tunnel() -> None:
     assert laid_out.is_complete
 
 
-def test_steps_without_a_change_of_rate_are_one_segment() -> None:
+def test_steps_without_a_change_of_rate_are_one_segment():
     trace = net_trace([(9000, [(0, 1e6, 5e5), (1000, 1e6, 4e5), (2000, 1e6, 4e5)])])
     channel = channel_of(links(trace, shift="none"))
 
@@ -72,7 +69,7 @@ def test_steps_without_a_change_of_rate_are_one_segment() -> None:
     assert transfer(channel, 0, UP, 0.0, 8e5, RADIO).power_w.size == 2
 
 
-def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
+def test_a_way_that_never_carries_a_bit_is_given_up():
     trace = net_trace([(1000, [(0, 1e6, 0.0), (500, 2e6, 0.0)])])
     laid_out = transfer(channel_of(links(trace), give_up_s=7.5), 1, UP, 0.25, 1.0, RADIO)
 
@@ -89,17 +86,14 @@ def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
     bit=st.sampled_from([1.0, 999.0, 3e4, 4e5, 2e6]),
     give_up_ms=st.sampled_from([1, 37, 400]),
 )
-def test_bits_and_joules_are_those_of_a_walk_by_milliseconds(
-    trace: NetTrace, client: int, direction: Direction, start_ms: int, bit: float, give_up_ms: int
-) -> None:
+def test_bits_and_joules_are_those_of_a_walk(trace, client, direction, start_ms, bit, give_up_ms):
     net = links(trace)
     channel = channel_of(net, give_up_s=give_up_ms / 1000.0)
     laid_out = transfer(channel, client, direction, start_ms / 1000.0, bit, RADIO)
     # Rounding decides of a last bit that meets the deadline or an outage: an end between those of a
     # little less and a little more is right.
-    oracle = ByMillisecond(trace, net)
     less, more = [
-        oracle.walk(client, ROW[direction], start_ms, bit * factor, give_up_ms)
+        walked(trace, net, client, ROW[direction], start_ms, bit * factor, give_up_ms)
         for factor in (1.0 - 1e-9, 1.0 + 1e-9)
     ]
     lasts_s, moved_bit = laid_out.end_s - laid_out.start_s, float(laid_out.progress[-1])
@@ -115,7 +109,7 @@ def test_bits_and_joules_are_those_of_a_walk_by_milliseconds(
     assert np.all(np.diff(laid_out.progress) >= 0.0)
 
 
-def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
+def test_a_transfer_is_the_same_alone_and_in_a_crowd():
     trace = net_trace(
         [(10_000, TUNNEL_ROWS), (777, [(0, 3e4, 2e4), (11, 0.0, 1e3)]), (60_000, [(0, 5e5, 1e4)])]
     )
@@ -135,36 +129,7 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
         assert np.array_equal(found[client].power_w, alone.power_w)
 
 
-# An example takes 60 ms: short steps are asked for again and again.
-@pytest.mark.slow
-@settings(max_examples=10)
-@given(NET_TRACES, st.integers(2, 9))
-def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_steps: int) -> None:
-    size = 9
-    channel = channel_of(links(trace, size=size), give_up_s=2.0)
-    fixed_bit_per_s = np.full((2, size), np.nan)
-    fixed_bit_per_s[:, 5] = 2e6
-    channel = replace(channel, fixed_bit_per_s=fixed_bit_per_s)
-    clients, start_s = np.arange(size), np.linspace(0.1, 1.3, size)
-    # Odd sizes, so that none ends with a step, where rounding decides who waits out an outage.
-    bit = math.pi * np.geomspace(1e3, 1e7, size)
-    power = RadioPower.line(np.full(size, 0.5), np.full(size, 5e-7))
-    flows = Flows(start_s, bit, start_s + 2.0, np.full(size, np.inf), power)
-    alone = channel.transfers(clients, UP, start_s, bit, power)
-    together = lay_out_flows(flows, channel.own_rates(clients, UP, num_steps), lambda own, _: own)
-    ends_s, moved_bit, spent_j = np.full((3, 2, size), np.nan)
-    for which, laid_out in enumerate((alone, together)):
-        for rows, timelines in laid_out:
-            ends_s[which, rows] = timelines.end_s
-            moved_bit[which, rows] = timelines.progress_until(timelines.end_s)
-            spent_j[which, rows] = timelines.energy_until(timelines.end_s)
-
-    assert ends_s[0] == pytest.approx(ends_s[1], rel=1e-9)
-    assert moved_bit[0] == pytest.approx(moved_bit[1], rel=1e-9, abs=1e-6)
-    assert spent_j[0] == pytest.approx(spent_j[1], rel=1e-9)
-
-
-def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet() -> None:
+def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet():
     trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
     few, many = links(trace, size=5), links(trace, size=5000)
 
@@ -172,7 +137,7 @@ def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet(
     assert np.array_equal(few.shift_ms, many.shift_ms[:5])
 
 
-def test_every_record_is_lived_through_about_equally_often_and_from_anywhere() -> None:
+def test_every_record_is_lived_through_about_equally_often_and_from_anywhere():
     trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
     net = links(trace, size=6000)
 
@@ -184,7 +149,7 @@ def test_every_record_is_lived_through_about_equally_often_and_from_anywhere() -
     assert longest.mean() == pytest.approx(1499.5, abs=5 * 19.4)
 
 
-def test_a_trace_without_rates_up_needs_a_ratio() -> None:
+def test_a_trace_without_rates_up_needs_a_ratio():
     trace = net_trace([(1000, [(0, 1e6, 0.0)])], has_up=False)
 
     with pytest.raises(ScenarioError, match=r"fleet\.channel\.up_over_down: missing, and test has"):
@@ -192,7 +157,7 @@ def test_a_trace_without_rates_up_needs_a_ratio() -> None:
     assert channel_of(links(trace, up_over_down=0.5)).rate_at(0, UP, 0.0) == 5e5
 
 
-def test_too_many_samples_and_a_scale_beyond_any_radio_are_refused() -> None:
+def test_too_many_samples_and_a_scale_beyond_any_radio_are_refused():
     trace = net_trace([(2, [(0, 1e6, 1e6), (1, 2e6, 1e6)])])
 
     with pytest.raises(ScenarioError, match=r"fleet\.channel\.give_up_s = 3e\+07: spans over"):

@@ -1,7 +1,6 @@
 """Set-up and slow start of transfers: worked examples, closed form, properties."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -29,9 +28,7 @@ def caps_of(settings: TcpSettings, rtt_s: float, rows: int = 1) -> RateCaps:
     return caps
 
 
-def capped(
-    edges_s: Sequence[float], rates: Sequence[float], start_s: float, caps: RateCaps
-) -> tuple[FloatArray, FloatArray]:
+def capped(edges_s, rates, start_s, caps) -> tuple[FloatArray, FloatArray]:
     """Edges and rates of one link."""
     edges, link = np.array([edges_s]), np.array([rates])
     new_edges, new_rates, _ = capped_steps(edges, link, np.array([start_s]), caps)
@@ -56,7 +53,7 @@ def walked_s(edges_s: np.ndarray, rates: np.ndarray, bit: float) -> float:
     raise AssertionError("the bits are not through")
 
 
-def test_defaults_are_the_first_window_of_rfc_6928_and_a_new_tls_connection() -> None:
+def test_defaults_are_the_first_window_of_rfc_6928_and_a_new_tls_connection():
     settings = TcpSettings()
     assert settings.initial_window_bit == 14_600 * 8
     assert settings.setup_s(np.array([0.05])).tolist() == pytest.approx([0.15])
@@ -81,7 +78,7 @@ def test_steps_are_the_set_up_the_rounds_and_the_receive_window(changed, setup_s
     assert caps.cap_bit_per_s[0].tolist() == pytest.approx(expected)
 
 
-def test_without_a_round_trip_time_nothing_is_capped() -> None:
+def test_without_a_round_trip_time_nothing_is_capped():
     assert caps_of(SMALL, 0.0).offsets_s[0, :-1].tolist() == [0.0] * 5
     assert seconds(SMALL, 0.0, 1e6, 5e6) == 0.2
     assert NoTransportSettings().rate_caps(np.array([0.1])) is None
@@ -147,7 +144,7 @@ def test_caps_meet_a_link_that_changes(rtt_s, start_s, edges_s, link, new_edges_
     assert found[1].tolist() == pytest.approx(rates)
 
 
-def test_a_receive_window_below_the_first_window_is_refused() -> None:
+def test_a_receive_window_below_the_first_window_is_refused():
     with pytest.raises(ValidationError, match="less than the first window"):
         TcpSettings(initial_window_segments=100, segment_byte=1460, receive_window_byte=100_000)
 
@@ -158,9 +155,7 @@ RATE = st.floats(1e3, 1e10)
 
 @pytest.mark.slow
 @given(RTT_S, st.floats(1.0, 1e9), RATE, st.floats(0.0, 1e4))
-def test_steps_take_as_long_as_the_closed_form_and_longer_than_without_transport(
-    rtt_s: float, bit: float, rate: float, start_s: float
-) -> None:
+def test_steps_take_as_long_as_the_closed_form(rtt_s, bit, rate, start_s):
     caps = caps_of(TcpSettings(), rtt_s)
     end_s = start_s + 10.0 * (1.0 + rtt_s) * (10.0 + bit / rate + bit * rtt_s / 8e6)
     edges_s, rates = capped([start_s, end_s], [rate], start_s, caps)
@@ -196,7 +191,7 @@ def test_capped_rates_are_the_smaller_at_every_moment(steps, offset_s, rtt_s):
 
 
 @given(st.integers(0, 5), st.integers(0, 5))
-def test_a_row_does_not_depend_on_the_others(first: int, second: int) -> None:
+def test_a_row_does_not_depend_on_the_others(first, second):
     rtt_s = np.array([0.0, 0.01, 0.05, 0.1, 0.2, 0.7])[[first, second]]
     caps = SMALL.rate_caps(rtt_s)
     assert caps is not None
@@ -214,7 +209,7 @@ def test_a_row_does_not_depend_on_the_others(first: int, second: int) -> None:
         assert not both_rates[row, num:].any()
 
 
-def test_further_exchanges_delay_the_first_payload_by_a_round_trip_each() -> None:
+def test_further_exchanges_delay_the_first_payload_by_a_round_trip_each():
     """One row without and one with two exchanges of .1 s; the caps stay the same."""
     settings = TcpSettings()
     caps = settings.rate_caps(np.array([0.1, 0.1]), np.array([0, 2]))

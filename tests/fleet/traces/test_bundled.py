@@ -1,5 +1,8 @@
-"""The bundled traces: made by their scripts, with days and nights, and with tunnels."""
+"""Scripts in the folders of bundled traces, imported."""
 
+import gzip
+import importlib
+import sys
 from functools import cache
 from typing import Any
 
@@ -11,7 +14,19 @@ from fleetsim.fleet.traces.network.files import read_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.trace import Trace
-from tests.fleet.traces.scripts import script_of
+
+
+def script_of(trace: str, name: str = "make") -> Any:
+    """Return a module of the folder, as Python finds it when it runs a script there."""
+    folder = str(bundled.folder("traces") / trace)
+    for module in ("make", "app_sessions"):
+        sys.modules.pop(module, None)
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
+
 
 NAMES = ("people-week", "livelab-phones", "commute-5g")
 
@@ -31,7 +46,7 @@ def columns(trace: Trace | NetTrace) -> list[list[Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_its_script_makes_all_records_and_the_page(name: str) -> None:
+def test_its_script_makes_all_records_and_the_page(name):
     script = script_of(name)
     made = script.generate()
     page = (bundled.folder("traces") / name / "README.md").read_text(encoding="utf-8")
@@ -40,7 +55,7 @@ def test_its_script_makes_all_records_and_the_page(name: str) -> None:
     assert script.readme(made, page) == page
 
 
-def test_people_charge_at_night_and_are_on_their_phones_by_day() -> None:
+def test_people_charge_at_night_and_are_on_their_phones_by_day():
     trace = trace_of("people-week")
     assert isinstance(trace, Trace)
     shares = script_of("people-week").hourly_shares(trace)
@@ -51,7 +66,7 @@ def test_people_charge_at_night_and_are_on_their_phones_by_day() -> None:
     assert shares["unmetered"][21] > shares["unmetered"][13]
 
 
-def test_every_commuter_has_outages_and_home_is_faster_than_the_ride() -> None:
+def test_every_commuter_has_outages_and_home_is_faster_than_the_ride():
     trace = trace_of("commute-5g")
     assert isinstance(trace, NetTrace)
 
@@ -60,3 +75,67 @@ def test_every_commuter_has_outages_and_home_is_faster_than_the_ride() -> None:
     for rate in np.split(trace.down_bit_per_s, trace.offsets[1:-1]):
         assert (rate == 0.0).any()
         assert np.median(rate[:200]) > np.percentile(rate, 20)
+
+
+app_sessions = script_of("livelab-phones", "app_sessions")
+APPS, with_app_sessions = app_sessions.APPS, app_sessions.with_app_sessions
+BACKGROUND_PERCENT, HOUR_WEIGHTS = app_sessions.BACKGROUND_PERCENT, app_sessions.HOUR_WEIGHTS
+DAY_S = 86_400
+
+
+def test_streaming_takes_the_memory_that_was_measured(real_trace):
+    """Mean of what three boards hold beside streaming less what they hold alone, on Wi-Fi."""
+    mib = {"RPi2_600": 2048, "RPi4_1000": 4096, "RPi8_1500": 8192}
+    held_mib: dict[tuple[str, str], list[float]] = {}
+    with gzip.open(real_trace("rpi-contention") / "usage.csv.gz", "rt") as file:
+        header = next(file).strip().split(",")
+        for line in file:
+            row = dict(zip(header, line.rstrip("\n").split(","), strict=True))
+            if "WIFI" in row["condition"] and row["memory"]:
+                app = "Streaming" if "Streaming" in row["condition"] else "alone"
+                app = "Games" if "Games" in row["condition"] else app
+                taken_mib = float(row["memory"]) / 100 * mib[row["device"]]
+                held_mib.setdefault((row["device"], app), []).append(taken_mib)
+    more = {
+        app: [np.mean(held_mib[d, app]) - np.mean(held_mib[d, "alone"]) for d in ALL]
+        for app in ("Streaming", "Games")
+    }
+
+    assert more["Streaming"] == pytest.approx([279, 195, 227], abs=1)
+    assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
+    video = next(app for app in APPS if app.name == "video")
+    assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
+
+
+def test_training_beside_video_and_games_is_slowed_as_it_was_measured(real_trace):
+    """On Wi-Fi, alone against beside an app, on three boards: 1 - alone / beside."""
+    times_s: dict[tuple[str, str], list[float]] = {}
+    with gzip.open(real_trace("rpi-contention") / "training_time.csv.gz", "rt") as file:
+        next(file)
+        for line in file:
+            device, condition, *_, time = line.strip().split(",")
+            what = condition.removeprefix("Stationary_").partition("_WIFI")
+            if "Batt" not in condition and what[1] and time:
+                times_s.setdefault((device, what[0]), []).append(float(time))
+            elif condition.startswith("Stationary_WIFI") and time:
+                times_s.setdefault((device, ""), []).append(float(time))
+    loads = {
+        app: np.mean([1 - np.mean(times_s[d, ""]) / np.mean(times_s[d, app]) for d in ALL])
+        for app in ("Streaming", "Games")
+    }
+    percent = {app.name: app.load_percent for app in APPS}
+
+    assert 100 * loads["Streaming"] == pytest.approx(percent["video"], abs=2)
+    assert 100 * loads["Games"] == pytest.approx(percent["game"], abs=2)
+
+
+ALL = ("RPi2_600", "RPi4_1000", "RPi8_1500")
+
+
+def test_the_background_is_the_deciles_of_servers(real_trace):
+    days = np.load(real_trace("cpu-planetlab") / "cpu_pct_5min-dev.npz")
+    percent = np.concatenate([days[name] for name in days.files])
+    hourly = percent.reshape(len(percent), 24, 12).mean(axis=2)
+    deciles = np.quantile(hourly, np.arange(0.05, 1.0, 0.1))
+
+    assert np.abs(deciles - BACKGROUND_PERCENT).max() < 0.6

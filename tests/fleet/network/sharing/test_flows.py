@@ -34,29 +34,13 @@ def steps(own: list[list[tuple[float, float]]]) -> OwnRates:
     return own_rates
 
 
-def laid_out(
-    start_s: list[float],
-    bit: list[float],
-    own: list[list[tuple[float, float]]],
-    *,
-    cells: list[float],
-    cell: list[int] | None = None,
-    server: float = INF,
-    lost_at_s: list[float] | None = None,
-    give_up_s: float = 1e9,
-) -> list[Timeline]:
-    size = len(bit)
-    where = np.array(cell or [0] * size)
-    flows = Flows(
-        np.array(start_s),
-        np.array(bit),
-        np.array(start_s) + give_up_s,
-        np.array(lost_at_s or [INF] * size),
-        RadioPower.line(np.full(size, BUSY_W), np.full(size, J_PER_BIT)),
-    )
+def laid_out(start_s, bit, own, cell, cells, server, lost_at_s, give_up_s) -> list[Timeline]:
+    size, begin_s = len(bit), np.array(start_s)
+    power = RadioPower.line(np.full(size, BUSY_W), np.full(size, J_PER_BIT))
+    flows = Flows(begin_s, np.array(bit), begin_s + give_up_s, np.array(lost_at_s), power)
 
     def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
-        return fair_rates(own_bit_per_s, where, np.array(cells), server)
+        return fair_rates(own_bit_per_s, np.array(cell), np.array(cells), server)
 
     by_row = {
         int(row): timelines.row(index)
@@ -68,7 +52,8 @@ def laid_out(
 
 @pytest.mark.parametrize("k", [1, 2, 7, 100])
 def test_k_equal_flows_take_k_times_as_long_as_one(k):
-    timelines = laid_out([3.0] * k, [1000.0] * k, [[(INF, 50.0)]] * k, cells=[50.0])
+    own, never_s = [[(INF, 50.0)]] * k, [INF] * k
+    timelines = laid_out([3.0] * k, [1000.0] * k, own, [0] * k, [50.0], INF, never_s, 1e9)
 
     assert [t.end_s for t in timelines] == pytest.approx([3.0 + k * 20.0] * k, rel=1e-12)
     assert [t.power_w.size for t in timelines] == [1] * k
@@ -113,31 +98,19 @@ def test_flows_end_when_exact_fractions_say(drawn, one, other, server, give_up_s
     lost_at_s = [
         s + after if has_losses else INF for s, after in zip(start_s, lost_after_s, strict=True)
     ]
-    timelines = laid_out(
-        start_s,
-        bit,
-        own,
-        cells=[one, other],
-        cell=cell,
-        server=server,
-        lost_at_s=lost_at_s,
-        give_up_s=give_up_s,
-    )
-    reference = ends(
-        [
-            Flow(
-                Fraction(start_s[i]),
-                Fraction(bit[i]),
-                [(Fraction(0 if u == INF else u), Fraction(rate)) for u, rate in own[i]],
-                cell[i],
-                Fraction(lost_at_s[i]) if has_losses else None,
-                Fraction(give_up_s),
-            )
-            for i in range(len(bit))
-        ],
-        [Fraction(one), Fraction(other)],
-        Fraction(server),
-    )
+    timelines = laid_out(start_s, bit, own, cell, [one, other], server, lost_at_s, give_up_s)
+    flows = [
+        Flow(
+            Fraction(start_s[i]),
+            Fraction(bit[i]),
+            [(Fraction(0 if u == INF else u), Fraction(rate)) for u, rate in own[i]],
+            cell[i],
+            Fraction(lost_at_s[i]) if has_losses else None,
+            Fraction(give_up_s),
+        )
+        for i in range(len(bit))
+    ]
+    reference = ends(flows, [Fraction(one), Fraction(other)], Fraction(server))
     end_s = np.minimum([t.end_s for t in timelines], lost_at_s)
 
     assert end_s == pytest.approx([float(at) for at, _ in reference], rel=1e-9)

@@ -45,21 +45,21 @@ def test_a_rician_gain_is_a_line_of_sight_plus_a_scattered_wave(direction, first
 
 
 @pytest.mark.parametrize(("direction", "word"), [(DOWN, 0), (UP, 1)])
-def test_a_nakagami_gain_inverts_the_gamma_distribution(direction: Direction, word: int) -> None:
+def test_a_nakagami_gain_inverts_the_gamma_distribution(direction, word):
     gain = one_gain(partial(nakagami, m=2.0), 2, direction, 9)
     below = 1.0 - math.exp(-2.0 * gain) * (1.0 + 2.0 * gain)  # Erlang, two stages
 
     assert below == pytest.approx(uniform(2, 9, word), rel=1e-9)
 
 
-def test_without_fading_every_gain_is_one() -> None:
+def test_without_fading_every_gain_is_one():
     assert (
         BlockFading(4, 1.0, no_fading).gains(np.array([0, 5]), UP, np.array([3, 8]), 4).tolist()
         == [[1.0] * 4] * 2
     )
 
 
-def test_the_extreme_words_give_gains_that_are_finite_and_not_negative() -> None:
+def test_the_extreme_words_give_gains_that_are_finite_and_not_negative():
     edge = np.array([[0, 0, 0, 0], [2**64 - 1] * 4, [0, 0, 2**63, 2**63]], dtype=np.uint64)
 
     for law in [*LAWS, partial(rician, k=0.0), partial(rician, k=1e6), partial(nakagami, m=1e3)]:
@@ -69,7 +69,7 @@ def test_the_extreme_words_give_gains_that_are_finite_and_not_negative() -> None
             assert (gains >= 0.0).all()
 
 
-def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
+def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing():
     """Angle half a turn, power K: rounding must not leave less than nothing."""
     for k in (0.3, 1.0, 3.0, 7.7):
         share = 1.0 - math.exp(-k)

@@ -31,7 +31,7 @@ def same(one: NetTrace, other: NetTrace) -> bool:
 
 
 @pytest.mark.parametrize("name", ["rates.csv", "rates.csv.gz"])
-def test_rows_are_sorted_by_trace_and_times_are_milliseconds(tmp_path: Path, name: str) -> None:
+def test_rows_are_sorted_by_trace_and_times_are_milliseconds(tmp_path, name):
     written(tmp_path, GOOD, name)
     trace = read_net_trace(tmp_path)
 
@@ -53,7 +53,7 @@ def test_the_last_sample_holds_as_long_as_the_one_before_unless_a_row_ends_it(tm
 
 
 @pytest.mark.parametrize("has_up", [True, False])
-def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
+def test_what_is_written_is_read_again(tmp_path, has_up):
     trace = net_trace(
         [(1234, [(0, 1e6 / 3.0, 0.1), (17, 0.0, 0.0)]), (5, [(0, 2.0, 7.0)])], has_up=has_up
     )
@@ -85,7 +85,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
         ("", ": no samples"),
     ],
 )
-def test_a_wrong_row_is_named_with_its_file(tmp_path: Path, rows: str, says: str) -> None:
+def test_a_wrong_row_is_named_with_its_file(tmp_path, rows, says):
     path = written(tmp_path, HEADER + rows)
 
     with pytest.raises(DataError, match=rf"^{path}.*{says}.*$"):
@@ -104,7 +104,7 @@ IRISH_TABLE = (
 IRISH_LOGS = "trace,app,mobility,file\n0,Netflix,static,B_1\n1,Download,driving,B_2\n"
 
 
-def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path: Path) -> None:
+def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path):
     written(tmp_path, IRISH, "5G/Download/Driving/B_2.csv")
     written(tmp_path, IRISH.replace("1000", "5"), "5G/Netflix/Static/B_1.csv")
     written(tmp_path, IRISH_TABLE, "table/samples.csv.gz")
@@ -127,7 +127,7 @@ NORWAY_TABLE = "trace,t_s,mbps\n0,0.000,9.9\n0,0.550,4.0\n0,2.050,0.5\n"
 NORWAY_LOGS = "trace,file,rows\n0,norway_bus_1,3\n"
 
 
-def test_a_norwegian_rate_holds_before_its_time(tmp_path: Path) -> None:
+def test_a_norwegian_rate_holds_before_its_time(tmp_path):
     written(tmp_path, NORWAY, "3g/norway_bus_1")
     written(tmp_path, NORWAY_TABLE, "table/samples.csv.gz")
     written(tmp_path, NORWAY_LOGS, "table/traces.csv.gz")

@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice
 from fleetsim.fleet.traces.formats import import_any
-from fleetsim.fleet.traces.network.files import read_net_trace
 from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.table_import import TableOptions
@@ -19,16 +17,16 @@ from fleetsim.fleet.traces.table_rows import SEEN, Layout
 
 
 def read(
-    folder: Path,
-    text: str,
+    folder,
+    text,
     *,
-    time: str = "t",
-    rate: str = "r[bit/s]",
-    up: str | None = None,
-    who: tuple[str, ...] = (),
-    by_second: bool = False,
-    split_gap_s: float | None = None,
-    layout: Layout = SEEN,
+    time="t",
+    rate="r[bit/s]",
+    up=None,
+    who=(),
+    by_second=False,
+    split_gap_s=None,
+    layout=SEEN,
 ) -> ReadRates:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
@@ -74,9 +72,7 @@ def test_a_rate_has_the_unit_in_the_brackets(tmp_path, unit, bit_per_s):
         ("t[%d.%m.%Y %H:%M:%S.%f]", "31.12.2019 23:59:59.000", "01.01.2020 00:00:01.500"),
     ],
 )
-def test_times_are_seconds_epochs_or_dates_and_a_record_begins_at_its_first(
-    tmp_path, time, first, second
-):
+def test_times_are_seconds_epochs_or_dates_and_count_from_the_first(tmp_path, time, first, second):
     found = read(tmp_path, f"t,r\n{first},1\n{second},2\n", time=time).trace
 
     assert samples(found) == {"all": [(0, 1.0), (2500, 2.0), (5000, -1.0)]}
@@ -256,16 +252,3 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
     with pytest.raises(ScenarioError, match=says):
         import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
     assert not (tmp_path / "new").exists()
-
-
-def test_the_import_writes_the_trace_with_its_counts_and_rules(tmp_path):
-    (tmp_path / "own.csv").write_text("t,r\n1,8\n0,4\n1,6\n")
-    options = TableOptions(time="t", rate="r[Mbit/s]")
-    notes = import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
-    readme = (tmp_path / "new" / "README.md").read_text()
-
-    assert samples(read_net_trace(tmp_path / "new")) == {
-        "all": [(0, 4e6), (1000, 7e6), (2000, -1.0)]
-    }
-    assert all(f"\n- {note}\n" in readme for note in notes)
-    assert "with the mean of their rates" in readme

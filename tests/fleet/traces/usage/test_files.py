@@ -1,5 +1,6 @@
 import gzip
 
+import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
@@ -52,9 +53,7 @@ def test_states_are_read_in_the_order_of_users_and_written_with_bytes_that_repea
 
 
 @pytest.mark.parametrize("says_memory", [True, False])
-def test_memory_of_apps_is_read_and_written_where_it_is_said_and_none_elsewhere(
-    tmp_path, says_memory
-):
+def test_memory_of_apps_is_read_and_written_where_it_is_said(tmp_path, says_memory):
     rows = ["a,0,1,1,0,0.5,1048576", "a,4,0,0,0,0,0", "b,0,1,0,1,0,7"]
     lines = [f"{STATES.strip()},ram_byte", *rows]
     kept = lines if says_memory else [line.rpartition(",")[0] for line in lines]
@@ -187,3 +186,40 @@ def test_a_user_name_that_would_break_the_csv_is_not_written(tmp_path):
 
     with pytest.raises(DataError, match="user 'a,b' has a comma"):
         write_trace(trace, tmp_path / "out")
+
+
+def make(**changed) -> Trace:
+    """Two users: a changes at 0, 4, 6 of 10 s; b never changes in 5 s."""
+    columns = {
+        "name": "mine",
+        "user_ids": ("a", "b"),
+        "span_s": np.array([10, 5]),
+        "offsets": np.array([0, 3, 4]),
+        "times_s": np.array([0, 4, 6, 0]),
+        "online": np.array([True, False, True, True]),
+        "charging": np.array([False, False, True, False]),
+        "unmetered": np.array([True, True, True, False]),
+        "load": np.array([0.0, 0.25, 0.5, 0.0]),
+    }
+    return Trace(**(columns | changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"user_ids": ()}, "trace 'mine' is empty"),
+        ({"user_ids": ("a", "a")}, "a user is named twice"),
+        ({"load": np.zeros(3)}, "columns of different lengths"),
+        ({"offsets": np.array([0, 4, 4])}, "user 'b' has no state at all"),
+        ({"span_s": np.array([10, 0])}, "user 'b' has span_s = 0"),
+        ({"times_s": np.array([0, 4, 6, 1])}, "user 'b', row 1 .* at second 1; it must be at 0"),
+        ({"times_s": np.array([0, 6, 4, 0])}, "user 'a', row 3 .*: second 4 after 6; sort"),
+        ({"times_s": np.array([0, 4, 4, 0])}, "user 'a', row 3 .*: a second state at second 4"),
+        ({"times_s": np.array([0, 4.5, 6, 0])}, "times_s must be whole numbers, not float64"),
+        ({"load": np.array([0, 1.0, 0, 0])}, r"user 'a', row 2 .*: load = 1.0 is outside \[0, 1\)"),
+        ({"load": np.array([0, 0, 0, np.nan])}, r"user 'b', row 1 of the user: load = nan is"),
+    ],
+)
+def test_a_broken_trace_is_refused_by_name_and_row(changed, says):
+    with pytest.raises(DataError, match=says):
+        make(**changed)

@@ -1,7 +1,6 @@
 """Any table of usage: samples or intervals, joined by a stated rule and counted."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,15 +22,15 @@ DAY_S = 86_400
 
 
 def read(
-    folder: Path,
-    text: str,
-    *states: str,
-    time: str = "t",
-    until: str | None = None,
-    who: tuple[str, ...] = ("who",),
-    unknown: str = "hold",
-    utc_offset_h: float | None = None,
-    missing: tuple[str, ...] = (),
+    folder,
+    text,
+    *states,
+    time="t",
+    until=None,
+    who=("who",),
+    unknown="hold",
+    utc_offset_h=None,
+    missing=(),
 ) -> Records:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
@@ -110,18 +109,6 @@ def test_the_unit_in_a_name_counts_unless_one_is_given(tmp_path):
     assert per_second(found, 0, 3) == [0.5] * 3 + [0.25] * 3
     assert "'t_ms' in ms, as its name says" in found.notes
     assert read(tmp_path, text, "load=cpu_percent", time="t_ms[s]").trace.span_s.tolist() == [6000]
-
-
-def test_of_a_second_the_last_row_counts_and_rows_are_sorted(tmp_path):
-    text = "t,who,c\n0,a,0\n5.9,a,0\n5.1,a,1\n2,a,1\n9,b,1\n"
-    found = read(tmp_path, text, "charging=c")
-
-    # 5.9 comes after 5.1 in the file's seconds 5 and 5: the last row of the file counts.
-    assert per_second(found, 0, 1) == [0, 0, 1, 1, 1, 1, 1]
-    assert "5 rows of 2 users read" in found.notes
-    assert "1 rows of the same second as a later one of their user, which counts" in found.notes
-    assert "1 rows earlier than the row above of their user; sorted by time" in found.notes
-    assert found.trace.span_s.tolist() == [7, 1]
 
 
 SAMPLES = st.lists(

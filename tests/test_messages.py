@@ -1,12 +1,16 @@
 """Values of users in messages."""
 
 import ast
+import typing
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fleetsim
+from fleetsim import bundled, errors
+from fleetsim.errors import DataError, DivergenceError, ScenarioError, SimulationError
 from fleetsim.quoting import MAX_LINE, MAX_VALUE, cut, one_line, quoted
 
 _RAISERS = {"ScenarioError", "DataError", "fault", "_refused", "telling", "line", "at"}
@@ -64,3 +68,37 @@ def test_messages_to_users_quote_nothing_at_full_length():
 
 def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        (
+            ScenarioError("a.yaml:3: x: missing", "a.yaml:4: y: missing"),
+            ["ScenarioError: a.yaml:3: x: missing", "a.yaml:4: y: missing"],
+        ),
+        (DataError("a\x1b[2J.csv: no such file"), ["DataError: a\\x1b[2J.csv: no such file"]),
+        (DivergenceError("weights are not finite"), ["DivergenceError: weights are not finite"]),
+    ],
+)
+def test_a_fault_of_the_user_is_its_message_alone(fault, lines):
+    assert fault._render_traceback_() == lines
+
+
+def test_a_bug_keeps_its_traceback():
+    """IPython asks for the attribute."""
+    assert not hasattr(SimulationError("broken", 1.0), "_render_traceback_")
+    assert not hasattr(errors.FleetsimError("any"), "_render_traceback_")
+
+
+FAR = "0" * 12
+"""A name that resembles no bundled one."""
+
+
+@pytest.mark.parametrize("kind", typing.get_args(bundled.Kind))
+def test_the_message_on_an_unknown_name_fits_on_a_screen(kind):
+    """However many files are bundled; 700 characters are nine lines of a terminal."""
+    message = bundled.not_found(kind, FAR)
+
+    assert "bundled are " in message
+    assert len(message) <= 700

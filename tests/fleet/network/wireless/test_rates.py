@@ -12,6 +12,8 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
+from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 
 DOWN, UP = Direction.DOWN, Direction.UP
 
@@ -78,7 +80,7 @@ def test_no_rate_is_above_shannons_and_where_modems_work_it_is_about_two_thirds(
 
 
 @pytest.mark.parametrize("gap", [1.0, 2.0])
-def test_overhead_cap_and_gap_are_applied_to_every_step(gap: float):
+def test_overhead_cap_and_gap_are_applied_to_every_step(gap):
     steps = nr_64qam(0.14, 2.0, gap)
 
     assert steps.bit_per_s_per_hz == pytest.approx([min(0.86 * e, 2.0) for e in PRINTED], abs=5e-5)
@@ -86,7 +88,7 @@ def test_overhead_cap_and_gap_are_applied_to_every_step(gap: float):
 
 
 @pytest.mark.parametrize("part", [1.0, 0.3, 0.036, 0.01])
-def test_a_phone_uses_as_much_of_its_part_as_serves_it_best(part: float):
+def test_a_phone_uses_as_much_of_its_part_as_serves_it_best(part):
     for steps in (STEPS, nr_64qam(0.08, 3.0, 1.5)):
         snr = 10.0 ** (np.linspace(-30.0, 40.0, 701) / 10.0)
         rate = steps.up(snr, part, 0.036)
@@ -152,3 +154,85 @@ def test_a_threshold_above_the_fastest_step_is_refused():
     with pytest.raises(ScenarioError, match=r"is above 4\.777, the fastest rate of radio 'lte'"):
         fleetsim.load("quickstart", above)
     fleetsim.load("quickstart", [above, "fleet.channel.rate=shannon"])
+
+
+SNR = np.array([0.0, 1.0, 3.0, 15.0, 1023.0])  # log2(1 + snr) is 0, 1, 2, 4, 10
+
+
+BANDS = (2e6, 1e6)
+FAST = Modem((2e6, 2e6), cap_bit_per_s_per_hz=3.0, most_bit_per_s=(5e6, math.inf))
+
+
+@pytest.mark.parametrize(
+    ("modem", "way", "expected"),
+    [
+        # Shannon's in the band of the direction
+        (Modem(BANDS), DOWN, [0.0, 2e6, 4e6, 8e6, 20e6]),
+        (Modem(BANDS), UP, [0.0, 1e6, 2e6, 4e6, 10e6]),
+        # A gap divides the signal.
+        (Modem(BANDS, gap=3.0), UP, [1e6 * math.log2(1.0 + snr / 3.0) for snr in SNR]),
+        (Modem(BANDS, cap_bit_per_s_per_hz=3.0), DOWN, [0.0, 2e6, 4e6, 6e6, 6e6]),
+        # A fastest rate of its own in each direction, and a slowest modulation
+        (FAST, DOWN, [0.0, 2e6, 4e6, 5e6, 5e6]),
+        (FAST, UP, [0.0, 2e6, 4e6, 6e6, 6e6]),
+        (Modem(BANDS, outage_bit_per_s_per_hz=1.5), UP, [0.0, 0.0, 2e6, 4e6, 10e6]),
+    ],
+)
+def test_rates_are_shannons_less_gap_caps_and_outage(modem, way, expected):
+    assert modem.rates_bit_per_s(way, SNR) == pytest.approx(expected)
+
+
+def test_a_cap_on_the_threshold_gets_through():
+    modem = Modem((0.7e6, 0.7e6), cap_bit_per_s_per_hz=2.3, outage_bit_per_s_per_hz=2.3)
+
+    assert modem.rates_bit_per_s(UP, SNR).tolist() == [0.0, 0.0, 0.0, 2.3 * 0.7e6, 2.3 * 0.7e6]
+
+
+SEED = 3
+EXACT = {"shadowing_sd_db": 0.0, "airtime_share": (0.5, 0.5)}
+
+
+def at_distance(distance_m: float, **settings: object) -> IndoorWifiSettings:
+    place = {"radius_m": distance_m, "min_distance_m": distance_m}
+    return IndoorWifiSettings.model_validate({**place, **EXACT, **settings})
+
+
+def test_far_from_the_access_point_the_rate_is_the_budget_of_the_link():
+    settings = at_distance(80.0, path_loss_exponent_db=35.0, access_point_tx_power_dbm=20.0)
+    down, up = settings.rates_bit_per_s(seed=SEED, size=3)
+
+    loss_db = 46.3 + 35.0 * math.log10(80.0)
+    noise_dbm = -174.0 + 7.0 + 10.0 * math.log10(20e6)
+    for rates, tx_dbm in ((down, 20.0), (up, 16.0)):
+        snr = 10.0 ** ((tx_dbm - loss_db - noise_dbm) / 10.0)
+        by_hand = 0.5 * 20e6 * math.log2(1.0 + snr / 10.0**0.3)
+        assert rates == pytest.approx([by_hand] * 3, rel=1e-9)
+        assert by_hand < 20e6
+
+
+def test_near_it_the_modem_and_the_line_are_the_limits():
+    down, up = at_distance(2.0).rates_bit_per_s(seed=SEED, size=2)
+
+    assert down.tolist() == pytest.approx([0.5 * 72.2e6] * 2)
+    assert up.tolist() == [20e6, 20e6]
+
+
+def test_shares_of_the_airtime_are_uniform_and_shadows_are_the_same_both_ways():
+    settings = IndoorWifiSettings(radius_m=2.0, line_down_bit_per_s=None, line_up_bit_per_s=None)
+    down, up = settings.rates_bit_per_s(seed=SEED, size=20_000)
+
+    share = down / 72.2e6
+    assert share.min() >= 0.4
+    assert share.max() <= 0.8
+    # The mean of 20,000 uniform draws on [0.4, 0.8] has a standard deviation of 0.0008.
+    assert share.mean() == pytest.approx(0.6, abs=0.0035)
+    assert (down == up).all()
+    assert down.max() <= settings.top_bit_per_s
+
+
+def test_a_client_has_the_same_rates_in_a_larger_fleet():
+    settings = IndoorWifiSettings(radius_m=100.0)
+    few, many = (settings.rates_bit_per_s(seed=SEED, size=size) for size in (5, 500))
+
+    assert (few == many[:, :5]).all()
+    assert len(set(few[0].tolist())) == 5

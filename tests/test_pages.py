@@ -1,19 +1,81 @@
-"""The commands of docs/own-measurements.md, run as they stand."""
+"""Examples of docs/python.md, executed."""
 
+import doctest
+import importlib.util
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+import fleetsim
 from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.record.saved_run import Run
 
-PAGE = Path(__file__).parents[1] / "docs" / "own-measurements.md"
+PYTHON = Path(__file__).parents[1] / "docs" / "python.md"
+
+
+def test_the_examples_of_the_page_are_as_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    result = doctest.testfile(str(PYTHON), module_relative=False)
+
+    assert result.attempted >= 15
+    assert result.failed == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+OWN_DATA = Path(__file__).parents[1] / "docs" / "own-data.md"
+MOST_LINES = 15
+NEEDS = {
+    "import datasets": "datasets",
+    'dataset("mine.parquet"': "datasets",
+    '"flwr-datasets"': "flwr_datasets",
+}
+"""Text of an example, and the library that it needs."""
+
+
+def examples():
+    for title, section in re.findall(
+        r"^## (.+?)\n(.*?)(?=^## |\Z)", OWN_DATA.read_text(), re.M | re.S
+    ):
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", section, re.S), start=1):
+            yield pytest.param(code, id=f"{title} {number}")
+
+
+def test_every_form_has_an_example():
+    assert len(list(examples())) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", list(examples()))
+def test_an_example_runs(code, tmp_path, monkeypatch):
+    for text, library in NEEDS.items():
+        if text in code and importlib.util.find_spec(library) is None:
+            pytest.skip(f"needs the library {library}; pip install 'fleetsim[hf,flwr-datasets]'")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+
+    exec(compile(code, str(OWN_DATA), "exec"), names)  # an example of ours, not of a user
+
+    assert len(code.splitlines()) <= MOST_LINES
+    if "Waves" in names:
+        assert fleetsim.check_plugin(names["Waves"]) == "dataset"
+        names["run"] = fleetsim.run("quickstart", dataset=names["Waves"], stop__rounds=2)
+    run = names["run"]
+    assert isinstance(run, Run)
+    assert len(run.rounds) == 2
+    assert run.rounds.accuracy.notna().all()
+
+
+OWN_MEASUREMENTS = Path(__file__).parents[1] / "docs" / "own-measurements.md"
 FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
 
 
 def shell_blocks() -> list[str]:
-    return re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```sh\n(.*?)^```", OWN_MEASUREMENTS.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 @pytest.fixture
@@ -40,7 +102,7 @@ def printed(command, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("without_figures")
 def test_a_network_of_ones_own_is_imported_as_the_page_says_and_run(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "--rate" in block)
-    said = re.search(r"The import prints\n\n(( {4}.*\n)+)", PAGE.read_text("utf-8"))
+    said = re.search(r"The import prints\n\n(( {4}.*\n)+)", OWN_MEASUREMENTS.read_text("utf-8"))
 
     assert said is not None
     assert re.sub("(?m)^ {4}", "", said[1]) in printed(block)
@@ -51,7 +113,9 @@ def test_a_network_of_ones_own_is_imported_as_the_page_says_and_run(printed, tmp
 def test_usage_of_ones_own_is_imported_as_states_and_as_intervals(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "--state" in block)
     text = printed(block)
-    said = re.search(r"The first import prints .*:\n\n(( {4}.*\n)+)", PAGE.read_text("utf-8"))
+    said = re.search(
+        r"The first import prints .*:\n\n(( {4}.*\n)+)", OWN_MEASUREMENTS.read_text("utf-8")
+    )
     trace = read_trace(tmp_path / "my-people")
     own = slice(*trace.offsets[trace.user_ids.index("ann") :][:2].tolist())
 

@@ -2,17 +2,17 @@
 
 import csv
 import gzip
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.network.published_forms import read_irish_5g, read_norway_3g
+from fleetsim.fleet.traces.usage.files import read_trace
 
 
 @pytest.mark.slow
-def test_irish_downloads_have_the_published_rates(real_trace: Callable[[str], Path]) -> None:
+def test_irish_downloads_have_the_published_rates(real_trace):
     source = real_trace("net-5g-irish")
     trace = read_irish_5g(source, app="Download")
     with gzip.open(source / "traces.csv.gz", "rt") as file:
@@ -48,3 +48,13 @@ def test_norwegian_commutes_have_the_published_length_and_range(real_trace):
     highest = np.maximum.reduceat(trace.down_bit_per_s, trace.offsets[:-1]) / 1e6
     assert (highest <= np.array([float(log["max_mbps"]) for log in logs]) + 6e-4).all()
     assert (trace.down_bit_per_s > 0.0).all()
+
+
+def test_flhetbench_sums_to_the_seconds_of_its_intervals(real_trace):
+    home = real_trace("flash-flhetbench")
+    table = read_csv_table(home / "intervals.csv.gz")
+    trace = read_trace(home)
+
+    assert (trace.num_users, table.num_rows) == (710, 14_139)
+    by_hand_s = int((table.whole_numbers("end_s") - table.whole_numbers("start_s")).sum())
+    assert int((trace.lasts_s * trace.online).sum()) == by_hand_s
