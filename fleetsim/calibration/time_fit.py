@@ -53,7 +53,6 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
     if len(runs) < 2:
         where = runs[0].place if runs else "no row"
         raise DataError(f"{where}: calibration takes two timed runs or more; add a run")
-    seconds = np.array([run.seconds for run in runs])
     batches = np.array([float(run.num_batches) for run in runs])
     layers = np.array([float(run.cost.num_layers) for run in runs])
     mparam = np.array([run.cost.num_parameters for run in runs]) / PARAMETERS_PER_MPARAM
@@ -66,16 +65,14 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
     # Weights that do not depend on the times, whose errors must not decide what can be told.
     expected_s = two @ np.array([1.0 / base.conv_flop_per_s, 1.0])
     if len(runs) >= _ALL and _tells_apart(every / expected_s[:, np.newaxis]):
-        result = _least_squares(every, seconds)
-        _require_arithmetic(result, runs)
+        result = _least_squares(every, runs)
         return TimeFit(1.0 / result[0], result[1], result[2], result[3], None, every @ result, _ALL)
     if not _tells_apart(two / expected_s[:, np.newaxis]):
         raise DataError(
             f"{runs[0].place}: the runs are too alike to tell arithmetic from overhead; add one"
             " with another batch size, such as a quarter of it, or another model"
         )
-    result = _least_squares(two, seconds)
-    _require_arithmetic(result, runs)
+    result = _least_squares(two, runs)
     factor = float(result[1])
     own_s = factor * base_s
     return TimeFit(1.0 / result[0], own_s[0], own_s[1], own_s[2], factor, two @ result, 2)
@@ -100,17 +97,14 @@ def _tells_apart(columns: FloatArray) -> bool:
     return float(np.linalg.cond(columns / scale)) < _WORST_CONDITION
 
 
-def _least_squares(columns: FloatArray, seconds: FloatArray) -> FloatArray:
+def _least_squares(columns: FloatArray, runs: Sequence[TimedRun]) -> FloatArray:
     """Return the unknowns >= 0 with the least sum of squared relative errors."""
-    relative = columns / seconds[:, np.newaxis]
+    relative = columns / np.array([[run.seconds] for run in runs])
     scale = np.linalg.norm(relative, axis=0)
-    result: FloatArray = nnls(relative / scale, np.ones(seconds.size))[0]
-    return np.asarray(result / scale)
-
-
-def _require_arithmetic(result: FloatArray, runs: Sequence[TimedRun]) -> None:
+    result: FloatArray = nnls(relative / scale, np.ones(len(runs)))[0]
     if result[0] <= 0.0:
         raise DataError(
             f"{runs[0].place}: the times leave nothing for arithmetic: larger work took no longer."
             " Time longer runs, on a device that is cool and does nothing else"
         )
+    return np.asarray(result / scale)

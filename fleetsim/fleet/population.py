@@ -33,8 +33,7 @@ from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.usage.loading import load_trace, users_of_owners
-from fleetsim.fleet.usage.time_zones import assign_time_zones
-from fleetsim.fleet.usage.usage import Usage, build_usage
+from fleetsim.fleet.usage.usage import Usage, assign_time_zones, build_usage
 from fleetsim.units import S_PER_HOUR
 
 

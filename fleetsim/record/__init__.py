@@ -9,7 +9,6 @@ recorded before stays valid.
 - `tables`: Tables of a run: rounds, tasks and clients.
 - `recorder`: The recorder of a run: rows, checkpoints, and the tables at the end.
 - `checkpoint`: Checkpoints, from which a run resumes after a kill at any moment.
-- `file_lock`: Lock of a file between processes, which the system releases when its process dies.
 - `atomic_files`: Files that are written whole or not at all, even if the host dies.
 - `failures`: Failures of a whole run, read from its tables.
 - `saved_run`: A run folder for reading: its scenario, manifest and tables, and its measures.

@@ -20,8 +20,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.transfer import RateSteps, TransferRequests, lay_out_changing
 from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.traces.followed_records import assign_shuffled
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
-from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.read_only import freeze
 from fleetsim.units import MS_PER_S
@@ -203,7 +203,7 @@ def build_net_links(
     up_over_down: float | None,
     give_up_s: float,
 ) -> NetLinks:
-    """Assign the records of a trace to N clients (`fleetsim.fleet.traces.shuffled_assignment`).
+    """Assign the records of a trace to N clients (`fleetsim.fleet.traces.followed_records`).
 
     Settings are those of `TraceSettings`.
     """

@@ -4,12 +4,17 @@ They are pure functions of columns of the rounds and tasks tables. Docstrings st
 a paper leaves open.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Ending(NamedTuple):
@@ -177,3 +182,31 @@ def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
         raise ValueError(f"{rewards.size} slots but {best.size} of the best set")
     lost = best - rewards
     return np.cumsum(np.where(np.isnan(lost), 0.0, lost))
+
+
+def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
+    """Return opinions of clients of the global model, and their beliefs, of a tasks table.
+
+    Bandits over clients let all clients evaluate the model after a slot. The accuracy is the
+    client's opinion r_n, and the mean of all is the reward of the slot (FL&FA). With BP-UCB clients
+    then exchange messages, which gives each a belief b_n(1) in its own worth (FL&DA), NaN where
+    there is none. The opinion is a column of the task that evaluated, the belief of the one that
+    exchanged messages.
+
+    The frame has round, client, opinion and belief, a row per client and model, ordered by round
+    and client; `round` is that of the evaluated model, the last before that of the tasks.
+
+    Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed
+    client selection", equations (3), (4) and (8), Figures 7 to 9.
+    """
+    answers = {
+        name: tasks.loc[tasks[name].notna(), ["round", "client", name]]
+        if name in tasks
+        else tasks.loc[:, ["round", "client"]].iloc[:0].assign(**{name: np.float64()})
+        for name in ("opinion", "belief")
+    }
+    joined = answers["opinion"].merge(answers["belief"], on=["round", "client"], how="left")
+    joined["round"] -= 1
+    return joined.sort_values(["round", "client"], ignore_index=True)[
+        ["round", "client", "opinion", "belief"]
+    ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleetsim.fleet.usage.time_zones import TimeZoneSettings, assign_time_zones
+from fleetsim.fleet.usage.usage import TimeZoneSettings, assign_time_zones
 from tests.fleet.made_batteries import phones_with_records
 
 HOUR_S = 3_600

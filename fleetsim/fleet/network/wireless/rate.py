@@ -46,24 +46,19 @@ class Modem:
 
     def band_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
         """Return rates that the band carries at these ratios, shape kept; 0 in an outage."""
+        bandwidth_hz = self.bandwidth_hz[ROW[direction]]
         if self.modulations is None:
             rates_bit_per_s = self.best_bit_per_s(direction, snr)
         else:
-            rates_bit_per_s = self._step_bit_per_s(self.modulations, direction, snr)
+            steps = self.modulations[ROW[direction]]
+            least_part = min(1.0, RESOURCE_BLOCK_HZ / bandwidth_hz)
+            is_down = direction == Direction.DOWN
+            per_hz = steps.down(snr) if is_down else steps.up(snr, 1.0, least_part)
+            rates_bit_per_s = np.where(np.isnan(snr), np.nan, per_hz * bandwidth_hz)
         if self.outage_bit_per_s_per_hz > 0.0:
-            least_bit_per_s = self.outage_bit_per_s_per_hz * self.bandwidth_hz[ROW[direction]]
+            least_bit_per_s = self.outage_bit_per_s_per_hz * bandwidth_hz
             rates_bit_per_s[rates_bit_per_s < least_bit_per_s] = 0.0
         return rates_bit_per_s
-
-    def _step_bit_per_s(
-        self, modulations: tuple[Modulations, Modulations], direction: Direction, snr: FloatArray
-    ) -> FloatArray:
-        bandwidth_hz, steps = self.bandwidth_hz[ROW[direction]], modulations[ROW[direction]]
-        if direction == Direction.DOWN:
-            per_hz = steps.down(snr)
-        else:
-            per_hz = steps.up(snr, 1.0, min(1.0, RESOURCE_BLOCK_HZ / bandwidth_hz))
-        return np.where(np.isnan(snr), np.nan, per_hz * bandwidth_hz)
 
     def signal_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
         """Return ratios as `Band` takes them, shape kept: as rates over the whole band."""
