@@ -18,6 +18,7 @@ import numpy as np
 from fleetsim.calibration.power_columns import PowerColumns, seconds_of, watts_of
 from fleetsim.contracts import FloatArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.column_choice import counted
 from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 
@@ -109,9 +110,8 @@ def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> 
     table = read_csv_table(path, layout)
     at_s, power_w = seconds_of(table, columns), watts_of(table, columns)
     kept = np.flatnonzero(~(np.isnan(at_s) | np.isnan(power_w)))
-    notes = [f"{table.num_rows} rows read", *table.notes]
-    if table.num_rows > kept.size:
-        notes.append(f"{table.num_rows - kept.size} rows left out without a time or a power")
+    left_out = counted(table.num_rows - kept.size, "left out without a time or a power")
+    notes = [f"{table.num_rows} rows read", *table.notes, *left_out]
     return power_log(
         str(path), at_s[kept], power_w[kept], notes, lambda row: table.place(int(kept[row]))
     )
@@ -135,12 +135,12 @@ def power_log(
         raise DataError(f"{name}: holds fewer than two samples; log at least a minute")
     joined = at_s.size - moments.size
     mean_w = np.bincount(which, power_w) / np.bincount(which)
-    lines = [*notes]
-    lines += [f"{num_unordered} rows earlier than the row above; sorted"] if num_unordered else []
-    lines += (
-        [f"{joined} rows of the same moment as another; joined to their mean"] if joined else []
+    lines = (
+        *notes,
+        *counted(num_unordered, "earlier than the row above; sorted"),
+        *counted(joined, "of the same moment as another; joined to their mean"),
     )
     since_s = moments - moments[0]
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
     own = None if place is None else lambda sample: place(int(first[sample]))
-    return PowerLog(name, since_s, mean_w, end_s, tuple(lines), own)
+    return PowerLog(name, since_s, mean_w, end_s, lines, own)

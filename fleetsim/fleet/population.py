@@ -123,10 +123,7 @@ class Fleet:
         return float(seconds[0] / self.unit_speed[client])
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
-        """Return the rate in bit/s of a client's own link at a moment, without shared links.
-
-        The link is that of the client's network at that moment.
-        """
+        """Return the rate in bit/s of a client's link at a moment, without shared links."""
         radio = self.radios_at(np.array([client]), np.array([t_s]))[0]
         on_wifi = bool(self.radios.is_wifi[radio])
         return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)

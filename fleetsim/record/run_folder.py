@@ -19,7 +19,6 @@ from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_ma
 from fleetsim.record.resumption import require_same_run
 
 RUNS = Path("runs")
-"""Home of the folders of runs without a place of their own."""
 SCENARIO = "scenario.yaml"
 _HASH_LENGTH = 8
 _LOCK = ".lock"

@@ -19,7 +19,6 @@ _HEAD = (
     *("error by latency", "error of the bundled profiles"),
 )
 _RATES_OF = {_FROM: "flash_note10", "redmi-note-8": "flash_note8", "nexus-6": "flash_nexus6"}
-"""Names of the phones in the rates of single layers."""
 
 
 def _measured() -> dict[tuple[str, str], tuple[float, int]]:

@@ -14,9 +14,8 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
-from fleetsim.fleet.network.channels.settings import TransferSettings
+from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.links import ChangingRates
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.transfer import (
     OwnRates,
@@ -212,7 +211,6 @@ def build_channel(
 ) -> Channel:
     """Build the links of N clients: cellular network, Wi-Fi and cables.
 
-    Client i has the same link whatever the size N of the fleet.
     Wired clients have a rate, both ways [N]; it is NaN for others. Without `wifi` no client is ever
     on it. The modem of `radio` limits cellular rates where the settings say so. `multiple` is a
     factor on all rates of a client [N].

@@ -18,8 +18,7 @@ from pydantic import Field, model_validator
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channels.settings import TransferSettings
-from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.channels.settings import CellularLinks, TransferSettings
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.fading import (
     BlockFading,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fleetsim import bundled
 from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile, duty_cycle, load_radio
-from fleetsim.fleet.network.radios.amplifier import amplifier_w, with_tx_power
+from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
 from fleetsim.units import dbm_to_w
 
 # 20 dBm are 0.1 W, which cost 0.4 W.
