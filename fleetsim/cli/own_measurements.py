@@ -204,7 +204,7 @@ def calibrate(
     """
     from fleetsim.calibration.device_calibration import PowerRequest
     from fleetsim.calibration.device_calibration import calibrate as write
-    from fleetsim.calibration.power_columns import PowerColumns
+    from fleetsim.calibration.power_log import PowerColumns
     from fleetsim.errors import ScenarioError
     from fleetsim.fleet.traces.table_rows import layout_of
 

@@ -138,8 +138,9 @@ class Fleet:
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
         """Return radios (indices in `radios`) of transfers of clients that start at t, all [n]."""
+        device, radios = self.device[clients], self.radios
         is_unmetered = self.usage.is_unmetered_at(clients, t_s)
-        return self.radios.at(self.device[clients], is_unmetered)
+        return np.where(is_unmetered, radios.unmetered[device], radios.metered[device])
 
     def computations(
         self,

@@ -139,10 +139,7 @@ class RunRecorder:
         self._write_tables({name: self._table(name) for name in ROW_TABLES})
 
     def finish(self, clients: ClientColumns) -> str:
-        """Write the tables of a run that has ended, and return their digest.
-
-        The checkpoint stays where it is.
-        """
+        """Write the tables of a run that has ended, and return their digest."""
         final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
         final["clients"] = tables.without_unused("clients", tables.from_columns(clients))
         digest = self._write_tables(final)

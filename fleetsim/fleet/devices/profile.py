@@ -89,7 +89,6 @@ class DeviceProfile:
     inferred: tuple[str, ...]
     """Key paths of figures that were neither measured on this device nor published for it."""
     num_figures: int
-    """Number of figures in the profile."""
     credits: CreditProfile | None = None
     """None: full speed without a limit in time."""
     skin: SkinProfile | None = None
@@ -129,7 +128,6 @@ class RadioProfile:
     network: Network = "cellular"
     """Kind of network that carries the bits: an access point, a cell or a cable."""
     rtt_s: float = 0.0
-    """Round-trip time to a server."""
     max_bit_per_s_per_hz: float = math.inf
     """Fastest modulation and coding, per hertz and spatial stream."""
     max_down_bit_per_s: float = math.inf

@@ -38,15 +38,10 @@ class Radios:
     is_wifi: BoolArray
     """True if the radio uses Wi-Fi, not the cell; unused for cables."""
     rtt_s: FloatArray
-    """Round-trip time to the server."""
     unmetered: IntArray
     """Radio of each device profile on an unmetered network [P]."""
     metered: IntArray
     """Radio of each device profile on a metered network [P]."""
-
-    def at(self, device: IntArray, is_unmetered: BoolArray) -> IntArray:
-        """Return the radios that clients with these device profiles [n] use."""
-        return np.where(is_unmetered, self.unmetered[device], self.metered[device])
 
 
 def build_radios(

@@ -65,10 +65,7 @@ def column_choice(option: str, text: str) -> ColumnChoice:
 def factor_of(
     table: CsvTable, choice: ColumnChoice, factors: Mapping[str, float], default: str
 ) -> float:
-    """Return the value of one of a column's units, else of one that its name states, or `default`.
-
-    One that its name states is noted in the table.
-    """
+    """Return the value of a column's unit, or of that in its name, which is noted, or `default`."""
     if choice.unit is None:
         unit = unit_in(choice.column, factors)
         if unit:

@@ -28,8 +28,7 @@ from fleetsim.fleet.network.wireless.fading import (
     rayleigh,
     rician,
 )
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
-from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.fleet.network.wireless.rate import Modem, nr_64qam
 from fleetsim.schema.key_conditions import CELLULAR, ActsIf, all_of, beside, by_key
 from fleetsim.units import db_to_ratio
 

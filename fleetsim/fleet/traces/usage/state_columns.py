@@ -88,10 +88,7 @@ def state_column(text: str) -> tuple[str, StateColumn]:
 
 
 def values_of(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
-    """Return a state of every row [num_rows]; NaN where it is missing.
-
-    The words of a flag are counted in the notes of the table.
-    """
+    """Return a state of every row [num_rows]; NaN where it is missing."""
     if state == "load":
         return _load(table, column.choice)
     if state == "ram_byte":

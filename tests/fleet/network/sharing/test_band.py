@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.network.sharing.band import Band
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
+from fleetsim.fleet.network.wireless.rate import nr_64qam
 
 BAND_HZ = 10e6
 CAP = 5.5547

@@ -11,7 +11,7 @@ from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
+from fleetsim.fleet.network.wireless.rate import Modulations, nr_64qam
 
 DOWN, UP = Direction.DOWN, Direction.UP
 
