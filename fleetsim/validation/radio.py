@@ -163,10 +163,7 @@ def cap_rows() -> list[tuple[str, ...]]:
     rows = measurements.rows(measurements.table("fastest-samples"))
     return [
         (
-            f"`{radio}`",
-            _CAMPAIGNS[campaign],
-            str(num),
-            *map(number, rates),
+            *(f"`{radio}`", _CAMPAIGNS[campaign], str(num), *map(number, rates)),
             number(load_radio(radio).max_down_bit_per_s / BIT_PER_MBIT),
         )
         for radio, *rates, num, campaign in rows

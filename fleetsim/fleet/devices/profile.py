@@ -309,13 +309,9 @@ def _compute(file: ComputeFile) -> ComputeProfile:
 
 
 def _skin(file: ThermalFile) -> SkinProfile:
-    resistance, tau = file.resistance_k_per_w, file.time_constant_s
-    return SkinProfile(
-        threshold_c=file.threshold_c.values,
-        clock_fraction=file.clock_fraction.values,
-        resistance_k_per_w=None if resistance is None else resistance.value,
-        time_constant_s=None if tau is None else tau.value,
-    )
+    own = (file.resistance_k_per_w, file.time_constant_s)
+    resistance, tau_s = (None if figure is None else figure.value for figure in own)
+    return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
 
 
 def _read_radio(

@@ -107,7 +107,7 @@ class FigureErrors:
     def of(
         self, name: str, file: FileT, origin: Callable[[str], str]
     ) -> tuple[FileT, tuple[DrawnFigure, ...]]:
-        """Return a device or radio file with errors, and its figures that have one.
+        """Return a file with errors, and its figures that have one.
 
         `name` is the stem of the file; `origin` returns that of the file that states a figure. A
         radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`

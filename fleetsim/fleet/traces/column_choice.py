@@ -75,16 +75,15 @@ def factor_of(
 
 
 def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:
-    """Return the values of a column as text, without blanks around them [num_rows].
-
-    Names are compared without the blanks around them. A column whose own name ends in brackets is
-    found too, if its name stands whole before the unit.
-    """
+    """Return the values of a column as text, without blanks around them [num_rows]."""
     return tuple(text.strip() for text in table.columns[_name_in(table, choice)])
 
 
 def _name_in(table: CsvTable, choice: ColumnChoice) -> str:
-    """Return the column's name as the table has it."""
+    """Return the column's name as the table has it, of names without the blanks around them.
+
+    A column whose own name ends in brackets is found too, if it stands whole before the unit.
+    """
     stripped = {name.strip(): name for name in table.columns}
     requested = choice.column.strip()
     for name in (requested, f"{requested}[{choice.unit}]", f"{requested} [{choice.unit}]"):

@@ -31,9 +31,6 @@ def comprehensive_score(
     Performance is p_perf, such as an accuracy, larger is better; seconds and joules are totals, all
     [n]. The penalties are the exponents a and b.
 
-    Raises:
-        ValueError: a budget is not above 0.
-
     Within both budgets; twice the time; twice the time and ten times the energy:
 
     >>> perf, spent_s, spent_j = np.full(3, 0.8), np.array([5., 20., 20.]), np.array([1., 1., 100.])

@@ -31,9 +31,6 @@ def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
 
     Rounds among them that were not evaluated (NaN) are left out; None if none was.
 
-    Raises:
-        ValueError: `num_rounds` is below 1.
-
     Source: "GPFL: gradient projection-based client selection", Table II (10 rounds).
 
     >>> ending(np.array([0.1, 0.5, np.nan, 1.0]), 3)
@@ -54,9 +51,6 @@ def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> f
 
     The share ends with round ceil(fraction * horizon). The last model evaluated up to then counts;
     accuracy is NaN where not evaluated [R]. None if there are fewer rounds, or none was evaluated.
-
-    Raises:
-        ValueError: not 0 < fraction <= 1, or `horizon_rounds` is below 1.
 
     Source: "GPFL: gradient projection-based client selection", Table II (15 and 50 % of 500 or
     2000 rounds).
@@ -84,9 +78,6 @@ def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
     Durations of the whole task give the `waiting_s` of the rounds table; the paper's text speaks of
     the computing times.
 
-    Raises:
-        ValueError: a duration is negative or NaN.
-
     Source: "Optimization of federated learning's client selection for non-IID data based on grey
     relational analysis" (FedGRA), section VI-B.
 
@@ -112,9 +103,6 @@ def share_seen(
     """Return the share of N clients that were selected at least once, up to each round [R].
 
     `rounds`, from 1, and `clients` are of every train task [T].
-
-    Raises:
-        ValueError: a round is not in 1 ... R, a client not in 0 ... N - 1, or there is none.
 
     Source: "GPFL: gradient projection-based client selection", Figure 4.
 
@@ -149,9 +137,6 @@ def rounds_to_share(shares: FloatArray, target: float = 1.0) -> int | None:
 def at_slot_ends(values: FloatArray, slot_rounds: int) -> FloatArray:
     """Return the values of the rounds that end slots; an incomplete last slot does not count.
 
-    Raises:
-        ValueError: `slot_rounds` is below 1.
-
     >>> at_slot_ends(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 2).tolist()
     [2.0, 4.0]
     """
@@ -167,9 +152,6 @@ def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
     the rewards of a run with `fixed` clients and the same seed, or one number for a bandit with
     constant expected rewards. A reward is the mean accuracy over all clients in a slot; slots in
     which a run was not evaluated (NaN) count 0.
-
-    Raises:
-        ValueError: the numbers of slots differ.
 
     Source: "From learning to analytics: improving model efficacy with goal-directed client
     selection", equation (12).

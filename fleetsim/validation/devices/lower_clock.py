@@ -97,12 +97,8 @@ def section() -> Section:
     joules = _checks(train_w * law * full_s, bound.value * low_s, "J", bound.source)
     rows = [
         (
-            check.what,
-            f"{number(full)} s",
-            f"{number(check.expected)} s",
-            f"{number(check.model)} s",
-            percent(check.error),
-            percent(energy.error),
+            *(check.what, *(f"{number(s)} s" for s in (full, check.expected, check.model))),
+            *(percent(check.error), percent(energy.error)),
         )
         for check, energy, full in zip(seconds, joules, full_s, strict=True)
     ]

@@ -219,10 +219,7 @@ class UnusableError(ValueError):
 def usable(
     path: Path, members: Mapping[Any, MemberT], read: Callable[[Any, MemberT], PartT], *, what: str
 ) -> tuple[dict[str, PartT], tuple[str, ...]]:
-    """Return what `read` makes of each member of a source, by its name, and notes.
-
-    Members for which it raises `UnusableError` are left out and counted.
-    """
+    """Return what `read` makes of members by name, and notes on those that are unusable."""
     parts: dict[str, PartT] = {}
     left_out: Counter[str] = Counter()
     for name, member in members.items():
