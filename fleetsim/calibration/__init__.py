@@ -1,10 +1,8 @@
 """Calibration of a device: a device file from timed training runs and a power log.
 
 - `device_calibration`: Device file from timed training runs and a power log, with its residuals.
-- `timed_runs`: Training runs that somebody timed on a device, from a CSV file.
-- `time_fit`: Rate of arithmetic and overheads of a device that explain the times of training runs.
+- `timed_runs`: Training runs that somebody timed on a device.
 - `power_log`: Watts over time from the log of a power monitor, and their mean over windows.
-- `power_columns`: Columns of a power log, found by the units and words of their names.
 - `power_rails`: Energy of power rails as Perfetto records it (`android.power`), as a power log.
 """
 

@@ -1,7 +1,7 @@
 """Device file from timed training runs and a power log, with its residuals.
 
-The file extends the profile of the nearest bundled device and replaces its measured figures:
-the rate of convolutions and the overheads by `time_fit`, idle and training power by the means of a
+The file extends the profile of the nearest bundled device and replaces its measured figures: the
+rate of convolutions and the overheads by `timed_runs`, idle and training power by the means of a
 power log over two windows. All else, phi too, is that of the extended device.
 """
 
@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim import bundled
-from fleetsim.calibration.power_columns import PowerColumns
-from fleetsim.calibration.power_log import MeanPower, PowerLog, read_power_csv
+from fleetsim.calibration.power_log import MeanPower, PowerColumns, PowerLog, read_power_csv
 from fleetsim.calibration.power_rails import TRACE_SUFFIXES, is_rails, read_rails
-from fleetsim.calibration.time_fit import TimeFit, fit_times
-from fleetsim.calibration.timed_runs import TimedRun, read_timed_runs
+from fleetsim.calibration.timed_runs import TimedRun, TimeFit, fit_times, read_timed_runs
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.devices.extension import KEY, read_device
-from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.devices.hardware_files import KEY, HardwareFiles, read_device
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.devices.profile_files import DeviceFile
 from fleetsim.fleet.traces.csv_table import read_csv_header
@@ -169,11 +166,9 @@ def _compute(
         scaled = f"that of {base} times {fit.overhead_factor:.4g}, a factor fitted to {what}"
         return {"value": value, "source": scaled, "inferred": True}
 
+    rate = fit.conv_flop_per_s / FLOP_PER_GFLOP
     result: dict[str, Any] = {
-        "conv_gflop_per_s": {
-            "value": float(fit.conv_flop_per_s / FLOP_PER_GFLOP),
-            "source": source,
-        },
+        "conv_gflop_per_s": {"value": float(rate), "source": source},
         "dispatch_s": overhead(float(fit.dispatch_s)),
     }
     if has_layer or fit.overhead_factor is None:

@@ -1,5 +1,11 @@
 """Watts over time from the log of a power monitor, and their mean over windows.
 
+Columns are found by the units and words of their names, which state units as whole words, as the
+programs of Monsoon, INA boards and others write them. Several columns that could be the same
+quantity, and one without a unit, are refused with the option that names it. Refused are also values
+that stand for none, and those whose sign is not that of the whole column. A column below 0
+throughout is a discharge: its sign is turned, which the notes say.
+
 A sample holds until the next. Samples are sorted by time, and those of one moment become their
 mean; both are counted. A step between two samples that fills more than `_MOST_GAP_FRACTION` of a
 window, and is longer than `_MOST_STEPS` median ones, is a gap in the log and is refused.
@@ -8,23 +14,41 @@ window, and is longer than `_MOST_STEPS` median ones, is a gap in the log and is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from fleetsim.calibration.power_columns import PowerColumns, seconds_of, watts_of
 from fleetsim.contracts import FloatArray
-from fleetsim.errors import DataError
-from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.column_choice import (
+    ColumnChoice,
+    column_choice,
+    counted,
+    refuse,
+    texts_of,
+)
+from fleetsim.fleet.traces.column_numbers import is_number, numbers_of, refuse_marks, times_of
+from fleetsim.fleet.traces.column_units import is_named, unit_in, words_of
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
+from fleetsim.quoting import quoted
+from fleetsim.units import A_OF, S_OF, V_OF, W_OF
 
 _NUM_BLOCKS = 10
 _MOST_GAP_FRACTION = 0.1
 _MOST_STEPS = 3.0
 _Window = tuple[float, float]
+_QUANTITIES: Final[Mapping[str, tuple[str, Mapping[str, float]]]] = {
+    "time": ("--time", S_OF),
+    "power": ("--power-column", W_OF),
+    "current": ("--current", A_OF),
+    "voltage": ("--voltage", V_OF),
+}
+"""Option that names the column of each quantity, and its units."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +133,8 @@ def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> 
     table = read_csv_table(path, layout)
     at_s, power_w = seconds_of(table, columns), watts_of(table, columns)
     kept = np.flatnonzero(~(np.isnan(at_s) | np.isnan(power_w)))
-    notes = [f"{table.num_rows} rows read", *table.notes]
-    if table.num_rows > kept.size:
-        notes.append(f"{table.num_rows - kept.size} rows left out without a time or a power")
+    left_out = counted(table.num_rows - kept.size, "left out without a time or a power")
+    notes = [f"{table.num_rows} rows read", *table.notes, *left_out]
     return power_log(
         str(path), at_s[kept], power_w[kept], notes, lambda row: table.place(int(kept[row]))
     )
@@ -135,12 +158,163 @@ def power_log(
         raise DataError(f"{name}: holds fewer than two samples; log at least a minute")
     joined = at_s.size - moments.size
     mean_w = np.bincount(which, power_w) / np.bincount(which)
-    lines = [*notes]
-    lines += [f"{num_unordered} rows earlier than the row above; sorted"] if num_unordered else []
-    lines += (
-        [f"{joined} rows of the same moment as another; joined to their mean"] if joined else []
+    lines = (
+        *notes,
+        *counted(num_unordered, "earlier than the row above; sorted"),
+        *counted(joined, "of the same moment as another; joined to their mean"),
     )
     since_s = moments - moments[0]
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
     own = None if place is None else lambda sample: place(int(first[sample]))
-    return PowerLog(name, since_s, mean_w, end_s, tuple(lines), own)
+    return PowerLog(name, since_s, mean_w, end_s, lines, own)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerColumns:
+    """Columns of a log as given, COLUMN or COLUMN[unit]; None: found by their names."""
+
+    time: str | None = None
+    power: str | None = None
+    current: str | None = None
+    voltage: str | None = None
+    """Column, or a constant such as 3.85."""
+
+
+def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
+    """Return the moments of the rows in seconds [num_rows]; NaN where one is missing."""
+    if columns.time is not None:
+        choice = column_choice("--time", columns.time)
+    else:
+        choice = _found(table, "time") or _dates(table)
+    unit = choice.unit
+    if unit is None:
+        is_date = _holds_dates(table, choice)
+        unit = "dates" if is_date else unit_in(choice.column, S_OF) or "s"
+    table.notes.append(f"time: {quoted(choice.column)} in {unit}")
+    if unit != "dates":
+        choice = ColumnChoice(choice.option, choice.column, unit)
+    return times_of(table, choice).at_s
+
+
+def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
+    """Return the power of every row [num_rows]; NaN where it is missing."""
+    is_product = columns.current is not None or columns.voltage is not None
+    if columns.power is not None or not is_product:
+        power = _chosen(table, "power", columns.power)
+        if power is not None:
+            return _values(table, "power", power)
+    current = _chosen(table, "current", columns.current)
+    if current is None:
+        raise _none(table, "current" if is_product else "power")
+    current_a = _values(table, "current", current)
+    if columns.voltage is not None and not math.isnan(constant := _constant(columns.voltage)):
+        table.notes.append(f"voltage: {constant:g} V, as given")
+        return current_a * constant
+    voltage = _chosen(table, "voltage", columns.voltage)
+    if voltage is None:
+        raise _none(table, "voltage")
+    voltage_v = _values(table, "voltage", voltage)
+    message = "is no voltage at which a current flows; correct it or leave it empty"
+    refuse(table, voltage, (voltage_v == 0.0) & (current_a > 0.0), message, is_mark=True)
+    return current_a * voltage_v
+
+
+def _chosen(table: CsvTable, quantity: str, given: str | None) -> ColumnChoice | None:
+    """Return the column that is given, or that states a unit of the quantity; None: none does."""
+    if given is None:
+        return _found(table, quantity)
+    option, units = _QUANTITIES[quantity]
+    choice = column_choice(option, given)
+    return ColumnChoice(option, choice.column, choice.unit or unit_in(choice.column, units))
+
+
+def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
+    """Return the column whose name states a unit of the quantity; None: none does.
+
+    Times are many in a log, such as latency_ms: that of the rows is called so, or as its unit.
+    """
+    option, units = _QUANTITIES[quantity]
+    result = {name: unit for name in table.columns if (unit := unit_in(name, units))}
+    if quantity == "time":
+        is_one = {name: is_named(name, "time") or len(words_of(name)) == 1 for name in result}
+        result = {name: unit for name, unit in result.items() if is_one[name]}
+    _require_one(table, quantity, list(result))
+    return next((ColumnChoice(option, name, unit) for name, unit in result.items()), None)
+
+
+def _dates(table: CsvTable) -> ColumnChoice:
+    """Return the column of dates."""
+    names = [name for name in table.columns if is_named(name, "time")]
+    _require_one(table, "time", names)
+    choice = ColumnChoice("--time", names[0], None) if names else None
+    if choice is None or not _holds_dates(table, choice):
+        raise _none(table, "time")
+    return choice
+
+
+def _holds_dates(table: CsvTable, choice: ColumnChoice) -> bool:
+    """Return True for a column whose first value is no number."""
+    texts = (text for text in texts_of(table, choice) if not table.layout.is_missing(text))
+    first = next(texts, None)
+    return first is not None and not is_number(first)
+
+
+def _require_one(table: CsvTable, quantity: str, names: list[str]) -> None:
+    if len(names) > 1:
+        listed = ", ".join(map(quoted, names[:6]))
+        raise ScenarioError(
+            f"device calibrate: {table.path}, row 1: {len(names)} columns could be the {quantity}:"
+            f" {listed}; pass which, such as {_QUANTITIES[quantity][0]} {quoted(names[0])}"
+        )
+
+
+def _none(table: CsvTable, quantity: str) -> ScenarioError:
+    """Return the error about a quantity that no column states with a unit."""
+    option, units = _QUANTITIES[quantity]
+    place = f"device calibrate: {table.path}, row 1"
+    for name in table.columns:
+        if is_named(name, quantity):
+            return ScenarioError(
+                f"{place}: column {quoted(name)} states no unit of {quantity} that is known; pass"
+                f" {option} '{name.strip()}[UNIT]' with one of {', '.join(units)}"
+            )
+    what = "power, or of current," if quantity == "power" else quantity
+    return ScenarioError(
+        f"{place}: no column of {what} with a unit of {', '.join(units)} in its name; the columns"
+        f" are {', '.join(map(quoted, list(table.columns)[:12]))}; name it: {option}"
+        " 'COLUMN[UNIT]'"
+    )
+
+
+def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
+    """Return a column in SI units, above 0 as far as its values can be [num_rows]."""
+    factor = choice.factor(_QUANTITIES[quantity][1])
+    written = numbers_of(table, choice, 1.0)
+    table.notes.append(f"{quantity}: {quoted(choice.column)} in {choice.unit}")
+    refuse_marks(table, choice, written)
+    below, above = written < 0.0, written > 0.0
+    if below.any() and not above.any():
+        table.notes.append(
+            f"{quoted(choice.column)} is below 0 throughout, as of a discharge; its sign is turned"
+        )
+        return -written * factor
+    num_below, num_above = int(np.count_nonzero(below)), int(np.count_nonzero(above))
+    hint = "correct it, leave it empty, or cut the log to where the device was not charged"
+    if num_below <= num_above:
+        message = f"is below 0, and {num_above} values of the column are above; {hint}"
+        refuse(table, choice, below, message, is_mark=True)
+    else:
+        message = f"is above 0, and {num_below} values of the column are below; {hint}"
+        refuse(table, choice, above, message, is_mark=True)
+    return written * factor
+
+
+def _constant(text: str) -> float:
+    """Return a voltage that is given as a number; NaN: it is the name of a column."""
+    try:
+        constant = float(text)
+    except ValueError:
+        return math.nan
+    if not 0.0 < constant < math.inf:
+        raise ScenarioError(f"device calibrate: --voltage {text}: must be above 0 V")
+    return constant

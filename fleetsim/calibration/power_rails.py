@@ -25,7 +25,7 @@ import numpy as np
 from fleetsim.calibration.power_log import PowerLog, power_log
 from fleetsim.contracts import FloatArray
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.column_choice import ColumnChoice, texts_of
+from fleetsim.fleet.traces.column_choice import ColumnChoice, counted, texts_of
 from fleetsim.fleet.traces.column_numbers import numbers_of
 from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
@@ -112,9 +112,8 @@ def _of_table(path: Path, layout: Layout, notes: list[str]) -> _Counts:
     for name, time_s, joule in zip(names, at_s.tolist(), energy_j.tolist(), strict=True):
         if np.isfinite(time_s) and np.isfinite(joule):
             counts[name].append((time_s, joule))
-    notes += table.notes
-    if num := table.num_rows - sum(map(len, counts.values())):
-        notes.append(f"{num} rows left out without a time or an energy")
+    num_left_out = table.num_rows - sum(map(len, counts.values()))
+    notes += [*table.notes, *counted(num_left_out, "left out without a time or an energy")]
     if not counts:
         raise DataError(f"{path}: holds no count of a rail; record android.power with rails")
     return dict(counts)

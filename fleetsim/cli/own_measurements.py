@@ -123,8 +123,7 @@ def import_(
 
     What was joined or left out is counted, here and in the README.md of DEST.
     """
-    from fleetsim.fleet.traces.formats import import_any
-    from fleetsim.fleet.traces.table_import import TableOptions
+    from fleetsim.fleet.traces.formats import TableOptions, import_any
     from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
@@ -205,7 +204,7 @@ def calibrate(
     """
     from fleetsim.calibration.device_calibration import PowerRequest
     from fleetsim.calibration.device_calibration import calibrate as write
-    from fleetsim.calibration.power_columns import PowerColumns
+    from fleetsim.calibration.power_log import PowerColumns
     from fleetsim.errors import ScenarioError
     from fleetsim.fleet.traces.table_rows import layout_of
 

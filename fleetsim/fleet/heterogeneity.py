@@ -20,7 +20,6 @@ from fleetsim.settings import Settings
 MOST_SIGMA = 1.0
 """Spread of the logarithm at severity 1: the fastest tenth is 13 times the slowest tenth."""
 NUM_VALUES = 100
-"""Different multipliers of one severity."""
 
 
 class HeterogeneitySettings(Settings):

@@ -33,8 +33,7 @@ from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.usage.loading import load_trace, users_of_owners
-from fleetsim.fleet.usage.time_zones import assign_time_zones
-from fleetsim.fleet.usage.usage import Usage, build_usage
+from fleetsim.fleet.usage.usage import Usage, assign_time_zones, build_usage
 from fleetsim.units import S_PER_HOUR
 
 
@@ -124,10 +123,7 @@ class Fleet:
         return float(seconds[0] / self.unit_speed[client])
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
-        """Return the rate in bit/s of a client's own link at a moment, without shared links.
-
-        The link is that of the client's network at that moment.
-        """
+        """Return the rate in bit/s of a client's link at a moment, without shared links."""
         radio = self.radios_at(np.array([client]), np.array([t_s]))[0]
         on_wifi = bool(self.radios.is_wifi[radio])
         return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
@@ -142,8 +138,9 @@ class Fleet:
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
         """Return radios (indices in `radios`) of transfers of clients that start at t, all [n]."""
+        device, radios = self.device[clients], self.radios
         is_unmetered = self.usage.is_unmetered_at(clients, t_s)
-        return self.radios.at(self.device[clients], is_unmetered)
+        return np.where(is_unmetered, radios.unmetered[device], radios.metered[device])
 
     def computations(
         self,

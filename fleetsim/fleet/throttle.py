@@ -62,10 +62,7 @@ class Throttle:
     def paces(
         self, clients: IntArray, condition: FloatArray, start_s: FloatArray, clock_fraction: float
     ) -> Paces | None:
-        """Return the paces of computations of clients [n] that begin at `start_s` [n].
-
-        None if all run at full speed.
-        """
+        """Return the paces of clients [n] that compute from `start_s` [n] on; None: full speed."""
         credited, skinned = self._credited(clients), self._skinned(clients)
         if credited is None and skinned is None and clock_fraction == 1.0:
             return None

@@ -9,14 +9,12 @@ recorded before stays valid.
 - `tables`: Tables of a run: rounds, tasks and clients.
 - `recorder`: The recorder of a run: rows, checkpoints, and the tables at the end.
 - `checkpoint`: Checkpoints, from which a run resumes after a kill at any moment.
-- `file_lock`: Lock of a file between processes, which the system releases when its process dies.
 - `atomic_files`: Files that are written whole or not at all, even if the host dies.
 - `failures`: Failures of a whole run, read from its tables.
 - `saved_run`: A run folder for reading: its scenario, manifest and tables, and its measures.
 - `run_views`: Views of a run for notebooks.
-- `recorded_scenario`: The scenario of a saved run as plain data.
-- `saved_tables`: Tables of a run as it wrote them, compared with the digests in its manifest.
 - `prices`: Costs of a run in money and carbon, by prices of joules and hours.
 - `measures`: Measures by which papers on client selection compare runs, computed from tables.
 - `resumption`: The resumption of a run.
+- `saved_content`: Scenario and tables of a saved run.
 """

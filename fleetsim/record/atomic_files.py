@@ -50,10 +50,7 @@ def write(path: Path, data: bytes, *, hint: str = GO_ON, syncs_folder: bool = Tr
 
 @contextlib.contextmanager
 def replacing(path: Path, *, hint: str = GO_ON, syncs_folder: bool = True) -> Iterator[BinaryIO]:
-    """Replace a file by what the block writes, as `write` does.
-
-    If the block raises, a file that was there before is untouched.
-    """
+    """Replace a file by what the block writes, as `write` does; untouched if the block raises."""
     with one_line_error(path, "cannot be written", hint):
         unfinished, opened = new_files.created_beside(path)
         try:

@@ -81,10 +81,9 @@ class RunRecorder:
     def resume(
         cls, folder: Path, *, run: RunIdentity, every_rounds: int
     ) -> tuple[RunRecorder, State | None]:
-        """Return the recorder of a run's folder, and the state from which the run goes on.
+        """Return the recorder of a run's folder, and the state from which the run goes on, if any.
 
-        Files that a kill left behind are removed. Rounds after the state are simulated again. The
-        state is None if there is no checkpoint yet: the run begins.
+        Files that a kill left behind are removed. Rounds after the state are simulated again.
         """
         latest = checkpoint.read_latest(folder / FOLDER, run)
         recorder = cls(folder, run=run, every_rounds=every_rounds, latest=latest)
@@ -125,10 +124,9 @@ class RunRecorder:
             self._save(self._finished)
 
     def flush(self) -> None:
-        """Save everything after a fault or an interrupt.
+        """Save everything after a fault or an interrupt; may be called again if interrupted.
 
-        The last finished round becomes a checkpoint. The tables of rounds and tasks are written
-        with the rows of the unfinished round. May be called again if interrupted.
+        The last finished round becomes a checkpoint; tables have the rows of the unfinished one.
         """
         finished = self._finished
         is_saved = self._latest is not None and (
@@ -139,10 +137,7 @@ class RunRecorder:
         self._write_tables({name: self._table(name) for name in ROW_TABLES})
 
     def finish(self, clients: ClientColumns) -> str:
-        """Write the tables of a run that has ended, and return their digest.
-
-        The checkpoint stays where it is.
-        """
+        """Write the tables of a run that has ended, and return their digest."""
         final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
         final["clients"] = tables.without_unused("clients", tables.from_columns(clients))
         digest = self._write_tables(final)

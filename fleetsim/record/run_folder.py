@@ -5,19 +5,20 @@ docs/outputs.md lists the files; `.lock` is locked by the process that writes th
 
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
 from fleetsim.errors import DataError
 from fleetsim.host import new_files, paths
 from fleetsim.record import atomic_files, checkpoint
-from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fleetsim.record.resumption import require_same_run
 
 RUNS = Path("runs")
-"""Home of the folders of runs without a place of their own."""
 SCENARIO = "scenario.yaml"
 _HASH_LENGTH = 8
 _LOCK = ".lock"
@@ -197,6 +198,34 @@ def is_busy(folder: Path) -> bool:
         return True
     lock.release()
     return False
+
+
+def acquired(path: Path, *, hint: str) -> BaseFileLock | None:
+    """Return the lock of a file, to be released; None if another process holds it.
+
+    The system releases it when its process dies. Refused are a link or no regular file, so that
+    nothing else is locked, and a file system without locks: the library's substitute would outlive
+    a killed process.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DataError(f"{path}: is not the file of a lock but a link or the like; remove it")
+    lock = FileLock(path, blocking=False)
+    with atomic_files.one_line_error(path, "cannot be locked", hint), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SoftFileLock")
+        try:
+            lock.acquire()
+        except Timeout:
+            return None
+        except NotImplementedError:  # older versions of the library have no substitute
+            pass
+        else:
+            if not isinstance(lock, SoftFileLock):
+                return lock
+            lock.release()
+    raise DataError(
+        f"{path}: cannot be locked: the file system of this folder cannot lock files (flock);"
+        f" {hint} on another one, such as a local disk"
+    )
 
 
 @contextmanager

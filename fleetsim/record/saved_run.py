@@ -21,9 +21,7 @@ from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
 from fleetsim.record.measures import diagnostics as selector_diagnostics
 from fleetsim.record.measures.comprehensive_score import comprehensive_score
-from fleetsim.record.measures.opinions import opinions
-from fleetsim.record.recorded_scenario import recorded
-from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
+from fleetsim.record.saved_content import RUN_AGAIN, SavedTables, recorded
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
 
@@ -312,7 +310,7 @@ class Run:
 
     def opinions(self) -> pd.DataFrame:
         """Return the accuracy that clients measured after each slot (Tong et al., equation 3)."""
-        return opinions(self.recorded_tasks)
+        return selection_measures.opinions(self.recorded_tasks)
 
     def diagnostics(self) -> pd.DataFrame:
         """Return the numbers that the selector told about its rounds, see docs/outputs.md.

@@ -17,9 +17,8 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.quoting import one_line, quoted
 from fleetsim.record import atomic_files, checkpoint, run_folder
-from fleetsim.record.file_lock import acquired
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
-from fleetsim.record.run_folder import RUNS, RunIsBusyError
+from fleetsim.record.run_folder import RUNS, RunIsBusyError, acquired
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.planned_run import PlannedRun, require_planned
 

@@ -22,7 +22,7 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import CalibratedSettings, FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.channels.blocks import BlockSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
+from fleetsim.fleet.network.wireless.rate import nr_64qam
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
 from fleetsim.validation.tables import (

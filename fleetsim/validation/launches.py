@@ -77,10 +77,8 @@ def section() -> Section:
         shipped_s = load_device(device).compute.layer_s
         rows.append(
             (
-                board,
-                str(len(errors)),
-                f"{number(found.layer_s * MS_PER_S)} ms",
-                f"{number(fitted_s * MS_PER_S)} ms",
+                *(board, str(len(errors))),
+                *(f"{number(s * MS_PER_S)} ms" for s in (found.layer_s, fitted_s)),
                 f"`{device}`: {number(shipped_s * MS_PER_S)} ms",
                 percent(float(np.mean(np.abs([check.error for check in errors]))), signed=False),
                 f"{percent(worst.error)} ({worst.what.split(', ')[1]})",

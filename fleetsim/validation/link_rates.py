@@ -10,7 +10,7 @@ from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.fleet_radios import cellular_radio
-from fleetsim.fleet.network.wireless.modulation import CQI
+from fleetsim.fleet.network.wireless.rate import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements

@@ -15,15 +15,10 @@ _TASKS = ("FEMNIST", "CelebA", "Reddit", "Shakespeare")
 _LATENCY_MS = {_FROM: 105.0, "redmi-note-8": 264.0, "nexus-6": 321.0}
 """ResNet inference, Carkham/FLHetBench@633c071 data/training_latency.json."""
 _HEAD = (
-    "phone",
-    "task",
-    "Note10, measured",
-    "measured",
-    "error by latency",
-    "error of the bundled profiles",
+    *("phone", "task", "Note10, measured", "measured"),
+    *("error by latency", "error of the bundled profiles"),
 )
 _RATES_OF = {_FROM: "flash_note10", "redmi-note-8": "flash_note8", "nexus-6": "flash_nexus6"}
-"""Names of the phones in the rates of single layers."""
 
 
 def _measured() -> dict[tuple[str, str], tuple[float, int]]:
@@ -81,12 +76,8 @@ def section() -> Section:
             scaled[phone].append(by_latency)
             rows.append(
                 (
-                    f"`{phone}`",
-                    task,
-                    f"{number(base_s, 4)} s",
-                    f"{number(actual_s, 4)} s",
-                    percent(by_latency.error),
-                    percent(by_profile.error),
+                    *(f"`{phone}`", task, f"{number(base_s, 4)} s", f"{number(actual_s, 4)} s"),
+                    *(percent(by_latency.error), percent(by_profile.error)),
                 )
             )
     own = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
@@ -138,11 +129,8 @@ Arithmetic alone explains {percent(min(c.model / c.expected for c in layers), si
 overheads of that engine, of which fleetsim carries none. Recurrent networks on phones are the
 least certain of all.
 """
-    verdicts = (
-        *(
-            SummaryLine.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone])
-            for phone in _TO
-        ),
-        SummaryLine.of("LSTM times from layer rates", layers),
-    )
-    return Section("Phones: from one to another", text, verdicts)
+    verdicts = [
+        SummaryLine.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone]) for phone in _TO
+    ]
+    lstm = SummaryLine.of("LSTM times from layer rates", layers)
+    return Section("Phones: from one to another", text, (*verdicts, lstm))

@@ -98,17 +98,12 @@ def _simulated_by_hour(trace: Trace) -> dict[str, FloatArray]:
     """Return shares [24] of people by flag, with the queries of a scenario."""
     people, schedules = np.arange(trace.num_users), _schedules(usage_of(trace))
     begin_s = np.arange(_HOURS_A_WEEK) * S_PER_HOUR
-    return {
-        flag: np.reshape(
-            [
-                schedules[flag].seconds_true(people, at_s, at_s + S_PER_HOUR).mean()
-                for at_s in begin_s
-            ],
-            (7, 24),
-        ).mean(axis=0)
-        / S_PER_HOUR
-        for flag in _FLAGS
-    }
+    shares = {}
+    for flag in _FLAGS:
+        seconds_true = schedules[flag].seconds_true
+        hours_s = [seconds_true(people, at_s, at_s + S_PER_HOUR).mean() for at_s in begin_s]
+        shares[flag] = np.reshape(hours_s, (7, 24)).mean(axis=0) / S_PER_HOUR
+    return shares
 
 
 def _simulated_intervals_s(trace: Trace) -> FloatArray:
@@ -144,13 +139,8 @@ def _states_of(path: Path) -> pd.DataFrame:
     online = states["online"] == 1
     # a client that is offline is on no network, metered or not
     unmetered, charging = online & (states["unmetered"] == 1), states["charging"] == 1
-    return states.assign(
-        end_s=next_s,
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
-        eligible=charging & unmetered,
-    )
+    flags = {"online": online, "charging": charging, "unmetered": unmetered}
+    return states.assign(end_s=next_s, **flags, eligible=charging & unmetered)
 
 
 def _counted_by_hour(states: pd.DataFrame) -> dict[str, FloatArray]:

@@ -88,13 +88,8 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
         seed=_SEED, wired_bit_per_s=own_bit_per_s
     )
     clients = np.arange(size)
-    flows = Flows(
-        start_s,
-        bit,
-        start_s + channel.give_up_s,
-        np.full(size, np.inf),
-        RadioPower.line(*np.zeros((2, size))),
-    )
+    never_s, no_power = np.full(size, np.inf), RadioPower.line(*np.zeros((2, size)))
+    flows = Flows(start_s, bit, start_s + channel.give_up_s, never_s, no_power)
     end_s = np.empty(size)
     for rows, timelines in lay_out_flows(
         flows,
@@ -123,13 +118,8 @@ def round_times_s(num_clients: int) -> FloatArray:
 def _round_times_s(num_clients: int, seed: int) -> FloatArray:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "scenario.yaml"
-        text = _ROUND.format(
-            seed=seed,
-            size=_CLIENTS,
-            cohort=num_clients,
-            crash_per_hour=_CRASH_PER_HOUR,
-            rounds=_ROUNDS_OF_A_RUN,
-        )
+        chosen = {"seed": seed, "cohort": num_clients, "rounds": _ROUNDS_OF_A_RUN}
+        text = _ROUND.format(size=_CLIENTS, crash_per_hour=_CRASH_PER_HOUR, **chosen)
         path.write_text(text, encoding="utf-8")
         done = run(load(str(path)), out=Path(home) / "run", train=False)
         if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:

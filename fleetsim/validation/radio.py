@@ -9,7 +9,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio, wifi_radio
-from fleetsim.fleet.network.radios.amplifier import amplifier_w, with_tx_power
+from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (
@@ -163,10 +163,7 @@ def cap_rows() -> list[tuple[str, ...]]:
     rows = measurements.rows(measurements.table("fastest-samples"))
     return [
         (
-            f"`{radio}`",
-            _CAMPAIGNS[campaign],
-            str(num),
-            *map(number, rates),
+            *(f"`{radio}`", _CAMPAIGNS[campaign], str(num), *map(number, rates)),
             number(load_radio(radio).max_down_bit_per_s / BIT_PER_MBIT),
         )
         for radio, *rates, num, campaign in rows

@@ -39,12 +39,8 @@ _PIXEL_3_FULL_GHZ = 2.6496
 _COST = ModelCost({"conv": 1e9}, num_parameters=1, payload_byte=4)
 _HEATER_W = 5.0
 _HEAD = (
-    "phone",
-    "training power",
-    "at full clock for",
-    "speed at first",
-    "speed sustained",
-    "from then on",
+    *("phone", "training power", "at full clock for"),
+    *("speed at first", "speed sustained", "from then on"),
 )
 _WORK_S = 3.0 * S_PER_HOUR
 _AWS = (
@@ -53,25 +49,19 @@ _AWS = (
 )
 
 
-def computation(device: str, work_s: float = _WORK_S, **settings: object) -> Timeline:
-    """Return a computation of `work_s` at full speed, begun by a fresh device at virtual time 0."""
+def computation(device: str, **settings: object) -> Timeline:
+    """Return a computation of `_WORK_S` at full speed, by a fresh device from virtual time 0 on."""
     compute = load_device(device).compute
     sample_s = 3.0 * _COST.forward_flop["conv"] / compute.conv_flop_per_s
     data = {"size": 1, "devices": {device: 1.0}, **settings}
     fleet = build_fleet(
         FleetSettings.model_validate(data),
         seed=1,
-        num_samples=np.array([math.ceil(work_s / sample_s)]),
+        num_samples=np.array([math.ceil(_WORK_S / sample_s)]),
     )
-    one = np.zeros(1, dtype=np.int64)
-    return fleet.computations(
-        one,
-        np.zeros(1),
-        fleet.throttle.initial(),
-        _COST,
-        Work(WorkKind.TRAIN, epochs=1),
-        batch_size=10**9,
-    ).row(0)
+    one, work = np.zeros(1, dtype=np.int64), Work(WorkKind.TRAIN, epochs=1)
+    fresh = fleet.throttle.initial()
+    return fleet.computations(one, np.zeros(1), fresh, _COST, work, batch_size=10**9).row(0)
 
 
 def speeds(timeline: Timeline) -> list[float]:

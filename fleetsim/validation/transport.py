@@ -77,16 +77,10 @@ def section() -> Section:
     ]
     rows = [
         (
-            f"{row.rtt_ms} ms",
-            f"{row.mbit_per_s} Mbit/s",
-            f"{row.size_byte:,}",
-            f"{number(row.cubic_s)} s",
-            f"{number(row.bbr_s)} s",
-            f"{number(row.model_s)} s",
-            percent(row.model_s / row.cubic_s - 1.0),
-            percent(row.model_s / row.bbr_s - 1.0),
-            f"{number(row.plain_s)} s",
-            percent(row.plain_s / row.cubic_s - 1.0),
+            *(f"{row.rtt_ms} ms", f"{row.mbit_per_s} Mbit/s", f"{row.size_byte:,}"),
+            *(f"{number(s)} s" for s in (row.cubic_s, row.bbr_s, row.model_s)),
+            *(percent(row.model_s / s - 1.0) for s in (row.cubic_s, row.bbr_s)),
+            *(f"{number(row.plain_s)} s", percent(row.plain_s / row.cubic_s - 1.0)),
         )
         for row in measurements.rows(measured)
     ]

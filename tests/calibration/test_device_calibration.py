@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.calibration.device_calibration import PowerRequest, calibrate
-from fleetsim.calibration.power_columns import PowerColumns
-from fleetsim.calibration.power_log import PowerLog
+from fleetsim.calibration.power_log import PowerColumns, PowerLog
 from fleetsim.calibration.power_rails import read_rails
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.devices.profile import load_device

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fleetsim.calibration.power_columns import PowerColumns
-from fleetsim.calibration.power_log import PowerLog, read_power_csv
+from fleetsim.calibration.power_log import PowerColumns, PowerLog, read_power_csv
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 from tests.calibration.test_device_calibration import FOUR, calibrated, monsoon, request, seconds

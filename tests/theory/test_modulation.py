@@ -13,7 +13,7 @@ import pytest
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
+from fleetsim.fleet.network.wireless.rate import nr_64qam
 from tests.theory.intervals import assert_mean
 
 NUM_BLOCKS = 400_000

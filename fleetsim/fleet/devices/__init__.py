@@ -5,7 +5,6 @@
 - `figures`: Figures of device, radio and price files.
 - `hardware_files`: Device and radio files of one scenario, each opened and checked once.
 - `uncertainty`: Errors of device and radio figures, drawn for each seed (`fleet.uncertainty`).
-- `extension`: Device files that extend another device file (docs/devices.md).
 - `market`: Speeds of phones on the market, and the bundled phone that represents each.
 - `assignment`: Device and unit speed of each client.
 - `compute`: Duration and energy of computations.

@@ -62,11 +62,7 @@ def assign_hardware(
     seed: int,
     files: HardwareFiles | None = None,
 ) -> Hardware:
-    """Assign devices and unit speeds to N clients.
-
-    `shares` are those of the clients per name of a device, or `market`. `files` that are not given
-    are read now.
-    """
+    """Assign devices and unit speeds to N clients, by shares per name of a device or `market`."""
     groups = [load_devices(name, files=files) for name in shares]
     firsts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     group = assign_devices(shares, size=size, seed=seed)

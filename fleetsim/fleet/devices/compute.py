@@ -31,7 +31,6 @@ LoadAfter = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 _TRAIN_PER_FORWARD = 3
 """FLOP and launches of forward and backward pass, divided by those of the forward pass."""
 _FIRST_SEGMENTS = 4
-"""Segments that are allocated at first."""
 
 
 def unloaded_s(

@@ -18,19 +18,8 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.units import FLOP_PER_GFLOP
 
 PHONES = (
-    "galaxy-note-10",
-    "galaxy-s20",
-    "galaxy-s9",
-    "nexus-6",
-    "oneplus-10-pro",
-    "pixel-3",
-    "pixel-4",
-    "pixel-6",
-    "pixel-7",
-    "pixel-8",
-    "realme-q3s",
-    "redmi-note-10",
-    "redmi-note-8",
+    *("galaxy-note-10", "galaxy-s20", "galaxy-s9", "nexus-6", "oneplus-10-pro", "pixel-3"),
+    *("pixel-4", "pixel-6", "pixel-7", "pixel-8", "realme-q3s", "redmi-note-10", "redmi-note-8"),
 )
 """Phones that represent others; a fixed list, so that a new device file changes no market."""
 

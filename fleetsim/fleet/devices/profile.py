@@ -89,7 +89,6 @@ class DeviceProfile:
     inferred: tuple[str, ...]
     """Key paths of figures that were neither measured on this device nor published for it."""
     num_figures: int
-    """Number of figures in the profile."""
     credits: CreditProfile | None = None
     """None: full speed without a limit in time."""
     skin: SkinProfile | None = None
@@ -100,7 +99,7 @@ class DeviceProfile:
 
 @dataclass(frozen=True, slots=True)
 class AmplifierProfile:
-    """Power amplifier of a radio, see `fleetsim.fleet.network.radios.amplifier`."""
+    """Power amplifier of a radio, see `fleetsim.fleet.network.radios.power`."""
 
     max_dbm: float
     """Highest transmit power of the device class; the radio's transmit figures hold for it."""
@@ -129,7 +128,6 @@ class RadioProfile:
     network: Network = "cellular"
     """Kind of network that carries the bits: an access point, a cell or a cable."""
     rtt_s: float = 0.0
-    """Round-trip time to a server."""
     max_bit_per_s_per_hz: float = math.inf
     """Fastest modulation and coding, per hertz and spatial stream."""
     max_down_bit_per_s: float = math.inf
@@ -168,10 +166,7 @@ def load_device(
         title=file.title,
         kind=file.kind,
         compute=_compute(file.compute),
-        power=PowerProfile(
-            idle_awake_w=file.power.idle_awake_w.value,
-            train_above_idle_w=file.power.train_above_idle_w.value,
-        ),
+        power=PowerProfile(**{key: figure.value for key, figure in file.power}),
         wifi=None if wifi is None else WifiProfile(wifi.receive_w.value, wifi.transmit_w.value),
         wired=None if wired is None else WiredProfile(wired.bit_per_s.value),
         battery_j=None
@@ -182,12 +177,7 @@ def load_device(
         num_figures=len(numbers),
         credits=None
         if file.credits is None
-        else CreditProfile(
-            num_vcpus=file.credits.num_vcpus.value,
-            per_hour=file.credits.per_hour.value,
-            maximum=file.credits.maximum.value,
-            launch=file.credits.launch.value,
-        ),
+        else CreditProfile(**{key: figure.value for key, figure in file.credits}),
         skin=None if file.thermal is None else _skin(file.thermal),
         reproduction=file.reproduction,
     )
@@ -305,16 +295,11 @@ def _value_or(figure: Figure | None, missing: float) -> float:
 
 
 def _compute(file: ComputeFile) -> ComputeProfile:
-    peak, phi = file.peak_gflop_per_s, file.phi
+    peak = file.peak_gflop_per_s
     return ComputeProfile(
         backend=file.backend,
         conv_flop_per_s=file.conv_gflop_per_s.value * units.FLOP_PER_GFLOP,
-        phi={
-            "conv": 1.0,
-            "depthwise": phi.depthwise.value,
-            "gemm": phi.gemm.value,
-            "rnn": phi.rnn.value,
-        },
+        phi={"conv": 1.0, **{key: figure.value for key, figure in file.phi}},
         dispatch_s=file.dispatch_s.value,
         parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
         layer_s=0.0 if file.layer_s is None else file.layer_s.value,
@@ -324,13 +309,9 @@ def _compute(file: ComputeFile) -> ComputeProfile:
 
 
 def _skin(file: ThermalFile) -> SkinProfile:
-    resistance, tau = file.resistance_k_per_w, file.time_constant_s
-    return SkinProfile(
-        threshold_c=file.threshold_c.values,
-        clock_fraction=file.clock_fraction.values,
-        resistance_k_per_w=None if resistance is None else resistance.value,
-        time_constant_s=None if tau is None else tau.value,
-    )
+    own = (file.resistance_k_per_w, file.time_constant_s)
+    resistance, tau_s = (None if figure is None else figure.value for figure in own)
+    return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
 
 
 def _read_radio(

@@ -14,32 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fleetsim.fleet.devices.figures import (
-    BitPerSFigure,
-    ChargeFigure,
-    CountFigure,
-    CreditsFigure,
-    DbmFigure,
-    DelayFigure,
-    DrawFigure,
-    EfficiencyFigure,
-    FiguresFile,
-    GflopPerSFigure,
-    GibFigure,
-    KelvinPerWattFigure,
-    LaunchCreditsFigure,
-    MbitPerSFigure,
-    ModulationFigure,
-    PeakFigure,
-    PowerFigure,
-    RatioFigure,
-    SecondsFigure,
-    ShareFigure,
-    SlopeFigure,
-    Text,
-    TimeConstantFigure,
-    VoltFigure,
-)
+from fleetsim.fleet.devices import figures
 from fleetsim.schema.faults import at
 from fleetsim.schema.ranges import DrawW
 from fleetsim.settings import Settings
@@ -50,8 +25,8 @@ _PEAK_TOLERANCE = 0.01
 DeviceKind = Literal["phone", "board", "vm"]
 Backend = Literal["cpu", "gpu"]
 Network = Literal["wifi", "cellular", "wired"]
-CLOCK_SHARE: Mapping[Backend, ShareFigure] = {
-    "cpu": ShareFigure(
+CLOCK_SHARE: Mapping[Backend, figures.ShareFigure] = {
+    "cpu": figures.ShareFigure(
         value=0.27,
         source=(
             "fit to 25 points of UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb (MNN, a"
@@ -61,7 +36,7 @@ CLOCK_SHARE: Mapping[Backend, ShareFigure] = {
         inferred=True,
         log_sd=1.0,
     ),
-    "gpu": ShareFigure(
+    "gpu": figures.ShareFigure(
         value=1.0, source="assumed: no training of a GPU at a lower clock was found", inferred=True
     ),
 }
@@ -71,9 +46,9 @@ CLOCK_SHARE: Mapping[Backend, ShareFigure] = {
 class PhiFile(Settings):
     """Rate of each class of operations over the rate of convolutions, whose own factor is 1."""
 
-    depthwise: RatioFigure
-    gemm: RatioFigure
-    rnn: RatioFigure
+    depthwise: figures.RatioFigure
+    gemm: figures.RatioFigure
+    rnn: figures.RatioFigure
 
     @model_validator(mode="before")
     @classmethod
@@ -90,13 +65,13 @@ class PhiFile(Settings):
 class CoreFile(Settings):
     """Cores of one kind that train; `peak_gflop_per_s` and the watts were computed from them."""
 
-    core: Text
+    core: figures.Text
     count: Annotated[int, Field(ge=1, le=1_000_000)]
     clock_ghz: Annotated[float, Field(ge=1e-3, le=10.0)]
     """Clock of all figures of the file."""
     flop_per_cycle: Annotated[float, Field(ge=0.1, le=1024.0)]
     """FP32 operations of one core in a cycle, 2 a multiply-add."""
-    run: Text | None = None
+    run: figures.Text | None = None
     """Run in measurements/core-power.csv that has the watts of one such core."""
     cpu: Annotated[int, Field(ge=0, le=1023)] | None = None
     """Number of the core in that run."""
@@ -119,19 +94,19 @@ class ComputeFile(Settings):
     """Processor that trains."""
     cores: Annotated[tuple[CoreFile, ...], Field(min_length=1)] | None = None
     """The cores that train, one entry a kind; for display and checks only."""
-    conv_gflop_per_s: GflopPerSFigure
+    conv_gflop_per_s: figures.GflopPerSFigure
     """Rate of convolutions while training."""
-    peak_gflop_per_s: PeakFigure | None = None
+    peak_gflop_per_s: figures.PeakFigure | None = None
     """FP32 peak of the cores that train; for display and checks only."""
-    dispatch_s: DelayFigure
+    dispatch_s: figures.DelayFigure
     """Overhead of one batch, whatever the model."""
-    layer_s: DelayFigure | None = None
+    layer_s: figures.DelayFigure | None = None
     """Overhead of one trained batch per layer of the model that multiplies matrices; a forward pass
     has a third of it. None: `dispatch_s` includes it."""
-    parameter_s_per_mparam: SecondsFigure
+    parameter_s_per_mparam: figures.SecondsFigure
     """Overhead of one trained batch per million model parameters."""
     phi: PhiFile
-    clock_share: ShareFigure = CLOCK_SHARE["cpu"]
+    clock_share: figures.ShareFigure = CLOCK_SHARE["cpu"]
     """Share of the time at full clock that a lower clock stretches; the rest waits for memory.
     Unless given: that of `CLOCK_SHARE` for the backend."""
 
@@ -159,31 +134,31 @@ class ComputeFile(Settings):
 class PowerFile(Settings):
     """Power of the device, without its radio."""
 
-    idle_awake_w: PowerFigure
+    idle_awake_w: figures.PowerFigure
     """Power while awake and idle, with the screen off."""
-    train_above_idle_w: PowerFigure
+    train_above_idle_w: figures.PowerFigure
     """Power of training at full speed, above idle."""
 
 
 class WifiFile(Settings):
     """Power of busy Wi-Fi above idle."""
 
-    receive_w: PowerFigure
-    transmit_w: PowerFigure
+    receive_w: figures.PowerFigure
+    transmit_w: figures.PowerFigure
 
 
 class WiredFile(Settings):
     """A cable."""
 
-    bit_per_s: BitPerSFigure
+    bit_per_s: figures.BitPerSFigure
     """Rate in each direction."""
 
 
 class BatteryFile(Settings):
     """A full battery."""
 
-    capacity_mah: ChargeFigure
-    nominal_v: VoltFigure
+    capacity_mah: figures.ChargeFigure
+    nominal_v: figures.VoltFigure
 
 
 class CreditsFile(Settings):
@@ -192,25 +167,25 @@ class CreditsFile(Settings):
     The earnings pay for the baseline: `per_hour / (60 * num_vcpus)` of each vCPU.
     """
 
-    num_vcpus: CountFigure
-    per_hour: CreditsFigure
+    num_vcpus: figures.CountFigure
+    per_hour: figures.CreditsFigure
     """Credits earned in an hour, idle or not."""
-    maximum: CreditsFigure
+    maximum: figures.CreditsFigure
     """Limit of the earned credits."""
-    launch: LaunchCreditsFigure
+    launch: figures.LaunchCreditsFigure
     """Credits at launch, in addition to earned ones."""
 
 
 class ThermalFile(Settings):
     """Throttling by heat; without effect where the scenario has `fleet.thermal.kind: none`."""
 
-    threshold_c: FiguresFile
+    threshold_c: figures.FiguresFile
     """Skin temperatures above which the clock is capped, rising."""
-    clock_fraction: FiguresFile
+    clock_fraction: figures.FiguresFile
     """Share of the full clock that is left above each of them, falling."""
-    resistance_k_per_w: KelvinPerWattFigure | None = None
+    resistance_k_per_w: figures.KelvinPerWattFigure | None = None
     """Rise of the settled skin temperature per watt; None: that of the scenario."""
-    time_constant_s: TimeConstantFigure | None = None
+    time_constant_s: figures.TimeConstantFigure | None = None
     """Seconds in which the skin covers 63 % of a change; None: that of the scenario."""
 
     @model_validator(mode="after")
@@ -231,14 +206,14 @@ class ThermalFile(Settings):
 class DeviceFile(Settings):
     """One device file."""
 
-    title: Text
+    title: figures.Text
     kind: DeviceKind
     """`phone`: used by an owner; `board`: a computer on its own; `vm`: a rented instance."""
-    soc: Text | None = None
+    soc: figures.Text | None = None
     """Chip and cores; a note for readers."""
-    notes: Text | None = None
+    notes: figures.Text | None = None
     """Remarks for readers of results."""
-    reproduction: Text | None = None
+    reproduction: figures.Text | None = None
     """Reason why the figures are not those of a physical device but of a publication, for
     comparison with it alone. Scenarios with such a device warn, and tables call it
     `reproduction:NAME`."""
@@ -248,7 +223,7 @@ class DeviceFile(Settings):
     wired: WiredFile | None = None
     battery: BatteryFile | None = None
     """None: mains powered."""
-    ram_gib: GibFigure
+    ram_gib: figures.GibFigure
     credits: CreditsFile | None = None
     """None: full speed without a limit in time."""
     thermal: ThermalFile | None = None
@@ -272,67 +247,67 @@ class DeviceFile(Settings):
 class DirectionFile(Settings):
     """Power of a busy radio in one direction, above idle: base + slope x rate."""
 
-    base_w: DrawFigure
-    slope_mw_per_mbit_per_s: SlopeFigure
+    base_w: figures.DrawFigure
+    slope_mw_per_mbit_per_s: figures.SlopeFigure
 
 
 class PromotionFile(Settings):
     """Power of an idle radio before its first bit, above idle."""
 
-    power_w: PowerFigure
-    delay_s: SecondsFigure
+    power_w: figures.PowerFigure
+    delay_s: figures.SecondsFigure
 
 
 class DrxFile(Settings):
     """Discontinuous reception of a connected radio: its sleep between packets."""
 
-    inactivity_s: SecondsFigure
+    inactivity_s: figures.SecondsFigure
     """Seconds that it stays awake after a packet; then it draws the `tail_w` of the radio."""
 
 
 class AmplifierFile(Settings):
     """Power amplifier of a radio, and the rate at which its share of the slope was measured."""
 
-    max_dbm: DbmFigure
+    max_dbm: figures.DbmFigure
     """Highest transmit power of the device class. The transmit figures are taken to hold for it,
     and no scenario sets more."""
-    efficiency: EfficiencyFigure
+    efficiency: figures.EfficiencyFigure
     """Emitted power divided by the power that the transmit chain takes for it, at `max_dbm`."""
-    full_mbit_per_s: MbitPerSFigure
+    full_mbit_per_s: figures.MbitPerSFigure
     """Rate at which the radio of the transmit figures is on the air all the time."""
 
 
 class RadioFile(Settings):
     """One radio file."""
 
-    title: Text
+    title: figures.Text
     power_from: Literal["radio", "device"]
     """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
     network: Network | None = None
     """Kind of network that carries the bits: an access point, a cell or a cable. None: `wifi` with
     `power_from: device`, else `cellular`."""
-    rtt_s: SecondsFigure | None = None
+    rtt_s: figures.SecondsFigure | None = None
     """Round-trip time to a server; None: 0, so transfers begin at full rate."""
-    max_bit_per_s_per_hz: ModulationFigure | None = None
+    max_bit_per_s_per_hz: figures.ModulationFigure | None = None
     """Fastest modulation and coding, per hertz and spatial stream; None: no limit."""
-    max_down_mbit_per_s: MbitPerSFigure | None = None
+    max_down_mbit_per_s: figures.MbitPerSFigure | None = None
     """Fastest rate towards the device; None: no limit."""
-    max_up_mbit_per_s: MbitPerSFigure | None = None
+    max_up_mbit_per_s: figures.MbitPerSFigure | None = None
     """Fastest rate from the device; None: no limit."""
     receive: DirectionFile | None = None
     transmit: DirectionFile | None = None
-    connected_w: PowerFigure | None = None
+    connected_w: figures.PowerFigure | None = None
     """With `power_from: device`: power in a transfer while nothing is on the air."""
-    full_mbit_per_s: MbitPerSFigure | None = None
+    full_mbit_per_s: figures.MbitPerSFigure | None = None
     """With `power_from: device`: rate at which it is on the air all the time and draws the device's
     watts. Without this and `connected_w` it draws them at any rate."""
     amplifier: AmplifierFile | None = None
     """None: the transmit power of a scenario does not change the watts."""
     drx: DrxFile | None = None
     """None: a transfer keeps it awake at any rate."""
-    tail_w: DrawFigure
+    tail_w: figures.DrawFigure
     """Power for `tail_s` after a transfer."""
-    tail_s: DelayFigure
+    tail_s: figures.DelayFigure
     promotion: PromotionFile | None = None
     """None: it wakes up at once."""
 

@@ -104,29 +104,10 @@ class FigureErrors:
     measured: float
     """The same of the other figures."""
 
-    def factor(
-        self,
-        hardware: Hardware,
-        origin: str,
-        figure: str,
-        *,
-        is_inferred: bool,
-        log_sd: float | None = None,
-    ) -> float:
-        """Return the factor of a figure.
-
-        `origin` is the stem of the file that states it, `log_sd` its own standard deviation. A mark
-        without errors (0) leaves all its figures without, whatever they state.
-        """
-        of_mark = self.inferred if is_inferred else self.measured
-        sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
-        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
-        return math.exp(sd * float(z))
-
     def of(
         self, name: str, file: FileT, origin: Callable[[str], str]
     ) -> tuple[FileT, tuple[DrawnFigure, ...]]:
-        """Return a device or radio file with errors, and its figures that have one.
+        """Return a file with errors, and its figures that have one.
 
         `name` is the stem of the file; `origin` returns that of the file that states a figure. A
         radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
@@ -135,11 +116,12 @@ class FigureErrors:
         hardware: Hardware = "device" if isinstance(file, DeviceFile) else "radio"
         drawn = {}
         for key, figure in uncertain_figures(file):
-            if (self.inferred if figure.inferred else self.measured) == 0.0:
+            of_mark = self.inferred if figure.inferred else self.measured
+            if of_mark == 0.0:  # no figure of this mark has an error, whatever it states itself
                 continue
-            factor = self.factor(
-                hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
-            )
+            sd = of_mark if figure.log_sd is None else figure.log_sd
+            z = rng.stream(self.seed, f"{hardware} figure/{origin(key)}/{key}").standard_normal()
+            factor = math.exp(sd * float(z))
             drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,

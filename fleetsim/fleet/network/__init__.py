@@ -4,7 +4,6 @@
 - `wifi_or_cellular`: Network of a wireless client.
 - `channel`: Rates of every client's links, and transfers over them.
 - `channels`: Kinds of cellular channel: settings of each, and the links that they build.
-- `links`: Cellular links of a fleet: rates that never change, and a source of rates that do.
 - `wireless`: Radio cells and Wi-Fi: signal, fading and rates.
 - `measured_links`: Rates of clients that follow network traces, exact in every lap.
 - `transfer`: Transfers of bits over rates that change from step to step, exact across edges.

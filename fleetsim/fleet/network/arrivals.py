@@ -47,10 +47,7 @@ class Arrivals:
 def build_arrivals(
     successes: Sequence[SuccessSettings], *, seed: int, size: int
 ) -> Arrivals | None:
-    """Assign the probabilities to N clients; None where every upload succeeds.
-
-    Client i gets the same probability whatever the size N of the fleet.
-    """
+    """Assign the probabilities to N clients; None where every upload succeeds."""
     if all(success.probability == 1.0 for success in successes):
         return None
     edges = np.cumsum([success.share for success in successes])

@@ -14,9 +14,8 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
-from fleetsim.fleet.network.channels.settings import TransferSettings
+from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.links import ChangingRates
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.transfer import (
     OwnRates,
@@ -97,9 +96,8 @@ class Channel:
     ) -> TimelineGroups:
         """Lay out transfers, exact across edges of rates.
 
-        Each ends with its last bit, or after `give_up_s`. Progress is in bits. A transfer has one
-        segment for each block, step of a trace or step of the transport's caps that it touches;
-        its power is that of the client's radio at that rate. Arguments are those of
+        Each ends with its last bit, or after `give_up_s`, and has one segment for each block, step
+        of a trace or step of the transport's caps that it touches. Arguments are those of
         `TransferRequests`, and which transfers use Wi-Fi [n]; None: all use the cellular network.
         """
         self._check_all(clients, start_s, bit)
@@ -134,9 +132,8 @@ class Channel:
     ) -> OwnRates:
         """Return a function of the channel's rates for clients [n] that share further links.
 
-        It takes indices into `clients` [k] and moments [k]. It returns the rates of `num_blocks`
-        blocks or steps of a trace, from the one around each moment on; a single rate that never
-        ends if no client's rate changes. `on_wifi` is that of `transfers`.
+        It returns the rates of `num_blocks` blocks or steps of a trace, from the one around each
+        moment on; a single rate that never ends if no client's rate changes.
         """
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
@@ -212,7 +209,6 @@ def build_channel(
 ) -> Channel:
     """Build the links of N clients: cellular network, Wi-Fi and cables.
 
-    Client i has the same link whatever the size N of the fleet.
     Wired clients have a rate, both ways [N]; it is NaN for others. Without `wifi` no client is ever
     on it. The modem of `radio` limits cellular rates where the settings say so. `multiple` is a
     factor on all rates of a client [N].

@@ -20,7 +20,6 @@ from fleetsim.fleet.network.radios.power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
 _WIRED = "wired"
-"""Radio of devices with a cable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,15 +38,10 @@ class Radios:
     is_wifi: BoolArray
     """True if the radio uses Wi-Fi, not the cell; unused for cables."""
     rtt_s: FloatArray
-    """Round-trip time to the server."""
     unmetered: IntArray
     """Radio of each device profile on an unmetered network [P]."""
     metered: IntArray
     """Radio of each device profile on a metered network [P]."""
-
-    def at(self, device: IntArray, is_unmetered: BoolArray) -> IntArray:
-        """Return the radios that clients with these device profiles [n] use."""
-        return np.where(is_unmetered, self.unmetered[device], self.metered[device])
 
 
 def build_radios(
@@ -75,13 +69,12 @@ def build_radios(
     names = sorted({radio.name for radio in radios})
     return Radios(
         name=np.array([names.index(radio.name) for radio in radios]),
-        tail_w=np.array([radio.tail_w for radio in radios]),
-        tail_s=np.array([radio.tail_s for radio in radios]),
-        promotion_w=np.array([radio.promotion_w for radio in radios]),
-        promotion_s=np.array([radio.promotion_s for radio in radios]),
+        **{
+            key: np.array([getattr(radio, key) for radio in radios])
+            for key in ("tail_w", "tail_s", "promotion_w", "promotion_s", "rtt_s")
+        },
         power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
         is_wifi=np.array([radio.network == "wifi" for radio in radios]),
-        rtt_s=np.array([radio.rtt_s for radio in radios]),
         unmetered=np.where(own, np.cumsum(own) + 1, 0),
         metered=np.where(own, 1, 0),
     )

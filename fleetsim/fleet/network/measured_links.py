@@ -20,8 +20,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.transfer import RateSteps, TransferRequests, lay_out_changing
 from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.traces.followed_records import assign_shuffled
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
-from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.read_only import freeze
 from fleetsim.units import MS_PER_S
@@ -72,11 +72,6 @@ class _Steps:
         """Return the steps that hold at places on the axis of time, shape kept."""
         return np.searchsorted(self.at_ms, axis_ms, side="right") - 1
 
-    def bit_until(self, step: IntArray, axis_ms: IntArray) -> FloatArray:
-        """Return bits from the begin of the axis to a place inside a step, shape kept."""
-        into_s = (axis_ms - self.at_ms[step]) / MS_PER_S
-        return np.asarray(self.bit_before[step] + self.bit_per_s[step] * into_s)
-
     def from_step(
         self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
     ) -> tuple[FloatArray, FloatArray]:
@@ -101,7 +96,8 @@ class _Steps:
         first, end = self.offsets[record], self.offsets[record + 1]
         before_bit = self.bit_before[first]
         per_lap_bit = self.bit_before[end] - before_bit
-        need_bit = self.bit_until(here, axis_ms) - before_bit + bit
+        into_bit = self.bit_per_s[here] * ((axis_ms - self.at_ms[here]) / MS_PER_S)
+        need_bit = self.bit_before[here] + into_bit - before_bit + bit
         with np.errstate(divide="ignore", over="ignore"):
             laps = np.floor(need_bit / per_lap_bit)
         is_known = np.isfinite(laps)
@@ -203,10 +199,7 @@ def build_net_links(
     up_over_down: float | None,
     give_up_s: float,
 ) -> NetLinks:
-    """Assign the records of a trace to N clients (`fleetsim.fleet.traces.shuffled_assignment`).
-
-    Settings are those of `TraceSettings`.
-    """
+    """Assign the records of a trace to N clients by `TraceSettings`."""
     down_bit_per_s, up_bit_per_s = trace.down_bit_per_s * rate_scale, trace.up_bit_per_s
     if up_over_down is not None:
         up_bit_per_s = trace.down_bit_per_s * up_over_down

@@ -48,7 +48,6 @@ class TransferRequests(NamedTuple):
     bit: FloatArray
     """Bits of each, > 0."""
     power: RadioPower
-    """Power of each client's radio in this direction."""
     caps: RateCaps | None = None
     """Caps of the transport protocol after each start; None: no caps."""
 

@@ -128,13 +128,9 @@ def capped_steps(
     """Return rates of n transfers from `start_s` [n] on, before which nothing moves, under caps.
 
     The edges of the links [n, m+1] never fall, and the last may be inf. They are kept, those of the
-    caps where the rate changes. Empty steps are left out. So the first m steps of every row are
-    used if all steps of its link have a length.
-
-    Returns:
-        (edges [n, k+1], rates between them [n, k], step of the link that contains each [n, k])
-        over the same time. Rows that need fewer than k steps repeat their last edge, with rate 0
-        between.
+    caps where the rate changes; empty steps are left out. The result is edges [n, k+1], rates
+    between them and the step of the link that contains each [n, k]. Rows that need fewer than k
+    steps repeat their last edge, with rate 0 between.
     """
     num_edges = edges_s.shape[1]
     cap_edges_s = np.clip(start_s[:, np.newaxis] + caps.offsets_s, edges_s[:, :1], edges_s[:, -1:])

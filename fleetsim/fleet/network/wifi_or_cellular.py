@@ -27,10 +27,8 @@ class ByUsageSettings(Settings):
     kind: Literal["by-usage"] = "by-usage"
 
     def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
-        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network).
-
-        With usage records both are possible; the records themselves are not read.
-        """
+        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
+        # Usage records are not read, and with them both are possible.
         return True, has_usage
 
 
@@ -80,11 +78,7 @@ def in_force(network: NetworkSettings | None, *, has_usage: bool) -> NetworkSett
 
 
 def forced_networks(network: NetworkSettings, *, seed: int, is_wired: BoolArray) -> IntArray:
-    """Return `METERED`, `UNMETERED` or `AS_RECORDED` for every client [N].
-
-    Client i is on the same network whatever the size N of the fleet. Wired clients stay as
-    recorded.
-    """
+    """Return `METERED`, `UNMETERED` or, for wired clients too, `AS_RECORDED` for every one [N]."""
     if isinstance(network, ByUsageSettings):
         return np.full(is_wired.size, AS_RECORDED)
     if isinstance(network, MixedSettings):

@@ -6,10 +6,8 @@ A fault of a file is a `DataError` that names the file and the row, one of an op
 - `usage`: Usage traces: states of people's devices over time.
 - `network`: Network traces: measured rates over time.
 - `periodic`: Records that repeat.
-- `followed_records`: Records of a trace that clients follow, by name.
-- `shuffled_assignment`: Assignment of records of a trace to clients.
+- `followed_records`: Records of a trace that clients follow.
 - `formats`: Import of traces, of usage or of a network.
-- `table_import`: Import of any CSV table, of measured rates or of usage.
 - `column_choice`: Columns of a table that its owner names.
 - `column_units`: Unit that the name of a column states, by whole words.
 - `column_numbers`: Numbers and times in the columns of a table that its owner names.

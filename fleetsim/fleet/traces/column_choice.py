@@ -65,10 +65,7 @@ def column_choice(option: str, text: str) -> ColumnChoice:
 def factor_of(
     table: CsvTable, choice: ColumnChoice, factors: Mapping[str, float], default: str
 ) -> float:
-    """Return the value of one of a column's units, else of one that its name states, or `default`.
-
-    One that its name states is noted in the table.
-    """
+    """Return the value of a column's unit, or of that in its name, which is noted, or `default`."""
     if choice.unit is None:
         unit = unit_in(choice.column, factors)
         if unit:
@@ -78,16 +75,15 @@ def factor_of(
 
 
 def texts_of(table: CsvTable, choice: ColumnChoice) -> tuple[str, ...]:
-    """Return the values of a column as text, without blanks around them [num_rows].
-
-    Names are compared without the blanks around them. A column whose own name ends in brackets is
-    found too, if its name stands whole before the unit.
-    """
+    """Return the values of a column as text, without blanks around them [num_rows]."""
     return tuple(text.strip() for text in table.columns[_name_in(table, choice)])
 
 
 def _name_in(table: CsvTable, choice: ColumnChoice) -> str:
-    """Return the column's name as the table has it."""
+    """Return the column's name as the table has it, of names without the blanks around them.
+
+    A column whose own name ends in brackets is found too, if it stands whole before the unit.
+    """
     stripped = {name.strip(): name for name in table.columns}
     requested = choice.column.strip()
     for name in (requested, f"{requested}[{choice.unit}]", f"{requested} [{choice.unit}]"):

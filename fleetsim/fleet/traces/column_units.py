@@ -32,7 +32,6 @@ QUANTITY_WORDS: Final[Mapping[str, frozenset[str]]] = {
     "current": frozenset(("current", "cur", "i", "amp", "amps", "ampere", "amperes")),
     "voltage": frozenset(("voltage", "volt", "volts", "v", "u", "vbat", "vbus")),
 }
-"""Words, in lower case, that name a quantity."""
 _QUANTITY_OF: Final = {**dict.fromkeys("shd", "time"), "w": "power", "a": "current", "v": "voltage"}
 """Quantity that a unit of one letter must stand beside: `phase_A` is no current."""
 

@@ -142,10 +142,6 @@ class PeriodicSteps:
         change_s[first_change_s == _NEVER] = np.inf
         return step, change_s
 
-    def step_at_one(self, client: int, t_s: float) -> int:
-        """Return `step_at` of one client."""
-        return self.locate_one(client, t_s)[1]
-
     def next_change_after_one(self, client: int, t_s: float) -> float:
         """Return `next_change_after` of one client."""
         row, step, second, local_s = self.locate_one(client, t_s)
@@ -225,7 +221,7 @@ class Schedule:
 
     def is_at_one(self, client: int, t_s: float) -> bool:
         """Return `is_at` of one client."""
-        return bool(self.is_true[self.steps.step_at_one(client, t_s)])
+        return bool(self.is_true[self.steps.locate_one(client, t_s)[1]])
 
     def next_change_after_one(self, client: int, t_s: float) -> float:
         """Return `next_change_after` of one client."""

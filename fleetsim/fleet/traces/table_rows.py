@@ -45,7 +45,6 @@ class Layout:
 
 
 SEEN: Final = Layout()
-"""Layout that is seen in the file."""
 OWN: Final = Layout(",", ".", has_options=False)
 """Layout of fleetsim's own files and of published ones."""
 

@@ -21,13 +21,11 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile_files import DeviceKind
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
-from fleetsim.fleet.traces.followed_records import FollowedRecords
+from fleetsim.fleet.traces.followed_records import FollowedRecords, assign_shuffled
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
-from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
-from fleetsim.fleet.traces.usage.records import DAY_S, Unknown
+from fleetsim.fleet.traces.usage.records import DAY_S, HOUR_S, MOST_UTC_OFFSET_H, Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
-from fleetsim.fleet.usage.time_zones import TimeZoneSettings
 from fleetsim.read_only import freeze
 from fleetsim.schema import faults
 from fleetsim.schema.distinct import Distinct
@@ -51,6 +49,15 @@ _AHEAD = ActsIf(
     "all clocks show virtual time, as they do without time zones",
     "set a utc_offset_h other than 0",
 )
+
+
+class TimeZoneSettings(Settings):
+    """A time zone, and its share of the clients."""
+
+    utc_offset_h: Annotated[float, Field(ge=-MOST_UTC_OFFSET_H, le=MOST_UTC_OFFSET_H)]
+    """Hours by which local clocks are ahead of virtual time."""
+    weight: Annotated[float, Field(ge=1e-9, le=1e9)]
+    """Share of the clients, relative to the weights of the other zones."""
 
 
 class UsageSettings(Settings):
@@ -171,7 +178,7 @@ class Usage:
 
     def state_at_one(self, client: int, t_s: float) -> OneState:
         """Return `state_at` of one client, twenty times as fast."""
-        step = self.steps.step_at_one(client, t_s)
+        step = self.steps.locate_one(client, t_s)[1]
         return OneState._make(column.item(step) for column in self.states.columns)
 
     def is_unmetered_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
@@ -228,15 +235,9 @@ def build_usage(
     """Assign the users of a trace (None: all clients are always on) to the clients.
 
     The user of client i does not depend on the number of clients, nor on the other clients' kinds.
-
-    Args:
-        trace: the records.
-        seed: the scenario's seed.
-        has_people: True for clients that follow a record [N]; the others are always on.
-        shift: "days" starts each record at a random whole day, "none" at its beginning.
-        starts_at_s: second of the records at which virtual time begins, for all or each [N].
-        forced_network: network of every client [N], as of `network.forced_networks`.
-        user_of: user of every client, instead of a drawn one [N].
+    Clients without people [N] are always on; `user_of` gives users instead of drawn ones [N].
+    Virtual time begins at second `starts_at_s` of the records, for all or each [N];
+    `forced_network` is that of `network.forced_networks`.
     """
     size = has_people.size
     if trace is None:
@@ -268,6 +269,21 @@ def build_usage(
         states.load[kept_loads],
         () if trace is None else trace.user_ids,
     )
+
+
+def assign_time_zones(zones: tuple[TimeZoneSettings, ...], *, seed: int, size: int) -> IntArray:
+    """Return the seconds by which each client follows its record ahead [N]; 0 without zones.
+
+    At virtual second 0 (midnight, or `starts_at_s`) the clock of a client whose zone is h hours
+    ahead shows h. The zone of client i does not depend on the number of clients.
+    """
+    if not zones:
+        return np.zeros(size, dtype=np.int64)
+    share = np.cumsum([zone.weight for zone in zones])
+    offset_s = np.array([round(zone.utc_offset_h * HOUR_S) for zone in zones], dtype=np.int64)
+    draw = rng.stream(seed, "usage/time-zone").random(size) * share[-1]
+    ahead_s: IntArray = offset_s[np.searchsorted(share, draw, side="right")]
+    return ahead_s
 
 
 def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:

@@ -28,17 +28,8 @@ def comprehensive_score(
 ) -> FloatArray:
     """Return the score p of every selection [n].
 
-    Args:
-        performance: p_perf, such as an accuracy; larger is better [n].
-        latency_s: p_L, total seconds [n].
-        energy_j: p_E, total joules [n].
-        budget_s: L.
-        budget_j: E.
-        latency_penalty: exponent a.
-        energy_penalty: exponent b.
-
-    Raises:
-        ValueError: a budget is not above 0.
+    Performance is p_perf, such as an accuracy, larger is better; seconds and joules are totals, all
+    [n]. The penalties are the exponents a and b.
 
     Within both budgets; twice the time; twice the time and ten times the energy:
 

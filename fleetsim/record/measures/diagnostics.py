@@ -15,10 +15,9 @@ COLUMN = "selector_diagnostics"
 
 
 def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
-    """Return a row for each number; no rows if the selector told none; `run` names the folder.
+    """Return round, name, step and value of each number, ordered by these; `run` names the folder.
 
-    The frame has round, name, step (position in a list, 0 for a number alone) and value, ordered by
-    these.
+    The step is the position in a list, 0 for a number alone.
     """
     import pandas as pd  # noqa: PLC0415
 

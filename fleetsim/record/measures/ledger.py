@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose, TaskRow
+from fleetsim.contracts import FloatArray, Outcome, Purpose, TaskRow
 from fleetsim.errors import DataError
 from fleetsim.rounding import ROUNDING_SLACK
 
@@ -97,14 +97,8 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
         value_name="energy_j",
     )
     tidy = tidy[tidy["energy_j"] != 0.0]
-    order = np.lexsort(
-        (
-            _rank(tidy, "component"),
-            _rank(tidy, "fate"),
-            _rank(tidy, "purpose"),
-            tidy["client"].to_numpy(),
-        )
-    )
+    ranks = [tidy[key].map(_RANKS[key]).to_numpy() for key in ("component", "fate", "purpose")]
+    order = np.lexsort((*ranks, tidy["client"].to_numpy()))
     return tidy.iloc[order].reset_index(drop=True)[list(COLUMNS)]
 
 
@@ -152,7 +146,3 @@ def check_balance(
                 f" {float(sums_j[client])!r} J on {component}, its meter says"
                 f" {float(meters_j[client])!r} J; {_HINT}"
             )
-
-
-def _rank(tidy: pd.DataFrame, key: str) -> IntArray:
-    return np.asarray(tidy[key].map(_RANKS[key]), dtype=np.int64)

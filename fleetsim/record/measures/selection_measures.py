@@ -4,12 +4,17 @@ They are pure functions of columns of the rounds and tasks tables. Docstrings st
 a paper leaves open.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Ending(NamedTuple):
@@ -25,9 +30,6 @@ def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
     """Return mean and largest deviation of accuracy [R] over the last rounds.
 
     Rounds among them that were not evaluated (NaN) are left out; None if none was.
-
-    Raises:
-        ValueError: `num_rounds` is below 1.
 
     Source: "GPFL: gradient projection-based client selection", Table II (10 rounds).
 
@@ -49,9 +51,6 @@ def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> f
 
     The share ends with round ceil(fraction * horizon). The last model evaluated up to then counts;
     accuracy is NaN where not evaluated [R]. None if there are fewer rounds, or none was evaluated.
-
-    Raises:
-        ValueError: not 0 < fraction <= 1, or `horizon_rounds` is below 1.
 
     Source: "GPFL: gradient projection-based client selection", Table II (15 and 50 % of 500 or
     2000 rounds).
@@ -79,9 +78,6 @@ def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
     Durations of the whole task give the `waiting_s` of the rounds table; the paper's text speaks of
     the computing times.
 
-    Raises:
-        ValueError: a duration is negative or NaN.
-
     Source: "Optimization of federated learning's client selection for non-IID data based on grey
     relational analysis" (FedGRA), section VI-B.
 
@@ -107,9 +103,6 @@ def share_seen(
     """Return the share of N clients that were selected at least once, up to each round [R].
 
     `rounds`, from 1, and `clients` are of every train task [T].
-
-    Raises:
-        ValueError: a round is not in 1 ... R, a client not in 0 ... N - 1, or there is none.
 
     Source: "GPFL: gradient projection-based client selection", Figure 4.
 
@@ -144,9 +137,6 @@ def rounds_to_share(shares: FloatArray, target: float = 1.0) -> int | None:
 def at_slot_ends(values: FloatArray, slot_rounds: int) -> FloatArray:
     """Return the values of the rounds that end slots; an incomplete last slot does not count.
 
-    Raises:
-        ValueError: `slot_rounds` is below 1.
-
     >>> at_slot_ends(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 2).tolist()
     [2.0, 4.0]
     """
@@ -163,9 +153,6 @@ def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
     constant expected rewards. A reward is the mean accuracy over all clients in a slot; slots in
     which a run was not evaluated (NaN) count 0.
 
-    Raises:
-        ValueError: the numbers of slots differ.
-
     Source: "From learning to analytics: improving model efficacy with goal-directed client
     selection", equation (12).
 
@@ -177,3 +164,31 @@ def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
         raise ValueError(f"{rewards.size} slots but {best.size} of the best set")
     lost = best - rewards
     return np.cumsum(np.where(np.isnan(lost), 0.0, lost))
+
+
+def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
+    """Return opinions of clients of the global model, and their beliefs, of a tasks table.
+
+    Bandits over clients let all clients evaluate the model after a slot. The accuracy is the
+    client's opinion r_n, and the mean of all is the reward of the slot (FL&FA). With BP-UCB clients
+    then exchange messages, which gives each a belief b_n(1) in its own worth (FL&DA), NaN where
+    there is none. The opinion is a column of the task that evaluated, the belief of the one that
+    exchanged messages.
+
+    The frame has round, client, opinion and belief, a row per client and model, ordered by round
+    and client; `round` is that of the evaluated model, the last before that of the tasks.
+
+    Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed
+    client selection", equations (3), (4) and (8), Figures 7 to 9.
+    """
+    answers = {
+        name: tasks.loc[tasks[name].notna(), ["round", "client", name]]
+        if name in tasks
+        else tasks.loc[:, ["round", "client"]].iloc[:0].assign(**{name: np.float64()})
+        for name in ("opinion", "belief")
+    }
+    joined = answers["opinion"].merge(answers["belief"], on=["round", "client"], how="left")
+    joined["round"] -= 1
+    return joined.sort_values(["round", "client"], ignore_index=True)[
+        ["round", "client", "opinion", "belief"]
+    ]

@@ -21,7 +21,6 @@ _ARROW_BEGIN_BYTE = 8
 """Bytes of an Arrow file before its first message."""
 _ARROW_END = b"ARROW1"
 _FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""Exceptions of pyarrow about a damaged file."""
 
 _EXCEPTION_NAME = re.compile(r"\b[A-Z]\w*(?:Exception|Error): ")
 """Name of a library's exception in its text, of no use to a user."""

@@ -47,20 +47,11 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Columns of words, with the words that they may hold; empty: any name."""
 
 _ARROW_TYPES: Mapping[Any, pa.DataType] = {
-    int: pa.int64(),
-    int | None: pa.int64(),
-    IntArray: pa.int64(),
-    float: pa.float64(),
-    float | None: pa.float64(),
-    FloatArray: pa.float64(),
-    FloatArray | None: pa.float64(),
+    **dict.fromkeys((int, int | None, IntArray), pa.int64()),
+    **dict.fromkeys((float, float | None, FloatArray, FloatArray | None), pa.float64()),
     bool: pa.bool_(),
-    str: pa.string(),
-    str | None: pa.string(),
-    Purpose: pa.string(),
-    Outcome: pa.string(),
-    tuple[str, ...]: pa.string(),
-    tuple[str | None, ...] | None: pa.string(),
+    **dict.fromkeys((str, str | None, Purpose, Outcome), pa.string()),
+    **dict.fromkeys((tuple[str, ...], tuple[str | None, ...] | None), pa.string()),
 }
 
 

@@ -18,7 +18,6 @@ from fleetsim.validation import measurements, phones
 from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _CARRIER = "pixel-4"
-"""Bundled phone with a Snapdragon 855."""
 _HELD_GHZ = 1.7088
 _FULL_GHZ = (2.4192, 2.4192, 2.4192, 2.8416)
 THETA = _HELD_GHZ / float(np.mean(_FULL_GHZ))
@@ -41,9 +40,8 @@ def points() -> pd.DataFrame:
 def slowed(shares: FloatArray, overhead: FloatArray) -> FloatArray:
     """Return seconds at the lower clock over those at full clock [n].
 
-    Args:
-        shares: one share of all time, or those of overheads and of arithmetic.
-        overhead: share of overheads in each time [n].
+    `shares` are one of all time, or those of overheads and of arithmetic; `overhead` is the share
+    of overheads in each time [n].
     """
     of_overhead, of_arithmetic = shares[0], shares[-1]
     share = of_overhead * overhead + of_arithmetic * (1.0 - overhead)
@@ -99,12 +97,8 @@ def section() -> Section:
     joules = _checks(train_w * law * full_s, bound.value * low_s, "J", bound.source)
     rows = [
         (
-            check.what,
-            f"{number(full)} s",
-            f"{number(check.expected)} s",
-            f"{number(check.model)} s",
-            percent(check.error),
-            percent(energy.error),
+            *(check.what, *(f"{number(s)} s" for s in (full, check.expected, check.model))),
+            *(percent(check.error), percent(energy.error)),
         )
         for check, energy, full in zip(seconds, joules, full_s, strict=True)
     ]

@@ -14,7 +14,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
-from fleetsim.fleet.devices.extension import read_device
+from fleetsim.fleet.devices.hardware_files import read_device
 from fleetsim.fleet.devices.profile import device_names, load_device
 from fleetsim.fleet.devices.profile_files import CoreFile, DeviceFile
 from fleetsim.schema.faults import check

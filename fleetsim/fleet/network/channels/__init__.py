@@ -3,7 +3,7 @@
 A new kind is one module here, with a settings class that has a `kind` and builds its links, and its
 name in `ChannelSettings`.
 
-- `settings`: Settings that every kind of cellular channel has, and what each kind provides.
+- `settings`: Settings that every kind of cellular channel has.
 - `constant`: Channel of the same rates for every wireless client.
 - `trace`: Channel of measured rates, from a network trace.
 - `blocks`: Settings of channels with fading blocks, and the cell that they describe.

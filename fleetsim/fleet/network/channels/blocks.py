@@ -18,8 +18,7 @@ from pydantic import Field, model_validator
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channels.settings import TransferSettings
-from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.channels.settings import CellularLinks, TransferSettings
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.fading import (
     BlockFading,
@@ -29,8 +28,7 @@ from fleetsim.fleet.network.wireless.fading import (
     rayleigh,
     rician,
 )
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
-from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.fleet.network.wireless.rate import Modem, nr_64qam
 from fleetsim.schema.key_conditions import CELLULAR, ActsIf, all_of, beside, by_key
 from fleetsim.units import db_to_ratio
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channels.settings import TransferSettings
-from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.channels.settings import CellularLinks, TransferSettings
 from fleetsim.schema.key_conditions import CELLULAR, by_key
 from fleetsim.schema.ranges import RateBitPerS
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.channels.blocks import MostPerHz, PlacedSettings
-from fleetsim.fleet.network.radios.amplifier import (
+from fleetsim.fleet.network.radios.power import (
     MAX_BASE_STATION_TX_POWER_DBM,
     MAX_CELLULAR_TX_POWER_DBM,
     MIN_TX_POWER_DBM,

@@ -1,22 +1,63 @@
-"""Settings that every kind of cellular channel has, and what each kind provides."""
+"""Settings that every kind of cellular channel has, and the links that each kind provides."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Protocol
 
 from pydantic import Field, model_validator
 
-from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import SuccessSettings
-from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.transfer import RateSteps, TransferRequests
+from fleetsim.fleet.network.wireless.cell import Cell
+from fleetsim.fleet.timeline import TimelineGroups
+from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.key_conditions import CELLULAR, UNMETERED, by_key
 from fleetsim.settings import Settings
 
 _SHARE_TOLERANCE = 1e-6
+
+
+class ChangingRates(Protocol):
+    """Rates of clients' links that change over time; pure functions of time."""
+
+    def rates_at(self, clients: IntArray, direction: Direction, t_s: FloatArray) -> FloatArray:
+        """Return rates in bit/s of clients [n] at moments [n]."""
+
+    def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
+        """Return the timelines of those transfers whose indices are `rows` [k]."""
+
+    def steps_from(
+        self,
+        clients: IntArray,
+        direction: Direction,
+        t_s: FloatArray,
+        num_steps: int,
+        fixed_bit_per_s: FloatArray,
+    ) -> RateSteps:
+        """Return rates of clients [k] in so many steps, the first of which contains a moment [k].
+
+        Where `fixed_bit_per_s` [k] is no NaN the rate is that one and never changes.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellularLinks:
+    """Links of N clients over the cellular network, as a kind of channel builds them."""
+
+    fixed_bit_per_s: FloatArray
+    """Rates that never change [2, N]: row 0 down, row 1 up; NaN: ask `changing`."""
+    changing: ChangingRates | None = None
+    """Source of the other rates; None where there are none."""
+    cell: Cell | None = None
+    """Radio cell of the clients; None where the channel has no band and no signal."""
+    followed: FollowedRecords | None = None
+    """Records of a network trace that the clients follow; None without a trace."""
 
 
 class TransferSettings(Settings):
@@ -53,18 +94,9 @@ class TransferSettings(Settings):
     def build(
         self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
     ) -> CellularLinks:
-        """Return the cellular links of N clients.
+        """Return the cellular links of N clients, of which client i's is the same whatever N is.
 
-        Client i has the same link whatever the size N of the fleet.
-
-        Args:
-            seed: the scenario's seed.
-            is_wired: clients with a cable [N].
-            radio: radio whose modem limits rates where the settings say so; None: no limit.
-
-        Raises:
-            ScenarioError: a file that the settings name is missing, or does not fit them.
-            DataError: such a file is wrong.
+        The modem of `radio` limits rates where the settings say so; None: no limit.
         """
 
     def distances_m(self, *, seed: int, size: int) -> FloatArray | None:

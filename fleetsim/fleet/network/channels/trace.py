@@ -7,8 +7,7 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channels.settings import TransferSettings
-from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.channels.settings import CellularLinks, TransferSettings
 from fleetsim.fleet.network.measured_links import NetShift, build_net_links
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.network.files import load_net_trace

@@ -1,5 +1,4 @@
 """Radios of clients, and the power that they draw.
 
-- `power`: Power of a busy radio by the rate of its transfer.
-- `amplifier`: Power that a transmitter draws, by the power that it emits.
+- `power`: Power of a busy radio by the rate of its transfer and by the power that it emits.
 """

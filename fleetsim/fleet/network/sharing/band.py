@@ -6,7 +6,7 @@ that a client has over the whole band,
     down    r(x) = x R
     up      r(x) = min(x B log2(1 + s / x), c x B),  R = B log2(1 + s)
 
-With steps of modulation and coding both follow from these (`wireless.modulation`). Below
+With steps of modulation and coding both follow from these (`wireless.rate`). Below
 x0 = 180 kHz / B clients take turns on a resource block: r(x) = (x / x0) r(x0). The division
 is max-min fair in x; docs/models/channel.md (A band) has the reasons. Schedulers that serve clients
 in turn or are proportionally fair give it in the long run (Kushner & Whiting, "Convergence of
@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.network.wireless.modulation import RESOURCE_BLOCK_HZ, Modulations
+from fleetsim.fleet.network.wireless.rate import RESOURCE_BLOCK_HZ, Modulations
 
 _MOST_STEPS: Final = 100
 _TOLERANCE: Final = 1e-9

@@ -41,7 +41,6 @@ class Flows:
     lost_at_s: FloatArray
     """Moment at which its client is lost, which frees its share of the links; inf: never."""
     power: RadioPower
-    """Power of each client's radio."""
 
 
 def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> TimelineGroups:

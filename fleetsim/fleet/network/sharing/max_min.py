@@ -28,14 +28,9 @@ def rates_in_bands(
 ) -> FloatArray:
     """Return rates of n flows [n] whose cells' bands are divided max-min fair.
 
-    Args:
-        own_bit_per_s: highest rate of each, >= 0.
-        channel_bit_per_s: rate over the whole band, without the limits of modem and transport.
-        multiple: factor of the band's rates that both contain.
-        cell: cell of each; `num_cells`: none.
-        band: the band of every cell.
-        num_cells: number of cells.
-        most_bit_per_s: highest rate of any flow; inf: no limit.
+    No flow exceeds its own rate, >= 0, or `most_bit_per_s`. Its channel would carry another over
+    the whole band, without modem and transport; both contain the factor `multiple` of the band's
+    rates. The cell `num_cells` is none.
 
     >>> own, band = np.array([8e6, 8e6, 1e6, 9e6]), Band(1e6, is_up=False)
     >>> rates_in_bands(own, np.full(4, 8e6), np.ones(4), np.array([0, 0, 0, 1]), band, 1, np.inf)

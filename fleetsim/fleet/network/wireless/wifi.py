@@ -98,10 +98,7 @@ class IndoorWifiSettings(Settings):
         return self.airtime_share[1] * self.max_bit_per_s_per_hz * self.bandwidth_hz
 
     def rates_bit_per_s(self, *, seed: int, size: int) -> FloatArray:
-        """Draw rates of every client [2, N]: row 0 down, row 1 up.
-
-        Client i has the same rates whatever the size N of the fleet.
-        """
+        """Draw rates of every client [2, N]: row 0 down, row 1 up."""
         low, high = self.min_distance_m**2, self.radius_m**2
         # The share of the ring's area within d is (d^2 - low) / (high - low).
         distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "wifi/position").random(size))

@@ -181,9 +181,10 @@ def _trace(
         down_bit_per_s=rates[0].copy(),
         up_bit_per_s=rates[1].copy() if len(rates) > 1 else None,
     )
-    notes = [f"{len(ids)} records, {trace.span_ms.sum() / 3.6e6:.2f} h"]
-    if silent:
-        notes.append(f"{silent} records left out that never carry a bit")
+    notes = [
+        f"{len(ids)} records, {trace.span_ms.sum() / 3.6e6:.2f} h",
+        *counted(silent, "left out that never carry a bit", "records"),
+    ]
     if split_gap_s is not None:
         notes.append(f"{int(is_pause.sum())} pauses of more than {split_gap_s:g} s end a record")
     elif (is_same & kept[1:]).any():

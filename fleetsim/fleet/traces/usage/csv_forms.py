@@ -37,13 +37,9 @@ _SAMPLE_S = 60
 _EXTRASENSORY_UTC_OFFSET_S = -7 * HOUR_S
 _FLAG = {"0": 0, "1": 1}
 _CHARGING = {
-    "charging": 1,
-    "full": 1,
-    "discharging": 0,
-    "unplugged": 0,
-    "not_charging": 0,
-    "unknown": np.nan,
-    "": np.nan,
+    **dict.fromkeys(("charging", "full"), 1.0),
+    **dict.fromkeys(("discharging", "unplugged", "not_charging"), 0.0),
+    **dict.fromkeys(("unknown", ""), np.nan),
 }
 _PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
 _UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": np.nan}

@@ -21,15 +21,9 @@ from fleetsim.host.unpacking import gunzip
 
 SUFFIXES: Final = (".features_labels.csv.gz", ".features_labels.csv")
 _TIME: Final = "timestamp"
-_CHARGING: Final = tuple(
-    f"discrete:{name}"
-    for name in (
-        "battery_plugged:is_ac",
-        "battery_plugged:is_usb",
-        "battery_plugged:is_wireless",
-        "battery_state:is_charging",
-        "battery_state:is_full",
-    )
+_CHARGING: Final = (
+    *(f"discrete:battery_plugged:is_{name}" for name in ("ac", "usb", "wireless")),
+    *(f"discrete:battery_state:is_{name}" for name in ("charging", "full")),
 )
 _NOT_CHARGING: Final = tuple(
     f"discrete:battery_state:is_{name}" for name in ("unplugged", "not_charging", "discharging")

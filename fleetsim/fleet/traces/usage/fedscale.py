@@ -9,7 +9,7 @@ active[i] to inactive[i], and repeats after finish_time; duration is the sum of 
 
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,6 @@ from fleetsim.quoting import quoted
 _MOST_BYTE = 1 << 30
 _MOST_INTERVALS = 50_000_000
 """Limit; lists may be shared in a pickle, so the size of the file does not bound them."""
-
-
-class _Availability(NamedTuple):
-    """Intervals in which one client is available."""
-
-    active_s: list[int]
-    inactive_s: list[int]
-    finish_s: int
 
 
 def read_fedscale(path: Path) -> Records:
@@ -67,8 +59,8 @@ def read_fedscale(path: Path) -> Records:
     return Records(trace, np.zeros_like(span_s), np.zeros_like(span_s), notes)
 
 
-def _availability(_: object, fields: dict[Any, Any]) -> _Availability:
-    """Return the times of one client."""
+def _availability(_: object, fields: dict[Any, Any]) -> tuple[list[int], list[int], int]:
+    """Return the seconds at which a client becomes active and inactive, and the last of all."""
     active_s, inactive_s = fields.get("active"), fields.get("inactive")
     finish_s, duration_s = fields.get("finish_time"), fields.get("duration")
     if not isinstance(active_s, list) or not isinstance(inactive_s, list):
@@ -88,4 +80,4 @@ def _availability(_: object, fields: dict[Any, Any]) -> _Availability:
         raise UnusableError("with a record that lasts no second")
     if sum(inactive_s) - sum(active_s) != duration_s:
         raise UnusableError("with a duration that is not the sum of its intervals")
-    return _Availability(active_s, inactive_s, finish_s)
+    return active_s, inactive_s, finish_s

@@ -47,17 +47,13 @@ class _Event(NamedTuple):
 
 _NOTHING = _Event()
 _EVENTS = {
-    "screen_on": _NOTHING,
-    "screen_off": _NOTHING,
+    **dict.fromkeys(("screen_on", "screen_off"), _NOTHING),
     "screen_lock": _Event(locked=1),
     "screen_unlock": _Event(locked=0),
     "battery_charged_on": _Event(charging=1),
     "battery_charged_off": _Event(charging=0),
     "wifi": _Event(network=_WIFI),
-    "2g": _Event(network=_CELLULAR),
-    "3g": _Event(network=_CELLULAR),
-    "4g": _Event(network=_CELLULAR),
-    "5g": _Event(network=_CELLULAR),
+    **dict.fromkeys(("2g", "3g", "4g", "5g"), _Event(network=_CELLULAR)),
     "unknown": _Event(network=_UNKNOWN),
 }
 

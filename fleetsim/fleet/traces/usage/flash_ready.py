@@ -15,7 +15,7 @@ from collections import Counter
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +33,6 @@ from fleetsim.fleet.traces.usage.records import (
 
 _MOST_S = 1e11
 _SPAN = ("trace_start", "trace_end")
-
-
-class _Phone(NamedTuple):
-    """Usable intervals of one phone, sorted."""
-
-    pairs: list[tuple[int, int]]
-    begin_s: int
-    end_s: int
 
 
 def read_flash_ready(path: Path) -> Records:
@@ -72,8 +64,10 @@ def read_flash_ready(path: Path) -> Records:
     return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
 
-def _phone(path: Path, changed: Counter[str], name: str, fields: Any) -> _Phone:
-    """Return a phone's intervals, and count in `changed` those joined or dropped."""
+def _phone(
+    path: Path, changed: Counter[str], name: str, fields: Any
+) -> tuple[list[tuple[int, int]], int, int]:
+    """Return a phone's sorted intervals, begin and end, and count in `changed` those dropped."""
     span: tuple[int, int] | None = None
     listed = fields
     if isinstance(fields, dict):
@@ -113,7 +107,7 @@ def _phone(path: Path, changed: Counter[str], name: str, fields: Any) -> _Phone:
     if span is None:
         last = max(stop for _, stop in kept)
         span = min(kept)[0] // DAY_S * DAY_S, -(-last // DAY_S) * DAY_S
-    return _Phone(sorted(kept), *span)
+    return sorted(kept), *span
 
 
 def _is_time(value: Any) -> bool:

@@ -201,10 +201,7 @@ def trace_of_intervals(
 
 
 def united(who: IntArray, start_s: IntArray, stop_s: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the rows that open a united interval [J], and the end of each [J].
-
-    Rows are sorted by user and begin.
-    """
+    """Return rows [I], sorted by user and begin, that open united intervals, and their ends [J]."""
     # Ends are made to rise with the user, so that one running maximum serves all users.
     base = int(start_s.min())
     width = int(stop_s.max()) - base + 1
@@ -222,10 +219,7 @@ class UnusableError(ValueError):
 def usable(
     path: Path, members: Mapping[Any, MemberT], read: Callable[[Any, MemberT], PartT], *, what: str
 ) -> tuple[dict[str, PartT], tuple[str, ...]]:
-    """Return what `read` makes of each member of a source, by its name, and notes.
-
-    Members for which it raises `UnusableError` are left out and counted.
-    """
+    """Return what `read` makes of members by name, and notes on those that are unusable."""
     parts: dict[str, PartT] = {}
     left_out: Counter[str] = Counter()
     for name, member in members.items():

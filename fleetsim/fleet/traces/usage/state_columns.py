@@ -49,7 +49,6 @@ _WORDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 _UNMEASURED = frozenset(("nan", "na", "n/a", "null", "nil", "unknown", "-", "--", "?"))
 """Words that many programs write for a value that they do not have."""
 _MOST_WORDS = 8
-"""Words of a column that a note lists."""
 _CORES = re.compile(r"(?:%|percent)/([1-9][0-9]{0,3})")
 """Unit of a load that adds up the cores of a processor, as `top` prints it."""
 _MOST_LOAD = 0.999
@@ -89,10 +88,7 @@ def state_column(text: str) -> tuple[str, StateColumn]:
 
 
 def values_of(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
-    """Return a state of every row [num_rows]; NaN where it is missing.
-
-    The words of a flag are counted in the notes of the table.
-    """
+    """Return a state of every row [num_rows]; NaN where it is missing."""
     if state == "load":
         return _load(table, column.choice)
     if state == "ram_byte":

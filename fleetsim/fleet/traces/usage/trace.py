@@ -29,11 +29,8 @@ class Trace:
     The changes of user u are those with index offsets[u] up to (not including) offsets[u + 1].
 
     Invariants: every user has a change at second 0; times strictly increase within a user and stay
-    below its span; load is in [0, 1); ram_byte is 0 or more. Arrays are copied and cannot be
-    written to.
-
-    Raises:
-        DataError: an invariant is broken; names the change by `place`.
+    below its span; load is in [0, 1); ram_byte is 0 or more. One that is broken is a `DataError`
+    that names the change by `place`. Arrays are copied and cannot be written to.
     """
 
     name: str
@@ -179,10 +176,7 @@ def _whole(trace: str, name: str, values: ArrayLike) -> IntArray:
 
 
 def is_change(offsets: IntArray, columns: Sequence[NDArray[np.generic]]) -> BoolArray:
-    """Return True for rows of columns [C] that differ from the row above or begin a user [C].
-
-    Offsets are the index of each user's first row, and the end of the last user [U+1].
-    """
+    """Return True for rows of columns [C] that differ from the row above or begin a user [C]."""
     differs = np.zeros(columns[0].size, dtype=np.bool_)
     for column in columns:
         differs[1:] |= column[1:] != column[:-1]

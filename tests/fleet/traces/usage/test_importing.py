@@ -5,8 +5,7 @@ import pickle
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.formats import import_any
-from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.formats import TableOptions, import_any
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
 from tests.fleet.traces.usage.test_fedscale import LIFE

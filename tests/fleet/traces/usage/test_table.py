@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.formats import import_any
-from fleetsim.fleet.traces.table_import import TableOptions
+from fleetsim.fleet.traces.formats import TableOptions, import_any
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
