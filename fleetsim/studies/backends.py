@@ -1,8 +1,7 @@
 """Places where the runs of a study are carried out: processes of this machine, any executor.
 
-`LocalProcesses` runs on this machine, into the folders of the runs, so that an interrupted run
-continues. `RemoteTasks` runs on any `concurrent.futures.Executor`, such as that of a Dask cluster;
-only orders and finished tables travel.
+`LocalProcesses` runs into the folders of the runs, so that an interrupted run continues. With
+`RemoteTasks` only orders and finished tables travel.
 """
 
 import multiprocessing
@@ -55,11 +54,9 @@ class Backend(Protocol):
 class LocalProcesses:
     """Processes of this machine, one run at a time each, every one with one thread.
 
-    A process that has called code of the user's own carries out no other run: nothing that the
-    code leaves behind reaches another.
-
-    Every process is an executor of its own with pipes of its own: if the system kills one, no other
-    run is lost or waits for a lock that the dead process holds.
+    One that has called code of the user's own carries out no other run, which that code could
+    reach. Each is an executor with pipes of its own: if the system kills one, no other run is lost
+    or waits for a lock that the dead process holds.
     """
 
     shares_disk = True

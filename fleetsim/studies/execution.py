@@ -85,16 +85,9 @@ def execute(
     """Carry out the runs of a study that are not complete.
 
     A run that fails is repeated once, after all others have begun. Its second failure is on record
-    in the study's folder, and the other runs go on. A run that takes longer than `timeout_s`
-    of host time in one attempt is ended, and has failed; what it has saved is kept. The folder of a
-    damaged run is renamed, and the run carried out again. Another process may execute another study
-    with the same runs.
-
-    Raises:
-        DataError: another process executes the study, its folder cannot be written, or a cluster
-            has gone.
-        KeyboardInterrupt: interrupted; complete runs are kept.
-        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
+    in the study's folder, and the other runs go on. A run that takes longer than `timeout_s` of
+    host time in one attempt is ended, and has failed; what it has saved is kept, as are all
+    complete runs after an interrupt.
     """
     with store.locked(study.settings.name):
         failures: dict[str, str] = {}
@@ -123,12 +116,8 @@ def execute(
             finally:
                 store.save_failures(study.settings.name, failures)
     num_taken = under_way.num_taken
-    return Execution(
-        num_found=len(runs) - len(missing),
-        num_made=len(missing) - len(failures) - num_taken,
-        num_taken=num_taken,
-        failures=failures,
-    )
+    num_made = len(missing) - len(failures) - num_taken
+    return Execution(len(runs) - len(missing), num_made, num_taken, failures)
 
 
 def _set_aside(

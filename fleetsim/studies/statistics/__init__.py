@@ -13,20 +13,17 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 - `power`: Power of the paired t-test, and the number of seeds that would settle a comparison.
 - `comparison`: Comparison of one arm with the baseline, paired by seed.
 - `verdict`: Verdicts: which arms of one condition, target and currency differ from the baseline.
-- `sentence`: Verdicts in plain English, one sentence each.
 - `shares`: Share of wins with its interval: how often a ranking survives.
 """
 
 from fleetsim.studies.statistics.comparison import Comparison, compare
 from fleetsim.studies.statistics.holm import holm
-from fleetsim.studies.statistics.sentence import survival_sentence
-from fleetsim.studies.statistics.shares import Share, survival_share
+from fleetsim.studies.statistics.shares import survival_sentence, survival_share
 from fleetsim.studies.statistics.summary import Summary, summarise
 from fleetsim.studies.statistics.verdict import Verdict, decide
 
 __all__ = [
     "Comparison",
-    "Share",
     "Summary",
     "Verdict",
     "compare",

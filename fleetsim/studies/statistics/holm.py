@@ -17,7 +17,6 @@ def holm(p: FloatArray) -> FloatArray:
     >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).tolist()
     [0.03, 0.06, nan, 0.06]
     """
-    p = np.asarray(p, dtype=np.float64)
     if p.shape[-1] == 0:
         return p
     order = np.argsort(p, axis=-1)  # NaN comes last
