@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.report import quantities
@@ -99,7 +98,7 @@ def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
         ylim=(0.0, 1.15 * float(ratio.max()) or 1.0),
         xlim=(0.5, edges[-1] + 0.5),
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
 
 

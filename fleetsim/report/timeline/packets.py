@@ -14,7 +14,6 @@ https://perfetto.dev/docs/reference/synthetic-track-event.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -60,14 +59,6 @@ class Interned:
 VALUES = Interned("value", [*(str(one) for one in Purpose), *(str(one) for one in Outcome)])
 """Texts that occur in many rows."""
 _CLOSED = ("purpose", "outcome")
-
-
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """Names of slices [N], by number or, where they differ, as texts; annotations of each."""
-
-    names: IntArray | Sequence[str]
-    annotations: Rows | None = None
 
 
 def tracks(
@@ -140,18 +131,30 @@ def _value(column: str, values: pd.Series[Any]) -> Rows:
     return wire.text_field(_TEXT_VALUE, ["" if pd.isna(text) else str(text) for text in values])
 
 
-def begins(at_ns: IntArray, track: IntArray, slices: Slices, category: int) -> Rows:
-    """Return events that begin a slice [N]; `category` is the number of its interned name."""
+def begins(
+    at_ns: IntArray, track: IntArray, category: int, names: IntArray | Sequence[str], *details: Rows
+) -> Rows:
+    """Return events that begin a slice [N], with the annotations of each.
+
+    The category is the number of an interned text. So are the names, or, where they differ, texts.
+    """
     num = len(at_ns)
     on_track = wire.varint_field(_TRACK, track)
-    if isinstance(slices.names, np.ndarray):
-        named = [wire.varint_field(_NAME_IID, slices.names), on_track]
+    if isinstance(names, np.ndarray):
+        named = [wire.varint_field(_NAME_IID, names), on_track]
     else:
-        named = [on_track, wire.text_field(_NAME, slices.names)]
-    parts = [wire.varint_field(_CATEGORY_IID, np.full(num, category))]
-    if slices.annotations is not None:
-        parts.append(slices.annotations)
+        named = [on_track, wire.text_field(_NAME, names)]
+    parts = [wire.varint_field(_CATEGORY_IID, np.full(num, category)), *details]
     return _events(at_ns, *parts, _kind(num, _BEGIN), *named, needs_interned=True)
+
+
+def phases(
+    begin_ns: IntArray, end_ns: IntArray, track: IntArray, category: int, name: int
+) -> list[Rows]:
+    """Return begin and end of slices of one name [N]; both are empty where they last no time."""
+    is_there = end_ns > begin_ns
+    begun = begins(begin_ns, track, category, np.full(len(begin_ns), name))
+    return [begun.where(is_there), ends(end_ns, track).where(is_there)]
 
 
 def ends(at_ns: IntArray, track: IntArray) -> Rows:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fleetsim.contracts import IntArray, Outcome, Purpose, TaskRow
 from fleetsim.report.timeline import packets, wire
-from fleetsim.report.timeline.packets import Interned, Slices
+from fleetsim.report.timeline.packets import Interned
 from fleetsim.report.timeline.task_times import PHASES, WAITING, TaskTimes
 
 _SHOWN_AS_TIME = {
@@ -66,19 +66,12 @@ def task_packets(
     )
     shown = [name for name in COLUMNS if name in tasks.columns]
     details = packets.annotations_of(tasks, shown, names["annotation"])
-    category = names["category"]
-    whole = Slices(np.asarray(titles, dtype=np.int64), details)
-    parts = [packets.begins(times.begin_ns, uuids, whole, category.iid("task"))]
-    for phase in PHASES:
-        begin_ns, end_ns = times.phase(phase)
-        is_there = end_ns > begin_ns
-        kind = Slices(np.full(len(tasks), names["name"].iid(phase)))
-        begins = packets.begins(begin_ns, uuids, kind, category.iid("phase"))
-        parts += [begins.where(is_there), packets.ends(end_ns, uuids).where(is_there)]
+    task, phase = (names["category"].iid(kind) for kind in ("task", "phase"))
+    numbers = np.asarray(titles, dtype=np.int64)
+    parts = [packets.begins(times.begin_ns, uuids, task, numbers, details)]
+    for name in PHASES:
+        parts += packets.phases(*times.phase(name), uuids, phase, names["name"].iid(name))
     parts.append(packets.ends(times.end_ns, uuids))
     released_ns = np.minimum(times.released_ns, next_ns)
-    is_waiting = released_ns > times.end_ns
-    kind = Slices(np.full(len(tasks), names["name"].iid(WAITING)))
-    begins = packets.begins(times.end_ns, uuids, kind, category.iid("phase"))
-    parts += [begins.where(is_waiting), packets.ends(released_ns, uuids).where(is_waiting)]
+    parts += packets.phases(times.end_ns, released_ns, uuids, phase, names["name"].iid(WAITING))
     return wire.join(*parts).tobytes()

@@ -6,6 +6,7 @@ under way at its end.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from fleetsim.contracts import BoolArray, IntArray, RoundRow
 from fleetsim.record.measures.ledger import COMPONENTS, components_in
 from fleetsim.report.timeline import packets, task_slices, wire
-from fleetsim.report.timeline.packets import Interned, Slices
+from fleetsim.report.timeline.packets import Interned
 from fleetsim.report.timeline.power import PowerCounter, power_steps
 from fleetsim.report.timeline.task_times import (
     NEVER,
@@ -48,14 +49,9 @@ def trace_parts(
     source: str,
     num_together: int = 8192,
 ) -> Iterator[tuple[float, bytes]]:
-    """Yield the share that is done and the next part of the trace.
+    """Yield the share that is done and the next part of the trace, of one task or more.
 
-    Args:
-        rounds: rounds to show, as of a run.
-        tasks: their tasks, one or more.
-        is_shown: whether the client of each task has a track [T].
-        source: place of the tasks, for messages.
-        num_together: number of tasks that are encoded together.
+    `is_shown` [T] says whether the client of each task has a track.
     """
     next_ns = next_dispatches(tasks, source=source)
     order = in_order(tasks)
@@ -97,8 +93,7 @@ def _round_packets(rounds: pd.DataFrame) -> bytes:
     The table has the total time that a round waited for eligible clients and that it probed. They
     are shown at its begin, in this order; the remaining time is that of the train tasks.
     """
-    num = len(rounds)
-    uuids = np.full(num, _ROUNDS)
+    uuids = np.full(len(rounds), _ROUNDS)
     began_s = rounds["started_at_s"].to_numpy(dtype=np.float64)
     begin_ns = nanoseconds(began_s)
     end_ns = nanoseconds(rounds["finished_at_s"].to_numpy(dtype=np.float64))
@@ -112,15 +107,12 @@ def _round_packets(rounds: pd.DataFrame) -> bytes:
         for number, is_aggregated in zip(rounds["round"], rounds["aggregated"], strict=True)
     ]
     shown = [name for name in _COLUMNS if name in rounds.columns]
-    whole = Slices(titles, packets.annotations_of(rounds, shown, _NAMES["annotation"]))
+    details = packets.annotations_of(rounds, shown, _NAMES["annotation"])
     category = _NAMES["category"].iid("round")
-    rows = [packets.begins(begin_ns, uuids, whole, category)]
+    rows = [packets.begins(begin_ns, uuids, category, titles, details)]
     bounds_ns = (begin_ns, searched_ns, probed_ns, end_ns)
-    for part, first_ns, last_ns in zip(_PARTS, bounds_ns[:-1], bounds_ns[1:], strict=True):
-        is_there = last_ns > first_ns
-        kind = Slices(np.full(num, _NAMES["name"].iid(part)))
-        begins = packets.begins(first_ns, uuids, kind, category)
-        rows += [begins.where(is_there), packets.ends(last_ns, uuids).where(is_there)]
+    for part, within_ns in zip(_PARTS, pairwise(bounds_ns), strict=True):
+        rows += packets.phases(*within_ns, uuids, category, _NAMES["name"].iid(part))
     rows.append(packets.ends(end_ns, uuids))
     return wire.join(*rows).tobytes()
 

@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from fleetsim.contracts import FloatArray
 from fleetsim.studies.settings import WHOLE_RUN
 from fleetsim.studies.statistics.comparison import ALPHA, Comparison
-from fleetsim.studies.statistics.holm import holm
 from fleetsim.studies.statistics.power import MOST_SEEDS
 
 VerdictKind = Literal["less", "more", "undecided", "one seed"]
@@ -70,6 +70,28 @@ def decide(
         Verdict(arm, baseline, currency, target, comparison, p_holm)
         for (arm, comparison), p_holm in zip(comparisons.items(), adjusted.tolist(), strict=True)
     ]
+
+
+def holm(p: FloatArray) -> FloatArray:
+    """Return the adjusted p-values of families [..., m]; NaN stays NaN and does not count.
+
+    Holm, Scandinavian Journal of Statistics 6:65-70, 1979: the i-th smallest of m p-values is
+    multiplied by m - i + 1 and is never less than the one before it. Rejecting what is at most
+    alpha then has a false rejection in at most a share alpha of families, whatever their
+    dependence; so arms may share their baseline.
+
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).tolist()
+    [0.03, 0.06, nan, 0.06]
+    """
+    if p.shape[-1] == 0:
+        return p
+    order = np.argsort(p, axis=-1)  # NaN comes last
+    num = np.sum(~np.isnan(p), axis=-1, keepdims=True)
+    factor = np.maximum(num - np.arange(p.shape[-1]), 1)
+    raised = np.maximum.accumulate(np.take_along_axis(p, order, axis=-1) * factor, axis=-1)
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.minimum(raised, 1.0), axis=-1)
+    return adjusted
 
 
 def _of_nothing_reached(verdict: Verdict) -> str:
