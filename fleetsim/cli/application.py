@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
@@ -94,7 +95,7 @@ _TRAIN = (
 )
 _BREAK_EVEN = "fedgcs-quick --study learning-selectors-quick --arm fedgcs"
 
-for _parent, _path, _verb, _example in (
+_VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
     (app, "run", run, "quickstart --set server.selector.kind=oort"),
     (app, "validate", validate, "my-scenario.yaml"),
     (app, "check-plugin", check_plugin, "mine:Median"),
@@ -116,6 +117,9 @@ for _parent, _path, _verb, _example in (
     (_selector, "selector show", train_selector.show, "fedmarl.safetensors"),
     (_selector, "selector break-even", train_selector.break_even, _BREAK_EVEN),
     (_flower, "flower run", run_app, "my-app --scenario quickstart --seed 2"),
-):
+)
+"""Parent, path, function and the arguments of an example of each verb."""
+
+for _parent, _path, _verb, _example in _VERBS:
     _words = f"Example: fleetsim {_path} {_example}"
     _parent.command(_path.rpartition(" ")[2], epilog=_words)(_verb)

@@ -167,11 +167,8 @@ class _Child:
 
     def ask_to_end(self) -> None:
         """Ask the process to end its run after the current round."""
-        try:
+        with suppress(OSError):  # it is dead already
             self._asked.send_bytes(END)
-        except OSError:
-            # It is dead already.
-            return
 
     def kill(self) -> None:
         """End the process whatever it does, and those that it has started."""
@@ -188,10 +185,8 @@ class _Child:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Block Ctrl-C within the block, and for ever in a process that is started there.
-
-    Otherwise it would end a process that is not initialised yet, with a traceback.
-    """
+    """Block Ctrl-C within the block, and for ever in a process that is started there."""
+    # It would end a process that is not initialised yet, with a traceback.
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

@@ -1,8 +1,7 @@
 """Execution of a study: the runs that are missing are carried out, and repeated if they fail.
 
-Damaged runs are set aside first, and are missing then. A run that another process is writing is not
-begun here: its result is taken when it is there, or it is begun when that process has ended without
-one.
+Damaged runs are set aside first, and are missing then. A run that another process is writing begins
+here only if that process ends without a result.
 """
 
 import time
@@ -278,12 +277,10 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
             f"its process was killed, as the system does when memory is short{own}; run fewer at a"
             " time with --jobs, or lower the fleet, the model or the data set"
         )
-    except RunIsBusyError:
+    except (RunIsBusyError, KeyboardInterrupt):
         raise
     except CancelledError:
         return "its executor has cancelled it"
-    except KeyboardInterrupt:
-        raise
     except BaseException as fault:  # whatever a run raised is its reason; the others go on
         name = "" if isinstance(fault, FleetsimError) else f"{type(fault).__name__}: "
         return for_study(one_line(f"{name}{fault}"))

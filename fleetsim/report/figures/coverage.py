@@ -1,10 +1,8 @@
 """Figure of the clients ever selected, and of the number of selections; runs are overlaid.
 
-- Left: share of the fleet that was selected at least once, by round (GPFL, Fig. 4).
-- Right: histogram of the times that clients were selected (GPFL, Fig. 5).
-- Below, for one run of a small fleet: a bar for each client (Tong et al., Fig. 6).
-
-`selection` shows devices.
+It has the share of the fleet that was selected at least once, by round (GPFL, Fig. 4), a histogram
+of the times selected (GPFL, Fig. 5), and a bar for each client of a small fleet (Tong et al.,
+Fig. 6). `selection` shows devices.
 """
 
 import math

@@ -2,8 +2,7 @@
 
 Three names have a meaning for every selector: `expected`, the value that it gave to its choice,
 `realised`, that of the outcome on the same scale, and `reward`, which is drawn against `expected`
-where nothing is realised. For FedGCS these are the estimated and the realised score of a proposal,
-and a curve is the ascent that led to it.
+where nothing is realised.
 """
 
 from __future__ import annotations

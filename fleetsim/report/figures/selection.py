@@ -24,10 +24,7 @@ _LABEL_IN = 0.19
 
 
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return client, device, num_selected and num_delivered of the clients with a task.
-
-    For runs without a clients table.
-    """
+    """Return client, device, num_selected and num_delivered of the clients with a task."""
     is_train = tasks["purpose"] == Purpose.TRAIN
     return (
         tasks.assign(

@@ -27,13 +27,10 @@ def ratios(
     fleet: Mapping[str, float] | None = None,
     kinds: Kinds = NO_KINDS,
 ) -> Figure:
-    """Draw the selection ratio of every round, and its shares by kind of device.
+    """Draw the selection ratio of every round [R], and its shares by kind of device.
 
-    Args:
-        ratio: selected clients divided by all, in each round [R].
-        devices: share of each device (columns) in the rounds with a selected client (rows).
-        fleet: share of each device in the fleet; None: unknown.
-        kinds: kinds by which the devices beyond seven are grouped.
+    `devices` has the share of each device (columns) in the rounds with a selected client (rows),
+    and `fleet` that in the fleet, if it is known.
     """
     shown, fleet = _with_few_devices(devices, fleet, kinds)
     has_kinds = shown.shape[1] > 1

@@ -14,7 +14,6 @@ import pandas as pd
 from fleetsim.contracts import FloatArray
 from fleetsim.studies.page import intervals
 from fleetsim.studies.page.intervals import Mean
-from fleetsim.studies.study_tables import Currency
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
             SeedPoint(int(seed), float(time_s), float(energy_j), bool(reached.loc[(arm, seed)]))
             for seed, (time_s, energy_j) in zip(own.index, spent, strict=True)
         )
-        means = map(intervals.geometric, spent.T)
-        points.append(PlanePoint(arm, *means, seeds, is_on_front=False))
+        seconds, joules = map(intervals.geometric, spent.T)
+        points.append(PlanePoint(arm, seconds, joules, seeds, is_on_front=False))
     centers = [
         (point.seconds.center, point.joules.center) if point.is_complete else (np.nan, np.nan)
         for point in points
@@ -153,8 +152,3 @@ def mean_ledger(
     columns = [name for name in order if name in present]
     columns += sorted(present - set(columns))
     return means.reindex(index=[arm for arm in arms if arm in means.index], columns=columns)
-
-
-def in_currency(costs: pd.DataFrame, target: str, currency: Currency) -> pd.DataFrame:
-    """Return the costs to one target in one currency."""
-    return costs[(costs["target"] == target) & (costs["currency"] == currency)]

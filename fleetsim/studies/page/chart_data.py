@@ -143,7 +143,7 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
         by_condition = tables.runs.drop_duplicates("condition").set_index("condition")[key]
         for target in header.targets:
             for currency in findings.currencies_of(tables):
-                own = arm_costs.in_currency(costs, target, currency)
+                own = costs[(costs["target"] == target) & (costs["currency"] == currency)]
                 effects = arm_costs.effects(own, by_condition, levels, header.arms)
                 points = [point for effect in effects for point in effect.levels]
                 spread = intervals.words(
@@ -185,8 +185,8 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
 def _axis(words: str, values: Iterable[float], currency: Currency) -> Axis:
     """Return the axis of values in SI, with a unit that suits the largest."""
     scale, unit = units.of_axis(float(max(values, default=0.0)), currency)
-    # Dollars are named like their currency.
-    return Axis(units.with_unit(words, "" if currency == "dollars" else unit), scale, unit)
+    is_named = not unit or currency == "dollars"
+    return Axis(words if is_named else f"{words} ({unit})", scale, unit)
 
 
 def slug(*words: str) -> str:

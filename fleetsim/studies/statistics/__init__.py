@@ -12,7 +12,7 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 - `power`: Power of the paired t-test, and the number of seeds that would settle a comparison.
 - `comparison`: Comparison of one arm with the baseline, paired by seed.
 - `verdict`: Verdicts: which arms of one condition, target and currency differ from the baseline.
-- `shares`: Share of wins with its interval: how often a ranking survives.
+- `shares`: Share of wins with its interval, and its sentence: how often a ranking survives.
 """
 
 from fleetsim.studies.statistics.comparison import Comparison, compare
