@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
 
-
 _MAX_JOBS = 1024
 _MAX_TIMEOUT_S = 1e9
 _FAILED = 1

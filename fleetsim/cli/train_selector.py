@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fleetsim.selector_training.record_training import FleetFit
     from fleetsim.selector_training.study_records import Wanted
 
-
 _MAX_EPISODES = 1_000_000
 _MAX_WORKERS = 1024
 _FROM_RECORDS = "fedgcs"
