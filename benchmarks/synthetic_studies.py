@@ -18,11 +18,11 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray
 from fleetsim.studies.statistics.bootstrap import bca_interval
 from fleetsim.studies.statistics.comparison import ALPHA
-from fleetsim.studies.statistics.holm import holm
 from fleetsim.studies.statistics.paired_costs import restricted_log_ratios
 from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import least_p
 from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.verdict import holm
 
 NUM_STUDIES = 20_000
 SEEDS = (3, 5, 10, 20)

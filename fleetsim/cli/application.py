@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
@@ -84,54 +85,41 @@ def _main(
     pass
 
 
-app.command(epilog="Example: fleetsim run quickstart --set server.selector.kind=oort")(run)
-app.command(epilog="Example: fleetsim validate my-scenario.yaml")(validate)
-app.command("check-plugin", epilog="Example: fleetsim check-plugin mine:Median")(check_plugin)
-app.command("validate-world", epilog="Example: fleetsim validate-world --out my-validation")(
-    validate_world
+_IMPORT = "table drive.csv traces/mine --time t --rate 'DL\\[kbit/s]' --who phone"
+_CALIBRATE = (
+    "my-phone.yaml --runs runs.csv --like pixel-6 --power monsoon.csv --idle 5:65 --train 80:380"
 )
-app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")(report)
-app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")(
-    compare
+_TRAIN = (
+    "fedmarl --scenario quickstart --episodes 50 --set evaluate.validation_fraction=0.1"
+    " --out fedmarl.safetensors"
 )
-app.command(epilog="Example: fleetsim timeline runs/oort --rounds 1:20")(timeline)
-app.command("list", epilog="Example: fleetsim list devices")(list_)
-app.command(epilog="Example: fleetsim schema study > fleetsim-study.schema.json")(schema)
-app.command(epilog="Example: fleetsim show device pixel-6")(show)
-app.command(epilog="Example: fleetsim copy scenario quickstart my-scenario.yaml")(copy)
-_data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)
-_trace.command(
-    "import",
-    epilog="Example: fleetsim trace import table drive.csv traces/mine --time t --rate"
-    " 'DL\\[kbit/s]' --who phone",
-)(import_)
-_device.command(
-    "calibrate",
-    epilog="Example: fleetsim device calibrate my-phone.yaml --runs runs.csv --like pixel-6 --power"
-    " monsoon.csv --idle 5:65 --train 80:380",
-)(calibrate)
-_study.command("run", epilog="Example: fleetsim study run selectors-on-phones --jobs 4")(
-    run_study.run
+_BREAK_EVEN = "fedgcs-quick --study learning-selectors-quick --arm fedgcs"
+
+_VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
+    (app, "run", run, "quickstart --set server.selector.kind=oort"),
+    (app, "validate", validate, "my-scenario.yaml"),
+    (app, "check-plugin", check_plugin, "mine:Median"),
+    (app, "validate-world", validate_world, "--out my-validation"),
+    (app, "report", report, "runs/quickstart-1a2b3c4d"),
+    (app, "compare", compare, "runs/random runs/oort --target 0.7 --target 0.8"),
+    (app, "timeline", timeline, "runs/oort --rounds 1:20"),
+    (app, "list", list_, "devices"),
+    (app, "schema", schema, "study > fleetsim-study.schema.json"),
+    (app, "show", show, "device pixel-6"),
+    (app, "copy", copy, "scenario quickstart my-scenario.yaml"),
+    (_data, "data fetch", fetch, "fashion-mnist"),
+    (_trace, "trace import", import_, _IMPORT),
+    (_device, "device calibrate", calibrate, _CALIBRATE),
+    (_study, "study run", run_study.run, "selectors-on-phones --jobs 4"),
+    (_study, "study status", run_study.status, "selectors-on-phones"),
+    (_study, "study report", run_study.report, "selectors-on-phones --format pdf"),
+    (_selector, "selector train", train_selector.train, _TRAIN),
+    (_selector, "selector show", train_selector.show, "fedmarl.safetensors"),
+    (_selector, "selector break-even", train_selector.break_even, _BREAK_EVEN),
+    (_flower, "flower run", run_app, "my-app --scenario quickstart --seed 2"),
 )
-_study.command("status", epilog="Example: fleetsim study status selectors-on-phones")(
-    run_study.status
-)
-_study.command("report", epilog="Example: fleetsim study report selectors-on-phones --format pdf")(
-    run_study.report
-)
-_selector.command(
-    "train",
-    epilog="Example: fleetsim selector train fedmarl --scenario quickstart --episodes 50"
-    " --set evaluate.validation_fraction=0.1 --out fedmarl.safetensors",
-)(train_selector.train)
-_selector.command("show", epilog="Example: fleetsim selector show fedmarl.safetensors")(
-    train_selector.show
-)
-_selector.command(
-    "break-even",
-    epilog="Example: fleetsim selector break-even fedgcs-quick --study learning-selectors-quick"
-    " --arm fedgcs",
-)(train_selector.break_even)
-_flower.command("run", epilog="Example: fleetsim flower run my-app --scenario quickstart --seed 2")(
-    run_app
-)
+"""Parent, path, function and the arguments of an example of each verb."""
+
+for _parent, _path, _verb, _example in _VERBS:
+    _words = f"Example: fleetsim {_path} {_example}"
+    _parent.command(_path.rpartition(" ")[2], epilog=_words)(_verb)

@@ -108,10 +108,9 @@ def _next(kind: BundledKind, source: Path, target: Path) -> str:
     if kind == "trace":
         from fleetsim.fleet.traces.network.files import is_net_trace
 
-        is_network = is_net_trace(source)
-        value = f"fleet.channel={{kind: trace, trace: {path}}}"
-        if not is_network:
-            value = f"fleet.usage.trace={path}"
+        value = f"fleet.usage.trace={path}"
+        if is_net_trace(source):
+            value = f"fleet.channel={{kind: trace, trace: {path}}}"
         return f"fleetsim run quickstart --set {shlex.quote(value)}"
     return _NEXT[kind].format(
         path=shlex.quote(path),

@@ -1,12 +1,7 @@
 """Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 
-- 0: done.
-- 1: the simulation broke an invariant, training diverged, a training process died, there is a bug,
-  or the output cannot be written.
-- 2: the input is wrong; one line per fault.
-- 130: interrupted. 143: ended by SIGTERM. A line says how to resume.
-
-A traceback goes to a file that the one line on the terminal names.
+They are 2 for wrong input, 1 for every other fault, 130 and 143 after an interrupt and SIGTERM. A
+traceback goes to a file that the one line on the terminal names.
 """
 
 import errno
@@ -102,11 +97,7 @@ def _report_with(fault: Exception) -> str:
 
 
 def _is_of_output(fault: Exception) -> bool:
-    """Return whether stdout is full or closed; its remaining output is then dropped.
-
-    Errors of a file with a name are DataErrors. After a closed pipe click exits silently with
-    code 1.
-    """
+    """Return whether stdout is full or closed; its remaining output is then dropped."""
     if not isinstance(fault, OSError) or fault.errno not in _OUTPUT_FAULTS or fault.filename:
         return False
     # Otherwise the interpreter tries again at its end.

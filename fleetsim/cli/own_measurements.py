@@ -127,10 +127,7 @@ def import_(
     from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
-        unknown=unknown,
-        online=online,
-        utc_offset_h=utc_offset_h,
-        whole_days=whole_days,
+        unknown=unknown, online=online, utc_offset_h=utc_offset_h, whole_days=whole_days
     )
     columns = TableOptions(
         time=time,
@@ -226,8 +223,7 @@ def calibrate(
     layout = layout_of(
         "device calibrate", separator=separator, decimal=decimal, missing=missing or ()
     )
-    found = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
-    for line in found:
+    for line in write(dest, like=like, title=title, runs=runs, power=request, layout=layout):
         output(line)
     output(dest)
     path = str(dest) if dest.is_absolute() else f"./{dest}"

@@ -13,8 +13,6 @@ PricesOption = Annotated[
     str | None,
     typer.Option(help="Prices of joules and hours: a YAML file or a bundled name.", metavar="FILE"),
 ]
-
-
 FormatOption = Annotated[
     list[FigureFormat] | None,
     typer.Option(

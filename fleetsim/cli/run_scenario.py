@@ -174,9 +174,9 @@ def run_app(
 
 def finish(done: Run, *, writes_report: bool) -> None:
     """Print the summary of a run that is done, and write its report."""
-    from fleetsim.report.pages import terminal_summary
+    from fleetsim.report.pages import summary
 
-    for line in terminal_summary.lines(done):
+    for line in summary.terminal_lines(done):
         tell(line)
     if not writes_report:
         return

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
 
-
 _MAX_JOBS = 1024
 _MAX_TIMEOUT_S = 1e9
 _FAILED = 1
@@ -144,25 +143,23 @@ def status(
         planned.key: message for planned in loaded.runs if (message := store.damage(planned))
     }
     found |= dict.fromkeys(damages, "damaged")
-    lines = []
     num_seeds = len(loaded.settings.seeds)
     done = Counter(
         (planned.condition, planned.arm) for planned in loaded.runs if found[planned.key] == "done"
     )
     for condition, arm in product(loaded.conditions, loaded.arms):
         name = ", ".join(filter(None, (condition.label, arm)))
-        lines.append(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
+        tell(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
     for planned in loaded.runs:
         if found[planned.key] == "damaged":
-            lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
+            tell(f"damaged: {planned.name}: {damages[planned.key]}")
         elif found[planned.key] != "done" and planned.key in reasons:
-            lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
+            tell(f"failed: {planned.name}: {reasons[planned.key]}")
     num_done = sum(one == "done" for one in found.values())
     num_begun = sum(one == "unfinished" for one in found.values())
-    lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
-    lines += [f"note: {line}" for line in mixtures(loaded, store)]
-    for line in lines:
-        tell(line)
+    tell(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
+    for line in mixtures(loaded, store):
+        tell(f"note: {line}")
 
 
 def report(
@@ -204,14 +201,13 @@ def _report(
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
-    lines = []
     for condition in result.study.conditions:
         own = result.verdicts[result.verdicts["condition"] == condition.label]
-        lines += [f"{condition.label}:"] if condition.label else []
+        if condition.label:
+            tell(f"{condition.label}:")
         # Where no run reached a target, the sentences of all currencies are the same.
-        lines += dict.fromkeys(f"- {sentence}" for sentence in own["sentence"])
-    for line in lines:
-        tell(line)
+        for sentence in dict.fromkeys(own["sentence"]):
+            tell(f"- {sentence}")
     page = result.write_report(folder, formats=formats, latex=latex)
     tell(f"study: {page}")
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fleetsim.selector_training.record_training import FleetFit
     from fleetsim.selector_training.study_records import Wanted
 
-
 _MAX_EPISODES = 1_000_000
 _MAX_WORKERS = 1024
 _FROM_RECORDS = "fedgcs"
@@ -87,10 +86,12 @@ def train(
 
         wanted = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
         _from_records(records, wanted, out, seed, set_ or [], home)
-        return
-    if scenario is None or records is not None:
-        raise typer.BadParameter(f"{kind} learns over episodes: give --scenario and no --records")
-    _over_episodes(scenario, kind, out, episodes, first_seed, set_ or [], workers)
+    else:
+        if scenario is None or records is not None:
+            message = f"{kind} learns over episodes: give --scenario and no --records"
+            raise typer.BadParameter(message)
+        _over_episodes(scenario, kind, out, episodes, first_seed, set_ or [], workers)
+    say(f"weights: {out}")
 
 
 def show(file: FileArgument) -> None:
@@ -183,7 +184,6 @@ def _over_episodes(
             on_progress=lambda number, progress: update(number - 1, progress_text(progress)),
             on_episode=report,
         )
-    _written(out)
 
 
 def _from_records(
@@ -225,7 +225,6 @@ def _from_records(
             ),
             on_fleet=report,
         )
-    _written(out)
 
 
 @contextmanager
@@ -257,7 +256,3 @@ def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
 
 def _command() -> str:
     return shlex.join(["fleetsim", *sys.argv[1:]])
-
-
-def _written(out: Path) -> None:
-    say(f"weights: {out}")

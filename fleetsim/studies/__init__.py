@@ -10,7 +10,7 @@
 - `execution`: Execution of a study.
 - `display`: Progress of a study.
 - `mixed_platforms`: Notes on a study whose runs were made on several numerical platforms.
-- `costs`: Costs of a run until it reached an accuracy, in several currencies.
+- `costs`: Costs of a run until it reached an accuracy.
 - `run_tables`: Tables of the runs of a study, read from the run folders.
 - `evidence`: Evidence of a study.
 - `result`: Result of a study: its tables, its evidence, its runs, and its page.

@@ -1,8 +1,7 @@
 """Places where the runs of a study are carried out: processes of this machine, any executor.
 
-`LocalProcesses` runs on this machine, into the folders of the runs, so that an interrupted run
-continues. `RemoteTasks` runs on any `concurrent.futures.Executor`, such as that of a Dask cluster;
-only orders and finished tables travel.
+`LocalProcesses` runs into the folders of the runs, so that an interrupted run continues. With
+`RemoteTasks` only orders and finished tables travel.
 """
 
 import multiprocessing
@@ -55,11 +54,9 @@ class Backend(Protocol):
 class LocalProcesses:
     """Processes of this machine, one run at a time each, every one with one thread.
 
-    A process that has called code of the user's own carries out no other run: nothing that the
-    code leaves behind reaches another.
-
-    Every process is an executor of its own with pipes of its own: if the system kills one, no other
-    run is lost or waits for a lock that the dead process holds.
+    One that has called code of the user's own carries out no other run, which that code could
+    reach. Each is an executor with pipes of its own: if the system kills one, no other run is lost
+    or waits for a lock that the dead process holds.
     """
 
     shares_disk = True
@@ -170,11 +167,8 @@ class _Child:
 
     def ask_to_end(self) -> None:
         """Ask the process to end its run after the current round."""
-        try:
+        with suppress(OSError):  # it is dead already
             self._asked.send_bytes(END)
-        except OSError:
-            # It is dead already.
-            return
 
     def kill(self) -> None:
         """End the process whatever it does, and those that it has started."""
@@ -191,10 +185,8 @@ class _Child:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Block Ctrl-C within the block, and for ever in a process that is started there.
-
-    Otherwise it would end a process that is not initialised yet, with a traceback.
-    """
+    """Block Ctrl-C within the block, and for ever in a process that is started there."""
+    # It would end a process that is not initialised yet, with a traceback.
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

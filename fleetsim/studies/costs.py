@@ -1,14 +1,7 @@
-"""Costs of a run until it reached an accuracy, in several currencies.
+"""Costs of a run until it reached an accuracy, in the currencies that docs/studies.md defines.
 
 A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
-`is_reached` is false. Beyond a budget a run counts as ended. Without a target the cost is that of
-the whole run.
-
-- rounds, seconds: until the end of the round that reached the target.
-- joules: of the whole fleet until then, with those of tasks that were lost.
-- dollars: rent of the devices that have a price per hour, from the start until then, and the
-  electricity of the others; by the study's prices.
-- grams: CO2e of the joules, by the study's prices.
+`is_reached` is false. Beyond a budget a run counts as ended.
 """
 
 from collections.abc import Iterator

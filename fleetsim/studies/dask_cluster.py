@@ -1,11 +1,8 @@
 """A Dask cluster as the place where the runs of a study are carried out.
 
-Nothing is shared but the scheduler: orders travel to the workers, and the tables of finished runs
-come back. docs/studies-on-clusters.md says how clusters are started.
-
 A worker carries out a run only if its versions are those of this process. It tells the progress of
 a run as events of a topic, and ends a run that is cancelled, or whose client has gone, after the
-current round.
+current round. docs/studies-on-clusters.md says how clusters are started.
 
 Sources: distributed.dask.org, API (`Client.get_executor`, `Client.run`, `Client.subscribe_topic`,
 `Worker.log_event`) and "Why did my worker die?" (`allowed-failures`).
@@ -225,44 +222,30 @@ async def _reach(address: str) -> None:
 
 def versions_here() -> dict[str, str]:
     """Return the versions of this process that those of a worker must be equal to."""
-    found = {name: _public(metadata.version(name)) for name in _PACKAGES}
-    return {"Python": _minor(platform.python_version()), **found}
+    found = {"Python": platform.python_version()}
+    found |= {name: metadata.version(name) for name in _PACKAGES}
+    return {name: _compared(name, version) for name, version in found.items()}
 
 
 def refusal(wanted: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
     """Return why a worker with the found versions cannot carry out runs; None if it can."""
     for name, version in wanted.items():
         there = found.get(name)
+        needed = f"Python {version}" if name == "Python" else f"{name}=={version}"
         if there is None:
-            return f"has no {name}; install {_requirement(name, version)} there"
-        if (_minor if name == "Python" else _public)(there) != version:
-            return (
-                f"has {name} {there}, and this process has {version}; install"
-                f" {_requirement(name, version)} there"
-            )
+            return f"has no {name}; install {needed} there"
+        if _compared(name, there) != version:
+            return f"has {name} {there}, and this process has {version}; install {needed} there"
     return None
 
 
-def _requirement(name: str, version: str) -> str:
-    return f"Python {version}" if name == "Python" else f"{name}=={version}"
+def _compared(name: str, version: str) -> str:
+    """Return the part of a version that must be equal: torch's end with their build of CUDA.
 
-
-def _public(version: str) -> str:
-    """Return a version without its build: torch's name their CUDA.
-
-    >>> _public("2.13.0+cu126")
-    '2.13.0'
+    >>> _compared("torch", "2.13.0+cu126"), _compared("Python", "3.11.9")
+    ('2.13.0', '3.11')
     """
-    return version.partition("+")[0]
-
-
-def _minor(version: str) -> str:
-    """Return a version of Python without its last part.
-
-    >>> _minor("3.11.9")
-    '3.11'
-    """
-    return ".".join(version.split(".")[:2])
+    return ".".join(version.split(".")[:2]) if name == "Python" else version.partition("+")[0]
 
 
 def numerics_refusal(here: Numerics, there: Any, fault: Any) -> str | None:

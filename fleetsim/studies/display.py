@@ -23,63 +23,6 @@ _MOST_NAMED = 4
 _ENDING = "waiting for the end of the rounds under way; interrupt again to end at once"
 
 
-class Reckoning:
-    """Counts of a study under way, and an estimate of the time left."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began_s = clock()
-        self.num_done = self.num_failed = self._num_made = 0
-        self._num_missing = 0
-        self.names: dict[str, str] = {}
-        self.elsewhere: set[str] = set()
-        """Keys of the runs that other processes write."""
-        self.under_way: dict[str, RunProgress] = {}
-        """Last progress of every run that has told any, by key."""
-
-    def begin(self, num_done: int, missing: Sequence[PlannedRun]) -> None:
-        """Begin to count."""
-        self.num_done, self._num_missing = num_done, len(missing)
-        self._began_s = self._clock()
-
-    @property
-    def num_runs(self) -> int:
-        """Number of runs in all."""
-        return self.num_done - self._num_made + self._num_missing
-
-    def end(self, planned: PlannedRun, *, is_done: bool) -> None:
-        """Count a run that has ended for good."""
-        self.under_way.pop(planned.key, None)
-        self.elsewhere.discard(planned.key)
-        if is_done:
-            self.num_done += 1
-            self._num_made += 1
-        else:
-            self.num_failed += 1
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds of host time until the end; None without any progress yet."""
-        fractions = sum(each.fraction for each in self.under_way.values())
-        work = self._num_made + self.num_failed + fractions
-        if work <= 0.0:
-            return None
-        return (self._clock() - self._began_s) * max(0.0, self._num_missing - work) / work
-
-    def line(self) -> str:
-        """Return the state in one line."""
-        left = f", about {duration_text(self.left_s)} left" if self.left_s else ""
-        failed = f", {self.num_failed} failed" if self.num_failed else ""
-        others = f", {len(self.elsewhere)} made by another process" if self.elsewhere else ""
-        return f"{self.num_done} of {self.num_runs} runs done{failed}{others}{left}"
-
-    def run_lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the key and the state of every run under way."""
-        for key, last in self.under_way.items():
-            accuracy = "-" if last.accuracy is None else f"{last.accuracy:.3f}"
-            yield key, f"round {last.round}  {duration_text(last.now_s)}  accuracy {accuracy}"
-
-
 class Lines:
     """Progress as lines: each run that ends, and the state every 30 s."""
 
@@ -87,8 +30,13 @@ class Lines:
         self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._print, self._clock = say, clock
-        self._state = Reckoning(clock)
-        self._printed_s = clock()
+        self._began_s = self._printed_s = clock()
+        self._num_done = self._num_failed = self._num_made = self._num_missing = 0
+        self._names: dict[str, str] = {}
+        self._elsewhere: set[str] = set()
+        """Keys of the runs that other processes write."""
+        self._under_way: dict[str, RunProgress] = {}
+        """Last progress of every run that has told any, by key."""
 
     def checking(self, num_checked: int, num_complete: int) -> None:
         """Say how many tables are compared if 30 s have passed."""
@@ -98,9 +46,9 @@ class Lines:
 
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Say how many runs are complete and missing."""
-        self._state.begin(num_done, missing)
-        runs = self._state.num_runs
-        self._tell(f"{num_done} of {runs} runs are complete, {len(missing)} to do")
+        self._num_done, self._num_missing = num_done, len(missing)
+        self._began_s = self._clock()
+        self._tell(f"{num_done} of {self._num_runs} runs are complete, {len(missing)} to do")
         self._show()
 
     def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
@@ -112,12 +60,12 @@ class Lines:
 
     def started(self, planned: PlannedRun) -> None:
         """Remember the name of a run."""
-        self._state.names[planned.key] = planned.name
-        self._state.elsewhere.discard(planned.key)
+        self._names[planned.key] = planned.name
+        self._elsewhere.discard(planned.key)
 
     def waiting(self, planned: PlannedRun) -> None:
         """Say that another process is writing a run."""
-        self._state.elsewhere.add(planned.key)
+        self._elsewhere.add(planned.key)
         self._print(
             f"{planned.name} is being made by another process; its result will be taken from there"
         )
@@ -125,18 +73,20 @@ class Lines:
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Say the state if 30 s have passed."""
-        self._state.under_way |= {each.key: each for each in found}
+        self._under_way |= {each.key: each for each in found}
         if self._clock() - self._printed_s < _LINE_PERIOD_S:
             return
         self._printed_s = self._clock()
-        now = [f"{self._state.names[key]}: {line}" for key, line in self._state.run_lines()]
+        now = [f"{self._names[key]}: {line}" for key, line in self._run_lines()]
         under_way = f"; {some(now, _MOST_NAMED)}" if now else ""
-        self._print(f"{self._state.line()}{under_way}")
+        self._print(f"{self._line()}{under_way}")
 
     def finished(self, planned: PlannedRun) -> None:
         """Say that a run is complete."""
-        self._state.end(planned, is_done=True)
-        self._tell(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
+        self._end(planned)
+        self._num_done += 1
+        self._num_made += 1
+        self._tell(f"[{self._num_done}/{self._num_runs}] {planned.name}")
         self._leave(planned)
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
@@ -144,14 +94,46 @@ class Lines:
         again = "failed" if is_final else "failed, and is repeated"
         self._print(f"{planned.name} {again}: {reason}")
         if is_final:
-            self._state.end(planned, is_done=False)
+            self._end(planned)
+            self._num_failed += 1
         else:  # it is not under way until it begins again
-            self._state.under_way.pop(planned.key, None)
+            self._under_way.pop(planned.key, None)
         self._leave(planned)
 
     def ending(self) -> None:
         """Say that the runs under way end."""
         self._print(_ENDING)
+
+    @property
+    def _num_runs(self) -> int:
+        return self._num_done - self._num_made + self._num_missing
+
+    def _end(self, planned: PlannedRun) -> None:
+        """Forget what a run that has ended for good told."""
+        self._under_way.pop(planned.key, None)
+        self._elsewhere.discard(planned.key)
+
+    @property
+    def _left_s(self) -> float | None:
+        """Estimated seconds of host time until the end; None without any progress yet."""
+        fractions = sum(each.fraction for each in self._under_way.values())
+        work = self._num_made + self._num_failed + fractions
+        if work <= 0.0:
+            return None
+        return (self._clock() - self._began_s) * max(0.0, self._num_missing - work) / work
+
+    def _line(self) -> str:
+        """Return the state in one line."""
+        left = f", about {duration_text(self._left_s)} left" if self._left_s else ""
+        failed = f", {self._num_failed} failed" if self._num_failed else ""
+        others = f", {len(self._elsewhere)} made by another process" if self._elsewhere else ""
+        return f"{self._num_done} of {self._num_runs} runs done{failed}{others}{left}"
+
+    def _run_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the key and the state of every run under way."""
+        for key, last in self._under_way.items():
+            accuracy = "-" if last.accuracy is None else f"{last.accuracy:.3f}"
+            yield key, f"round {last.round}  {duration_text(last.now_s)}  accuracy {accuracy}"
 
     def _tell(self, line: str) -> None:
         """Print what a bar shows anyway."""
@@ -173,7 +155,7 @@ class _Bars(Lines):
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Move the bar."""
-        self._state.under_way |= {each.key: each for each in found}
+        self._under_way |= {each.key: each for each in found}
         self._show()
 
 
@@ -207,13 +189,12 @@ class LiveDisplay(_Bars):
         self._show()
 
     def _show(self) -> None:
-        state = self._state
-        for key, line in state.run_lines():
+        for key, line in self._run_lines():
             if key in self._rows:
-                done = state.under_way[key].fraction
+                done = self._under_way[key].fraction
                 self._bar.update(self._rows[key], completed=done, visible=True, state=line)
-        completed = state.num_done + state.num_failed
-        self._bar.update(self._whole, total=state.num_runs, completed=completed, state=state.line())
+        completed = self._num_done + self._num_failed
+        self._bar.update(self._whole, total=self._num_runs, completed=completed, state=self._line())
 
 
 class NotebookDisplay(_Bars):
@@ -229,12 +210,11 @@ class NotebookDisplay(_Bars):
         self._show(is_last=True)
 
     def _show(self, *, is_last: bool = False) -> None:
-        state = self._state
-        ended = state.num_done + state.num_failed
-        now = [f"{state.names[key]}: {line}" for key, line in state.run_lines()]
+        ended = self._num_done + self._num_failed
+        now = [f"{self._names[key]}: {line}" for key, line in self._run_lines()]
         more = [f"and {len(now) - _MOST_NAMED} more"] if len(now) > _MOST_NAMED else []
-        lines = [state.line(), *now[:_MOST_NAMED], *more, *self._messages[-_MOST_NAMED:]]
-        bar = bar_html(ended / state.num_runs if state.num_runs else 1.0, *lines)
+        lines = [self._line(), *now[:_MOST_NAMED], *more, *self._messages[-_MOST_NAMED:]]
+        bar = bar_html(ended / self._num_runs if self._num_runs else 1.0, *lines)
         self._output.show(bar, is_last=is_last)
 
 

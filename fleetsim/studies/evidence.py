@@ -68,10 +68,7 @@ def verdicts(
 
 
 def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) -> pd.DataFrame:
-    """Return a row per condition, measure and arm but the baseline: difference of means.
-
-    Interval and p-value are those of Student's paired t, p_holm is adjusted over the arms.
-    """
+    """Return a row per condition, measure and arm but the baseline: difference of means."""
     rows = []
     for (condition, measure), own in accuracies.groupby(["condition", "measure"], sort=False):
         wide = own.pivot(index="seed", columns="arm", values="accuracy")
@@ -83,22 +80,11 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
             difference = (both[arm] - both[baseline]).to_numpy(dtype=np.float64)
             if not difference.size:
                 continue
-            low, high = t_interval(difference)
-            family.append(
-                {
-                    "condition": condition,
-                    "measure": measure,
-                    "arm": arm,
-                    "baseline": baseline,
-                    "num_pairs": difference.size,
-                    "difference": float(difference.mean()),
-                    "low": float(low),
-                    "high": float(high),
-                    "p_t": float(t_test(difference)),
-                }
-            )
-        adjusted = holm(np.array([row["p_t"] for row in family]))
-        rows += [row | {"p_holm": p} for row, p in zip(family, adjusted.tolist(), strict=True)]
+            numbers = (difference.mean(), *t_interval(difference), t_test(difference))
+            names = (condition, measure, arm, baseline, difference.size)
+            family.append((*names, *map(float, numbers)))
+        adjusted = holm(np.array([row[-1] for row in family]))
+        rows += [(*row, p_holm) for row, p_holm in zip(family, adjusted.tolist(), strict=True)]
     return pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
 
 

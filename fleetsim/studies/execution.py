@@ -1,8 +1,7 @@
 """Execution of a study: the runs that are missing are carried out, and repeated if they fail.
 
-Damaged runs are set aside first, and are missing then. A run that another process is writing is not
-begun here: its result is taken when it is there, or it is begun when that process has ended without
-one.
+Damaged runs are set aside first, and are missing then. A run that another process is writing begins
+here only if that process ends without a result.
 """
 
 import time
@@ -85,16 +84,9 @@ def execute(
     """Carry out the runs of a study that are not complete.
 
     A run that fails is repeated once, after all others have begun. Its second failure is on record
-    in the study's folder, and the other runs go on. A run that takes longer than `timeout_s`
-    of host time in one attempt is ended, and has failed; what it has saved is kept. The folder of a
-    damaged run is renamed, and the run carried out again. Another process may execute another study
-    with the same runs.
-
-    Raises:
-        DataError: another process executes the study, its folder cannot be written, or a cluster
-            has gone.
-        KeyboardInterrupt: interrupted; complete runs are kept.
-        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
+    in the study's folder, and the other runs go on. A run that takes longer than `timeout_s` of
+    host time in one attempt is ended, and has failed; what it has saved is kept, as are all
+    complete runs after an interrupt.
     """
     with store.locked(study.settings.name):
         failures: dict[str, str] = {}
@@ -123,12 +115,8 @@ def execute(
             finally:
                 store.save_failures(study.settings.name, failures)
     num_taken = under_way.num_taken
-    return Execution(
-        num_found=len(runs) - len(missing),
-        num_made=len(missing) - len(failures) - num_taken,
-        num_taken=num_taken,
-        failures=failures,
-    )
+    num_made = len(missing) - len(failures) - num_taken
+    return Execution(len(runs) - len(missing), num_made, num_taken, failures)
 
 
 def _set_aside(
@@ -289,12 +277,10 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
             f"its process was killed, as the system does when memory is short{own}; run fewer at a"
             " time with --jobs, or lower the fleet, the model or the data set"
         )
-    except RunIsBusyError:
+    except (RunIsBusyError, KeyboardInterrupt):
         raise
     except CancelledError:
         return "its executor has cancelled it"
-    except KeyboardInterrupt:
-        raise
     except BaseException as fault:  # whatever a run raised is its reason; the others go on
         name = "" if isinstance(fault, FleetsimError) else f"{type(fault).__name__}: "
         return for_study(one_line(f"{name}{fault}"))

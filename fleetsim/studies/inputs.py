@@ -1,8 +1,7 @@
 """The user's own files that a scenario names: their digests, and their way to another machine.
 
-A resolved scenario names bundled files by name and the user's own by absolute path. Devices,
-radios, traces and weights of selectors are small and travel with a run. A data set's folder stays:
-the other machine must have the same files at the same place.
+A resolved scenario names the user's own files by absolute path. All but the folders of data sets,
+which the other machine must have at the same place, are small and travel with a run.
 """
 
 from dataclasses import dataclass

@@ -4,9 +4,9 @@ docs/outputs.md defines the platform; results of different platforms may differ 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from fleetsim.record.manifest import Manifest, platform_differences
+from fleetsim.record.manifest import platform_differences
 from fleetsim.report.quantities import some
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import Study
@@ -15,18 +15,13 @@ _MOST_NAMED = 4
 _UNKNOWN = "unknown"
 
 
-def mixtures(study: Study, store: RunStore) -> list[str]:
-    """Return a line for platforms and one for versions, if the complete runs have several.
+def mixtures(study: Study, store: RunStore) -> Iterator[str]:
+    """Yield a line for platforms and one for versions, if the complete runs have several.
 
     Damaged runs are left out.
     """
     done = {planned.key: planned for planned in study.runs if store.status(planned) == "done"}
-    runs = [store.open(planned) for planned in done.values()]
-    return list(mixtures_of([run.manifest for run in runs if run is not None]))
-
-
-def mixtures_of(manifests: Sequence[Manifest]) -> Iterator[str]:
-    """Yield a line for the platforms and one for the versions of runs, if there are several."""
+    manifests = [run.manifest for run in map(store.open, done.values()) if run is not None]
     # A run of a study has one platform: it begins anew on another.
     firsts = {each.id: each for manifest in manifests for each in manifest.platforms[:1]}
     counts = Counter(

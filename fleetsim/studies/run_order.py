@@ -87,8 +87,7 @@ def carry_out(
 ) -> Run:
     """Run an order into a folder, or continue the run that is there.
 
-    A run that began with another version of fleetsim or on another numerical platform begins anew:
-    no run of a study is a mixture.
+    One that began with another version or on another platform begins anew: no run is a mixture.
     """
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
@@ -124,10 +123,7 @@ def carry_out_and_return(
     order: RunOrder,
     on_progress: Callable[[Scenario, Progress], None] = lambda scenario, progress: None,
 ) -> dict[str, bytes]:
-    """Run an order in a temporary folder; return the files of the finished run by name.
-
-    This is the task of an executor that shares nothing with this process.
-    """
+    """Run an order in a temporary folder; return the files of the finished run by name."""
     with tempfile.TemporaryDirectory(prefix="fleetsim-run-") as home:
         run = carry_out(order, Path(home) / "run", on_progress=on_progress)
         return {name: (run.folder / name).read_bytes() for name in _RETURNED}

@@ -1,7 +1,6 @@
 """Tables of the runs of a study, read from the run folders."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,20 +28,14 @@ _RUN_COLUMNS = {
 _CELL = ("condition", "arm", "seed")
 
 
-@dataclass(frozen=True)
-class RunTables:
-    """Tables of the runs of a study; docs/studies.md defines their columns."""
+class RunTables(NamedTuple):
+    """Tables of the runs of a study, as `StudyResult` has them."""
 
     runs: pd.DataFrame
-    """A row per run, also of failed, damaged and missing ones."""
     costs: pd.DataFrame
-    """A row per complete run, target and currency."""
     accuracies: pd.DataFrame
-    """A row per complete run and measure of its accuracy: final, best, within each budget."""
     curves: pd.DataFrame
-    """A row per evaluated round of complete runs."""
     ledgers: pd.DataFrame
-    """A row per complete run, component and energy outcome."""
 
 
 class _PartsOfRun(NamedTuple):
@@ -60,19 +53,13 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     rows: list[dict[str, Any]] = []
     parts: list[_PartsOfRun] = []
     for planned in study.runs:
-        cell: dict[str, Any] = {
-            "condition": planned.condition,
-            "arm": planned.arm,
-            "seed": planned.seed,
-        }
+        place = (planned.condition, planned.arm, planned.seed)
+        cell: dict[str, Any] = dict(zip(_CELL, place, strict=True))
         try:
             found = _parts(planned, cell, study, store)
         except DataError as fault:
-            state: dict[str, Any] = {
-                "status": "damaged",
-                "folder": str(store.folder(planned)),
-                "reason": damage_of(fault),
-            }
+            state: dict[str, Any] = {"status": "damaged", "reason": damage_of(fault)}
+            state["folder"] = str(store.folder(planned))
         else:
             reason = reasons.get(planned.key)
             state = {"status": "missing" if reason is None else "failed", "reason": reason}
@@ -83,13 +70,8 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
         runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
-        costs=_frame(
-            [row for part in parts for row in part.costs],
-            ("target", "currency", "cost", "is_reached"),
-        ),
-        accuracies=_frame(
-            [row for part in parts for row in part.accuracies], ("measure", "accuracy")
-        ),
+        costs=_frame([part.costs for part in parts], ("target", "currency", "cost", "is_reached")),
+        accuracies=_frame([part.accuracies for part in parts], ("measure", "accuracy")),
         curves=_joined([part.curve for part in parts], ("round", "time_s", "energy_j", "accuracy")),
         ledgers=_joined([part.ledger for part in parts], ("component", "fate", "energy_j")),
     )
@@ -114,14 +96,13 @@ def _parts(
             for measure, value in _accuracies(run, settings.budgets)
         ],
         curve=_curve(run).assign(**cell),
-        ledger=_ledger(run).assign(**cell),
+        ledger=run.energy_by("component", "fate").rename("energy_j").reset_index().assign(**cell),
     )
 
 
 def _run_row(run: Run) -> dict[str, Any]:
     rounds = run.rounds
     accuracy = rounds["accuracy"].dropna()
-    platforms = run.manifest.platforms
     return {
         "status": "done",
         "folder": str(run.folder),
@@ -129,7 +110,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "virtual_s": run.manifest.virtual_s,
         "energy_j": float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0,
         "final_accuracy": float(accuracy.iloc[-1]) if len(accuracy) else np.nan,
-        "platform": "+".join(platform.id for platform in platforms),
+        "platform": "+".join(platform.id for platform in run.manifest.platforms),
         "version": run.manifest.versions.get("fleetsim"),
     }
 
@@ -161,12 +142,8 @@ def _curve(run: Run) -> pd.DataFrame:
     return found.set_axis(["round", "time_s", "energy_j", "accuracy"], axis=1)
 
 
-def _ledger(run: Run) -> pd.DataFrame:
-    return run.energy_by("component", "fate").rename("energy_j").reset_index()
-
-
-def _frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=[*_CELL, *columns])
+def _frame(parts: list[list[dict[str, Any]]], columns: tuple[str, ...]) -> pd.DataFrame:
+    return pd.DataFrame([row for part in parts for row in part], columns=[*_CELL, *columns])
 
 
 def _joined(parts: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -37,12 +37,8 @@ class Target(Settings):
     @property
     def label(self) -> str:
         """Name in tables, such as `80 %`."""
-        percent = f"{100 * self.accuracy:.6g} %"
-        return (
-            percent
-            if self.smooth_rounds == 1
-            else f"{percent} (mean of {self.smooth_rounds} rounds)"
-        )
+        mean = f" (mean of {self.smooth_rounds} rounds)" if self.smooth_rounds > 1 else ""
+        return f"{100 * self.accuracy:.6g} %{mean}"
 
 
 class Budgets(Settings):

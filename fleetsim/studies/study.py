@@ -84,7 +84,7 @@ class Study:
     def runs(self) -> tuple[PlannedRun, ...]:
         """All runs, seed by seed, so that the first seeds of all cells come first."""
         return tuple(
-            self._planned(condition, arm, seed)
+            self._planned(condition.label, arm, seed)
             for seed in self.settings.seeds
             for condition in self.conditions
             for arm in self.arms
@@ -95,16 +95,9 @@ class Study:
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
-    def _planned(self, condition: StudyCondition, arm: str, seed: int) -> PlannedRun:
-        scenario = self.cells[condition.label, arm].with_seed(seed)
-        return PlannedRun(
-            condition=condition.label,
-            arm=arm,
-            seed=seed,
-            scenario=scenario,
-            train=self.settings.train,
-            key=run_key(scenario, train=self.settings.train),
-        )
+    def _planned(self, condition: str, arm: str, seed: int) -> PlannedRun:
+        scenario, train = self.cells[condition, arm].with_seed(seed), self.settings.train
+        return PlannedRun(condition, arm, seed, scenario, train, run_key(scenario, train=train))
 
 
 def load_study(
@@ -112,15 +105,7 @@ def load_study(
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
-    Args:
-        path: a file, the name of a bundled study, or a mapping with the keys of one.
-        overrides_: `"KEY.PATH=VALUE"` or a list of them, or values by key path, which override keys
-            of the study file.
-        plugin: `MODULE:NAME` of a part of your own, or several, which arms name by their kinds.
-
-    Raises:
-        ScenarioError: one line per fault: place, key, value, what is allowed.
-        DataError: a file that a scenario names is wrong.
+    The arguments are those of `fleetsim.study`.
     """
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
     document = overrides.apply(_read(path), changes)
@@ -145,15 +130,8 @@ def load_study(
         raise ScenarioError(faults.line(document, ("scenario",), message))
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
-    _check_cells(settings, document, conditions, cells)
-    return Study(
-        settings=settings,
-        source=document.source,
-        plugins=plugins,
-        prices=priced,
-        conditions=conditions,
-        cells=cells,
-    )
+    _check_cells(settings, document, cells)
+    return Study(settings, document.source, plugins, priced, conditions, cells)
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:
@@ -188,14 +166,12 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCo
     short = {key: key.rpartition(".")[2] for key in settings.vary}
     is_unique = len(set(short.values())) == len(short)
     levels = [list(_levels(key, document)) for key in settings.vary]
-    for index, (key, found) in enumerate(zip(settings.vary, levels, strict=True)):
+    for key, found in zip(settings.vary, levels, strict=True):
         labels = [label for label, _ in found]
         for label in labels:
             if labels.count(label) > 1:
-                place = ("vary", list(settings.vary)[index])
-                raise ScenarioError(
-                    faults.line(document, place, f"{key} has the level {label} twice")
-                )
+                message = f"{key} has the level {label} twice"
+                raise ScenarioError(faults.line(document, ("vary", key), message))
     for combination in itertools.product(*levels):
         chosen = dict(zip(settings.vary, (label for label, _ in combination), strict=True))
         yield StudyCondition(
@@ -281,10 +257,7 @@ def _named(plugins: Sequence[Plugin], base: str, changes: Sequence[Override]) ->
 
 
 def _check_cells(
-    settings: StudySettings,
-    document: Document,
-    conditions: Sequence[StudyCondition],
-    cells: Mapping[tuple[str, str], Scenario],
+    settings: StudySettings, document: Document, cells: Mapping[tuple[str, str], Scenario]
 ) -> None:
     """Check that cells differ, and that the arms of a condition share their world."""
     known: dict[str, str] = {}
@@ -299,17 +272,15 @@ def _check_cells(
     if settings.different_worlds:
         return
     first = settings.baseline_arm
-    for condition in conditions:
-        base = cells[condition.label, first]
-        for arm in settings.arms:
-            other = cells[condition.label, arm]
-            if other.world_hash != base.world_hash:
-                keys = list(_differences(base.data(), other.data()))
-                raise ScenarioError(
-                    f"{document.where(('arms', arm))}: arms.{arm}: has another world than {first},"
-                    f" it differs in {', '.join(keys[:_MOST_KEYS])}; vary these keys instead, or"
-                    " set different_worlds: true"
-                )
+    for (label, arm), scenario in cells.items():
+        base = cells[label, first]
+        if scenario.world_hash != base.world_hash:
+            keys = list(_differences(base.data(), scenario.data()))
+            raise ScenarioError(
+                f"{document.where(('arms', arm))}: arms.{arm}: has another world than {first},"
+                f" it differs in {', '.join(keys[:_MOST_KEYS])}; vary these keys instead, or"
+                " set different_worlds: true"
+            )
 
 
 def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.record.failures import Baseline, RunHistory, failures
 from fleetsim.record.saved_run import open_run
-from fleetsim.report.pages import run_page, terminal_summary
+from fleetsim.report.pages import run_page, summary
 from fleetsim.scenario import load
 
 TEN_CLASSES = Baseline(accuracy=0.1, num_samples=900)
@@ -123,7 +123,7 @@ def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
 
     assert [failure.kind for failure in told] == ["nothing_delivered", "nothing_learned"]
     assert "server.deadline_s" in told[0].cause
-    assert any("FAILED    Nothing was delivered" in line for line in terminal_summary.lines(done))
+    assert any("FAILED    Nothing was delivered" in line for line in summary.terminal_lines(done))
     assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in told]
 
 

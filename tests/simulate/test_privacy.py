@@ -5,7 +5,7 @@ import pytest
 from fleetsim.contracts import Progress
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.progress import progress_text
-from fleetsim.report.pages import terminal_summary
+from fleetsim.report.pages import summary
 from fleetsim.scenario import SynchronousServerSettings, load
 from fleetsim.simulate import run
 
@@ -36,7 +36,7 @@ def test_epsilon_grows_with_each_round_and_is_shown(done):
     assert progress_text(told[-1]).endswith(f"epsilon {spent[2]:.2f}")
     assert any(
         line.startswith("privacy ") and f"epsilon {spent[2]:.2f} at delta 0.001" in line
-        for line in terminal_summary.lines(made)
+        for line in summary.terminal_lines(made)
     )
 
 

@@ -15,7 +15,7 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
     folder = store.folder(study.runs[0])
     here = read_manifest(folder).platforms[0]
 
-    assert mixtures(study, store) == []
+    assert list(mixtures(study, store)) == []
 
     other = PlatformRecord.of({**here.features, "numpy": "1.0"}, here.forms)
     manifest = read_manifest(folder)

@@ -1,10 +1,8 @@
 """Figure of the clients ever selected, and of the number of selections; runs are overlaid.
 
-- Left: share of the fleet that was selected at least once, by round (GPFL, Fig. 4).
-- Right: histogram of the times that clients were selected (GPFL, Fig. 5).
-- Below, for one run of a small fleet: a bar for each client (Tong et al., Fig. 6).
-
-`selection` shows devices.
+It has the share of the fleet that was selected at least once, by round (GPFL, Fig. 4), a histogram
+of the times selected (GPFL, Fig. 5), and a bar for each client of a small fleet (Tong et al.,
+Fig. 6). `selection` shows devices.
 """
 
 import math
@@ -13,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.record.measures.selection_measures import rounds_to_share
@@ -81,7 +79,7 @@ def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, 
         ylim=(0.0, 1.04),
         xlim=(0.0, max(1, *(seen.size for seen in shares.values()))),
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
 
 
@@ -123,9 +121,9 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
         xlabel=f"times selected{in_steps}",
         ylabel="clients (log scale)" if is_log else "clients",
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     if not is_log:
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        style.in_whole_numbers(axes.yaxis)
 
 
 def _by_client(axes: Axes, own: IntArray) -> None:
@@ -138,5 +136,4 @@ def _by_client(axes: Axes, own: IntArray) -> None:
         xlim=(-0.8, own.size - 0.2),
     )
     axes.grid(visible=False, axis="x")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis, axes.yaxis)

@@ -2,8 +2,7 @@
 
 Three names have a meaning for every selector: `expected`, the value that it gave to its choice,
 `realised`, that of the outcome on the same scale, and `reward`, which is drawn against `expected`
-where nothing is realised. For FedGCS these are the estimated and the realised score of a proposal,
-and a curve is the ascent that led to it.
+where nothing is realised.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ def _curves(axes: Axes, name: str, curve: pd.DataFrame, shades: Normalize) -> No
     axes.autoscale_view()
     some = "" if len(shown) == len(curve) else f", {len(shown)} of {len(curve):,} rounds"
     axes.set(title=f"{name} by step{some}", xlabel="step", ylabel=name)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
 
 
 def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
@@ -169,7 +168,7 @@ def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
         xlabel="round",
         xlim=(numbers.index[0] - 0.5, numbers.index[-1] + 0.5),
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     if numbers.shape[1] > 1:
         axes.legend(loc="best", fontsize=9)
 

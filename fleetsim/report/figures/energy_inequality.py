@@ -45,10 +45,7 @@ def gini(energy_j: FloatArray) -> float:
 def energy_by_client(
     entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool = True
 ) -> Figure:
-    """Draw the Lorenz curve of joules, and the clients that spent most by energy outcome.
-
-    `is_whole_fleet`: clients that were never sent a task are among `clients` (client, device).
-    """
+    """Draw the Lorenz curve of joules, and the clients that spent most by energy outcome."""
     energy_j = (
         entries.groupby("client")["energy_j"].sum().reindex(clients["client"], fill_value=0.0)
     )

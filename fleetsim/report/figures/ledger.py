@@ -25,8 +25,6 @@ PURPOSES: Mapping[str, str] = {
     Purpose.PROBE: "probes",
     Purpose.EVALUATE: "evaluations",
 }
-"""Labels of the purposes of tasks."""
-
 COMPONENT_NAMES: Mapping[str, str] = {
     name: style.COMPONENTS[column][0] for name, column in COMPONENTS.items()
 }

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import IntArray
 from fleetsim.report.figures import style
@@ -43,7 +42,7 @@ def opinions(entries: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> F
     if has_beliefs:
         _beliefs(grid[1], entries, counts)
     grid[-1].set_xlabel("round")
-    grid[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(grid[-1].xaxis)
     return figure
 
 
@@ -61,7 +60,7 @@ def side_by_side(entries: Mapping[str, pd.DataFrame]) -> Figure:
                 means.index, means, color=color, linestyle=dash, label=label, marker=_marker(means)
             )
     axes.set(xlabel="round", ylabel="mean accuracy on the clients' own data")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
     style.legend_below(figure, axes)
     return figure

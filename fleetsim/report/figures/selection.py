@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import IntArray, Outcome, Purpose
 from fleetsim.report import quantities
@@ -25,10 +24,7 @@ _LABEL_IN = 0.19
 
 
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return client, device, num_selected and num_delivered of the clients with a task.
-
-    For runs without a clients table.
-    """
+    """Return client, device, num_selected and num_delivered of the clients with a task."""
     is_train = tasks["purpose"] == Purpose.TRAIN
     return (
         tasks.assign(
@@ -91,7 +87,7 @@ def _each_client(clients: pd.DataFrame, title: str) -> Figure:
     axes.set_ylim(top, 0)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("times selected")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     axes.grid(visible=False, axis="y")
     axes.barh(0, 0, color=style.GREY, label="delivered")
     axes.barh(0, 0, color=style.GREY, alpha=0.35, label="selected, not delivered")

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.report import quantities
@@ -28,13 +27,10 @@ def ratios(
     fleet: Mapping[str, float] | None = None,
     kinds: Kinds = NO_KINDS,
 ) -> Figure:
-    """Draw the selection ratio of every round, and its shares by kind of device.
+    """Draw the selection ratio of every round [R], and its shares by kind of device.
 
-    Args:
-        ratio: selected clients divided by all, in each round [R].
-        devices: share of each device (columns) in the rounds with a selected client (rows).
-        fleet: share of each device in the fleet; None: unknown.
-        kinds: kinds by which the devices beyond seven are grouped.
+    `devices` has the share of each device (columns) in the rounds with a selected client (rows),
+    and `fleet` that in the fleet, if it is known.
     """
     shown, fleet = _with_few_devices(devices, fleet, kinds)
     has_kinds = shown.shape[1] > 1
@@ -99,7 +95,7 @@ def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
         ylim=(0.0, 1.15 * float(ratio.max()) or 1.0),
         xlim=(0.5, edges[-1] + 0.5),
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
 
 

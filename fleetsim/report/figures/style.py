@@ -17,9 +17,10 @@ from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
@@ -178,6 +179,12 @@ def in_percent(axes: Axes, which: str) -> None:
     """Show an axis of fractions in percent."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
+def in_whole_numbers(*axes: Axis) -> None:
+    """Show axes of rounds or counts without fractions."""
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:

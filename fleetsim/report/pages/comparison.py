@@ -52,11 +52,6 @@ def compare(
 
     Targets are fractions; unless given, usual ones that any run reached. Costs need prices, and
     comprehensive scores budgets.
-
-    Raises:
-        ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
-        DataError: a run folder is damaged or was changed after the run, nothing is recorded in it
-            yet, or its energy ledger does not balance.
     """
     if not runs:
         raise ScenarioError("nothing to compare; name one or more run folders")
@@ -75,18 +70,12 @@ def compare(
     summary.check_targets(targets or ())
     reached = summary.reached_targets([run.rounds for run in runs])
     labels = scenario_differences.labels(runs)
-    entries = tuple(
-        Entry(
-            label,
-            run,
-            summary.totals(run),
-            run.ledger(),
-            None if priced is None else bill(run, priced),
-        )
-        for label, run in zip(labels, runs, strict=True)
-    )
+    entries = []
+    for label, run in zip(labels, runs, strict=True):
+        costs = None if priced is None else bill(run, priced)
+        entries.append(Entry(label, run, summary.totals(run), run.ledger(), costs))
     return RunComparison(
-        entries=entries,
+        entries=tuple(entries),
         targets=tuple(sorted(set(targets)) if targets else reached[-_MAX_TARGETS:]),
         differences=tuple(scenario_differences.differences(runs)),
         world_differences=tuple(world),
@@ -99,11 +88,7 @@ def compare(
 
 
 def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
-    """Write comparison.html, two .csv, and figures as files of these formats; return the page.
-
-    Raises:
-        DataError: the folder or a file cannot be written.
-    """
+    """Write comparison.html, two .csv, and figures as files of these formats; return the page."""
     folder, hint = paths.local(folder), "choose another place with --out"
     atomic_files.make_folder(folder, hint=hint)
     for name, table in (

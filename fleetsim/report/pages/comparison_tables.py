@@ -38,9 +38,7 @@ class Entry:
     run: Run
     totals: Totals
     ledger: pd.DataFrame = field(compare=False, repr=False)
-    """Energy ledger of the run."""
     bill: Bill | None = field(compare=False, repr=False)
-    """Costs of the run; None without prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,12 @@ class RunComparison:
     targets: tuple[float, ...]
     """Accuracies (fractions), ascending."""
     differences: tuple[Difference, ...]
-    """Differences between the scenarios."""
     world_differences: tuple[str, ...]
     """Differences between the worlds; empty if they are equal."""
     notes: tuple[str, ...]
     """Notes on single runs."""
     prices: Prices | None = None
-    """Prices of joules and hours; None: no costs."""
     budgets: ScoreBudgets | None = None
-    """Budgets for the comprehensive score; None: no score."""
     regrets: Regrets | None = field(default=None, compare=False, repr=False)
     """Regret against the best fixed set; None if no run has fixed clients."""
 
@@ -178,7 +173,14 @@ def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     result.append(("Joules by energy outcome", caption, fates))
     if comparison.prices is not None:
         caption = f"Prices: {comparison.prices.title}."
-        result.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
+        amounts = comparison.prices.amounts
+        rows = [
+            (entry.label, *(quantities.digits(entry.bill.total(amount)) for amount in amounts))
+            for entry in comparison.entries
+            if entry.bill is not None
+        ]
+        table = Table(("run", *(AMOUNTS[amount] for amount in amounts)), rows)
+        result.append(("Money and carbon", caption, table))
     return result
 
 
@@ -210,18 +212,6 @@ def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
         )
         result.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
     return result
-
-
-def _bills(comparison: RunComparison, priced: Prices) -> Table:
-    bills = [(entry.label, entry.bill) for entry in comparison.entries]
-    return Table(
-        ("run", *(AMOUNTS[amount] for amount in priced.amounts)),
-        [
-            (label, *(quantities.digits(bill.total(amount)) for amount in priced.amounts))
-            for label, bill in bills
-            if bill is not None
-        ],
-    )
 
 
 def _reached(

@@ -52,7 +52,8 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: accuracy at shares of the planned rounds, and over the last rounds."""
     names = [*(f"accuracy_at_{fraction:g}" for fraction in FRACTIONS), "accuracy_last_10"]
     rows = []
-    for label, found in _numbers_of(runs):
+    for label, run in runs.items():
+        found = numbers(run)
         deviation = found["accuracy_last_10_deviation"]
         accuracies = [quantities.percent(found[name]) for name in names]
         rows.append((label, *accuracies, NOTHING if deviation is None else _points(deviation)))
@@ -63,16 +64,14 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
 
 def selection_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: waiting for the slowest to compute, and spread of selections."""
-    rows = [
-        (
-            label,
-            quantities.digits(found["waiting_compute_mean_s"]),
-            quantities.percent(found["selected_fraction"]),
-            quantities.percent(found["seen_fraction"]),
-            *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
+    rows = []
+    for label, run in runs.items():
+        found = numbers(run)
+        waited = quantities.digits(found["waiting_compute_mean_s"])
+        shares = [quantities.percent(found[f"{name}_fraction"]) for name in ("selected", "seen")]
+        rows.append(
+            (label, waited, *shares, *(quantities.count(run.rounds_to_seen(of)) for of in SEEN))
         )
-        for (label, found), run in zip(_numbers_of(runs), runs.values(), strict=True)
-    ]
     columns = [f"rounds to select {_share_of_fleet(share)}" for share in SEEN]
     waiting, ratio = "mean waiting, computing alone (s)", "fleet selected per round"
     return Table(("run", waiting, ratio, "ever selected", *columns), rows)
@@ -115,10 +114,6 @@ def numbers(run: Run) -> dict[str, float | int | None]:
         "seen_fraction": float(seen[-1]) if seen.size else None,
         **{f"rounds_to_seen_{share:g}": run.rounds_to_seen(share) for share in SEEN},
     }
-
-
-def _numbers_of(runs: Mapping[str, Run]) -> Iterator[tuple[str, dict[str, float | int | None]]]:
-    yield from ((label, numbers(run)) for label, run in runs.items())
 
 
 def _share_of_fleet(share: float) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import FloatArray
 from fleetsim.record.measures import selection_measures
@@ -89,7 +88,7 @@ def figure(found: Regrets, labels: Sequence[str]) -> Figure:
     slot = "round" if found.slot_rounds == 1 else f"slot of {found.slot_rounds} rounds"
     axes.set(xlabel=slot, ylabel="regret (sum of accuracy differences)")
     axes.set_xlim(left=0.0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_whole_numbers(axes.xaxis)
     style.legend_below(drawn, axes)
     return drawn
 

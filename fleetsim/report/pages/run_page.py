@@ -39,16 +39,8 @@ def write_report(
 ) -> Path:
     """Write `report.html` into the run folder, and return the page.
 
-    Args:
-        run: the run.
-        priced: prices, for its costs.
-        targets: accuracies (fractions) to report besides the usual ones.
-        formats: formats (svg, pdf, png) of figures to write into `figures/`.
-
-    Raises:
-        ScenarioError: a target is outside (0, 1].
-        DataError: a table is missing, damaged or was changed after the run, the energy ledger does
-            not balance, or a file cannot be written.
+    Targets are accuracies (fractions) besides the usual ones. Figures go into `figures/` in these
+    formats, too.
     """
     summary.check_targets(targets)
     run.require_unchanged()

@@ -14,8 +14,6 @@ _IGNORED = ("name", "checkpoint")
 _MAX_PARTS = 3
 _MAX_WIDTH = 28
 _HASH_LENGTH = 12
-
-
 ABSENT: Final = object()
 """Value of a key that a scenario does not have."""
 

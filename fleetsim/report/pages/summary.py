@@ -21,7 +21,6 @@ from fleetsim.report import quantities
 from fleetsim.report.markup import Table
 
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
-"""Usual target accuracies."""
 LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
 """Targets for runs that reached none of the usual ones."""
 
@@ -113,6 +112,45 @@ def best_target(run: Run) -> Iterator[tuple[str, str, str]]:
     for target in reached_targets([run.rounds])[-1:]:
         ((accuracy, number, time, energy),) = targets_table(run.rounds, [target]).rows
         yield f"to {accuracy}", f"{time}, {energy}", f"{number} rounds"
+
+
+def terminal_lines(run: Run) -> list[str]:
+    """Return a run in a few aligned lines, for a terminal."""
+    sums, manifest, paid = totals(run), run.manifest, batteries_paid(run)
+    accuracy = "none: the run was made without training, or nothing was evaluated"
+    if sums.final_accuracy is not None:
+        accuracy = (
+            f"{quantities.percent(sums.final_accuracy)} final,"
+            f" {quantities.percent(sums.best_accuracy)} best"
+        )
+    waiting = ""
+    if sums.waiting_mean_s is not None:
+        waiting = f", {quantities.text(sums.waiting_mean_s, 's')} mean waiting"
+    found = [
+        *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
+        ("folder", str(run.folder)),
+        (
+            "rounds",
+            f"{sums.num_rounds:,} in {quantities.text(sums.virtual_s, 's')} of virtual time,"
+            f" {ending(run)}",
+        ),
+        ("accuracy", accuracy),
+        *((label, f"{costs}, {rounds}") for label, costs, rounds in best_target(run)),
+        (
+            "energy",
+            f"{quantities.text(sums.energy_j, 'j')},"
+            f" {quantities.percent(sums.wasted_fraction)} of it wasted",
+        ),
+        (
+            "tasks",
+            f"{sums.num_delivered:,} of {sums.num_selected:,} train tasks delivered{waiting}",
+        ),
+        *([("battery", f"the run took {paid}")] if paid else []),
+        *((label, f"{epsilon} {delta}") for label, epsilon, delta in privacy(run)),
+        ("digest", manifest.digest or f"{quantities.NOTHING} (the run is not done)"),
+    ]
+    width = max(len(label) for label, _ in found) + 2
+    return [f"{label:<{width}}{words}" for label, words in found]
 
 
 def is_trained(run: Run) -> bool:

@@ -2,7 +2,6 @@
 
 - `writing`: The file of a timeline, written from a run folder.
 - `trace`: The trace of a run: all its packets, in parts of some thousand tasks.
-- `task_slices`: Tracks of clients, grouped by device.
 - `power`: Power of all tasks over time, by component, from their joules.
 - `task_times`: Moments of tasks in nanoseconds.
 - `packets`: Packets of a Perfetto trace: tracks, slices, counters and interned texts.

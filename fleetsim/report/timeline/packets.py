@@ -1,8 +1,7 @@
 """Packets of a Perfetto trace: tracks, slices, counters and interned texts.
 
-A trace is a sequence of packets. Tracks are described first. A slice is an event of type begin and
-one of type end on its track; slices within it are its children. Texts that occur often are sent
-once and then named by number.
+A slice is an event of type begin and one of type end on its track; slices within it are its
+children. Texts that occur often are sent once and then named by number.
 
 Field numbers are those of google/perfetto@v52.0, protos/perfetto/trace: trace_packet.proto and, in
 track_event/, track_event.proto, track_descriptor.proto, counter_descriptor.proto and
@@ -14,7 +13,6 @@ https://perfetto.dev/docs/reference/synthetic-track-event.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -62,14 +60,6 @@ VALUES = Interned("value", [*(str(one) for one in Purpose), *(str(one) for one i
 _CLOSED = ("purpose", "outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """Names of slices [N], by number or, where they differ, as texts; annotations of each."""
-
-    names: IntArray | Sequence[str]
-    annotations: Rows | None = None
-
-
 def tracks(
     uuids: IntArray,
     names: Sequence[str],
@@ -89,12 +79,12 @@ def tracks(
         counter = wire.text_field(_UNIT_NAME, [unit] * num) if unit else wire.constant(num, b"")
         parts.append(wire.message_field(_COUNTER_OF, counter))
     if children is not None:
-        parts.append(wire.varint_field(_ORDERING, np.full(num, _ORDERINGS[children])))
+        parts.append(_same(_ORDERING, _ORDERINGS[children], num))
     if ranks is not None:
         parts.append(wire.varint_field(_RANK, ranks))
     if description is not None:
         parts.append(wire.text_field(_DESCRIPTION, [description] * num))
-    return _packets(_sequence(num), wire.message_field(_DESCRIPTOR, wire.join(*parts))).tobytes()
+    return _packets(wire.message_field(_DESCRIPTOR, wire.join(*parts))).tobytes()
 
 
 def interned(tables: Sequence[Interned]) -> bytes:
@@ -110,7 +100,7 @@ def interned(tables: Sequence[Interned]) -> bytes:
         for text in table.texts
     ]
     texts = wire.message_field(_INTERNED, wire.join(*entries))
-    return _packets(_sequence(1), texts, _flags(1, _IS_CLEARED | _IS_NEEDED)).tobytes()
+    return _packets(texts, _same(_FLAGS, _IS_CLEARED | _IS_NEEDED, 1)).tobytes()
 
 
 def annotations_of(table: pd.DataFrame, columns: Sequence[str], names: Interned) -> Rows:
@@ -122,7 +112,7 @@ def annotations_of(table: pd.DataFrame, columns: Sequence[str], names: Interned)
 
 
 def _annotation(column: str, values: pd.Series[Any], names: Interned) -> Rows:
-    name = wire.varint_field(_ANNOTATION_NAME_IID, np.full(len(values), names.iid(column)))
+    name = _same(_ANNOTATION_NAME_IID, names.iid(column), len(values))
     content = wire.message_field(_ANNOTATION, wire.join(name, _value(column, values)))
     return content.where(values.notna().to_numpy(dtype=np.bool_))
 
@@ -140,50 +130,56 @@ def _value(column: str, values: pd.Series[Any]) -> Rows:
     return wire.text_field(_TEXT_VALUE, ["" if pd.isna(text) else str(text) for text in values])
 
 
-def begins(at_ns: IntArray, track: IntArray, slices: Slices, category: int) -> Rows:
-    """Return events that begin a slice [N]; `category` is the number of its interned name."""
+def begins(
+    at_ns: IntArray, track: IntArray, category: int, names: IntArray | Sequence[str], *details: Rows
+) -> Rows:
+    """Return events that begin a slice [N], with the annotations of each.
+
+    The category is the number of an interned text. So are the names, or, where they differ, texts.
+    """
     num = len(at_ns)
     on_track = wire.varint_field(_TRACK, track)
-    if isinstance(slices.names, np.ndarray):
-        named = [wire.varint_field(_NAME_IID, slices.names), on_track]
+    if isinstance(names, np.ndarray):
+        named = [wire.varint_field(_NAME_IID, names), on_track]
     else:
-        named = [on_track, wire.text_field(_NAME, slices.names)]
-    parts = [wire.varint_field(_CATEGORY_IID, np.full(num, category))]
-    if slices.annotations is not None:
-        parts.append(slices.annotations)
-    return _events(at_ns, *parts, _kind(num, _BEGIN), *named, needs_interned=True)
+        named = [on_track, wire.text_field(_NAME, names)]
+    parts = [_same(_CATEGORY_IID, category, num), *details]
+    return _events(at_ns, *parts, _same(_TYPE, _BEGIN, num), *named, needs_interned=True)
+
+
+def phases(
+    begin_ns: IntArray, end_ns: IntArray, track: IntArray, category: int, name: int
+) -> list[Rows]:
+    """Return begin and end of slices of one name [N]; both are empty where they last no time."""
+    is_there = end_ns > begin_ns
+    begun = begins(begin_ns, track, category, np.full(len(begin_ns), name))
+    return [begun.where(is_there), ends(end_ns, track).where(is_there)]
 
 
 def ends(at_ns: IntArray, track: IntArray) -> Rows:
     """Return events that end a slice [N]."""
-    return _events(at_ns, _kind(len(at_ns), _END), wire.varint_field(_TRACK, track))
+    return _events(at_ns, _same(_TYPE, _END, len(at_ns)), wire.varint_field(_TRACK, track))
 
 
 def counters(at_ns: IntArray, track: int, values: FloatArray) -> Rows:
     """Return values of a counter [N], each from its moment on."""
     num = len(at_ns)
-    uuids = wire.varint_field(_TRACK, np.full(num, track))
-    return _events(at_ns, _kind(num, _COUNTER), uuids, wire.double_field(_VALUE, values))
+    uuids = _same(_TRACK, track, num)
+    return _events(at_ns, _same(_TYPE, _COUNTER, num), uuids, wire.double_field(_VALUE, values))
 
 
-def _kind(num_rows: int, kind: int) -> Rows:
-    return wire.varint_field(_TYPE, np.full(num_rows, kind))
+def _same(field: int, value: int, num_rows: int) -> Rows:
+    """Return a field that has one value in all rows."""
+    return wire.varint_field(field, np.full(num_rows, value))
 
 
 def _events(at_ns: IntArray, *parts: Rows, needs_interned: bool = False) -> Rows:
     event = wire.message_field(_EVENT, wire.join(*parts))
-    rest = [_flags(len(at_ns), _IS_NEEDED)] if needs_interned else []
-    return _packets(_sequence(len(at_ns)), event, *rest, at_ns=at_ns)
+    flags = [_same(_FLAGS, _IS_NEEDED, len(at_ns))] if needs_interned else []
+    return _packets(event, *flags, at_ns=at_ns)
 
 
-def _sequence(num_rows: int) -> Rows:
-    return wire.varint_field(_SEQUENCE, np.full(num_rows, _ONE_SEQUENCE))
-
-
-def _flags(num_rows: int, flags: int) -> Rows:
-    return wire.varint_field(_FLAGS, np.full(num_rows, flags))
-
-
-def _packets(*parts: Rows, at_ns: IntArray | None = None) -> Rows:
+def _packets(content: Rows, *flags: Rows, at_ns: IntArray | None = None) -> Rows:
     timestamp = [] if at_ns is None else [wire.varint_field(_TIMESTAMP, at_ns)]
-    return wire.message_field(_PACKET, wire.join(*timestamp, *parts))
+    sequence = _same(_SEQUENCE, _ONE_SEQUENCE, len(content))
+    return wire.message_field(_PACKET, wire.join(*timestamp, sequence, content, *flags))

@@ -1,14 +1,10 @@
 """Power of all tasks over time, by component, from their joules.
 
-The joules of a component are spread evenly over the time in which they were spent:
-
-    compute, receive, transmit   computation, download, upload
-    tail, idle                   the task without its pauses
-    enlisted_idle                the waiting after the task
-
-The table has no time of the tails, which begin when a transfer ends; that of the last one may be
-longer than its task. If a task has joules but less than a microsecond of theirs, they are spread
-over the task without its pauses, and if that is shorter too, over a microsecond.
+The joules of a component are spread evenly over the time in which they were spent: those of
+compute, receive and transmit over computation, download and upload, those of tails, of which the
+table has no time, and idle over the task without its pauses, and those of enlisted_idle over the
+waiting after it. If that is less than a microsecond, they are spread over the task without its
+pauses, and if that is shorter too, over a microsecond.
 
 Powers are whole nanowatts, so that their sum has no rounding of its own and is 0 when no client
 works. The integral of the power is the joules of the table to .5 nW times the lengths of the tasks.

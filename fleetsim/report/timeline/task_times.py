@@ -105,8 +105,3 @@ def next_dispatches(tasks: pd.DataFrame, *, source: str) -> IntArray:
     next_ns = np.full(len(tasks), NEVER)
     next_ns[earlier[is_same]] = begin_ns[later[is_same]]
     return next_ns
-
-
-def in_order(tasks: pd.DataFrame) -> IntArray:
-    """Return the rows of tasks by dispatch, end and number."""
-    return np.lexsort((tasks["task"], tasks["finished_at_s"], tasks["dispatched_at_s"]))

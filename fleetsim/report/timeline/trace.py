@@ -5,21 +5,25 @@ the power as far as later tasks do not change it. So memory holds one part, and 
 under way at its end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fleetsim.contracts import BoolArray, IntArray, RoundRow
+from fleetsim.contracts import BoolArray, IntArray, Outcome, Purpose, RoundRow, TaskRow
 from fleetsim.record.measures.ledger import COMPONENTS, components_in
-from fleetsim.report.timeline import packets, task_slices, wire
-from fleetsim.report.timeline.packets import Interned, Slices
+from fleetsim.report.timeline import packets, wire
+from fleetsim.report.timeline.packets import Interned
 from fleetsim.report.timeline.power import PowerCounter, power_steps
 from fleetsim.report.timeline.task_times import (
     NEVER,
     PHASES,
     WAITING,
-    in_order,
+    TaskTimes,
     nanoseconds,
     next_dispatches,
     task_times,
@@ -27,14 +31,22 @@ from fleetsim.report.timeline.task_times import (
 
 _SERVER, _ROUNDS, _ACCURACY, _POWER, _CLIENTS, _ALL, _FIRST_COMPONENT = range(1, 8)
 _FIRST_DEVICE = _FIRST_COMPONENT + len(COMPONENTS)
+_SHOWN_AS_TIME = {
+    *("client", "device", "dispatched_at_s", "finished_at_s"),
+    *("download_s", "compute_s", "upload_s"),
+}
+_TASK_COLUMNS = tuple(name for name in TaskRow._fields if name not in _SHOWN_AS_TIME)
+"""Columns of the tasks table that are annotations."""
+_TITLES = [f"{purpose}: {outcome}" for purpose in Purpose for outcome in Outcome]
+"""Names of the slices of tasks."""
 _COLUMNS = tuple(name for name in RoundRow._fields if name not in ("started_at_s", "finished_at_s"))
 """Columns of the rounds table that are annotations."""
 _PARTS = ("no eligible clients", "probing", "training")
 """Names of the slices within a round."""
 _NAMES = {
     "category": Interned("category", ["task", "phase", "round"]),
-    "name": Interned("name", [*task_slices.TITLES, *PHASES, WAITING, *_PARTS]),
-    "annotation": Interned("annotation", list(dict.fromkeys(task_slices.COLUMNS + _COLUMNS))),
+    "name": Interned("name", [*_TITLES, *PHASES, WAITING, *_PARTS]),
+    "annotation": Interned("annotation", list(dict.fromkeys(_TASK_COLUMNS + _COLUMNS))),
     "value": packets.VALUES,
 }
 _MEANING = "Mean power while the joules were spent, summed over all tasks of the fleet."
@@ -48,21 +60,14 @@ def trace_parts(
     source: str,
     num_together: int = 8192,
 ) -> Iterator[tuple[float, bytes]]:
-    """Yield the share that is done and the next part of the trace.
+    """Yield the share that is done and the next part of the trace, of one task or more.
 
-    Args:
-        rounds: rounds to show, as of a run.
-        tasks: their tasks, one or more.
-        is_shown: whether the client of each task has a track [T].
-        source: place of the tasks, for messages.
-        num_together: number of tasks that are encoded together.
+    `is_shown` [T] says whether the client of each task has a track.
     """
     next_ns = next_dispatches(tasks, source=source)
-    order = in_order(tasks)
+    order = np.lexsort((tasks["task"], tasks["finished_at_s"], tasks["dispatched_at_s"]))
     columns = components_in(tasks)
-    described, uuids = task_slices.client_tracks(
-        tasks[is_shown], parent=_CLIENTS, first=_FIRST_DEVICE
-    )
+    described, uuids = _client_tracks(tasks[is_shown])
     yield 0.0, _tracks(rounds, columns) + described
     yield 0.0, packets.interned(list(_NAMES.values()))
     yield 0.0, _round_packets(rounds)
@@ -76,11 +81,7 @@ def trace_parts(
         # A later task changes no power before its dispatch.
         next_s = tasks["dispatched_at_s"].iloc[later[:1]].to_numpy(dtype=np.float64)
         settled_ns = int(nanoseconds(next_s)[0]) if next_s.size else NEVER
-        parts = [
-            task_slices.task_packets(
-                chunk[shown], times.only(shown), next_ns[rows][shown], uuids, _NAMES
-            )
-        ]
+        parts = [_task_packets(chunk[shown], times.only(shown), next_ns[rows][shown], uuids)]
         for name, column in columns.items():
             energy_j = np.nan_to_num(chunk[column].to_numpy(dtype=np.float64))
             steps = power_steps(name, energy_j, times)
@@ -91,14 +92,65 @@ def trace_parts(
         yield 1.0 - len(later) / len(order), b"".join(parts)
 
 
+def _client_tracks(tasks: pd.DataFrame) -> tuple[bytes, pd.Series[Any]]:
+    """Return descriptions of the tracks of clients, grouped by device, and numbers by client."""
+    clients = tasks[["client", "device"]].drop_duplicates("client").sort_values("client")
+    devices = sorted(clients["device"].unique())
+    groups = pd.Series(_FIRST_DEVICE + np.arange(len(devices)), index=devices)
+    uuids = pd.Series(
+        _FIRST_DEVICE + len(devices) + np.arange(len(clients)), index=clients["client"]
+    )
+    numbers = clients["client"].to_numpy(dtype=np.int64)
+    described = packets.tracks(
+        groups.to_numpy(dtype=np.int64),
+        devices,
+        parent=np.full(len(devices), _CLIENTS),
+        children="by rank",
+    )
+    described += packets.tracks(
+        uuids.to_numpy(dtype=np.int64),
+        [f"client {client}" for client in numbers],
+        parent=clients["device"].map(groups).to_numpy(dtype=np.int64),
+        ranks=np.arange(len(numbers)),
+    )
+    return described, uuids
+
+
+def _task_packets(
+    tasks: pd.DataFrame,
+    times: TaskTimes,
+    next_ns: IntArray,
+    tracks: pd.Series[Any],
+) -> bytes:
+    """Return the packets of tasks in the order of the table, which is that of dispatch.
+
+    `next_ns` is when the client of each task gets its next one, and `tracks` has the numbers of the
+    clients' tracks.
+    """
+    uuids = np.asarray(tracks.loc[tasks["client"]], dtype=np.int64)
+    titles = (tasks["purpose"].astype(object) + ": " + tasks["outcome"].astype(object)).map(
+        {title: _NAMES["name"].iid(title) for title in _TITLES}
+    )
+    shown = [name for name in _TASK_COLUMNS if name in tasks.columns]
+    details = packets.annotations_of(tasks, shown, _NAMES["annotation"])
+    task, phase = (_NAMES["category"].iid(kind) for kind in ("task", "phase"))
+    numbers = np.asarray(titles, dtype=np.int64)
+    parts = [packets.begins(times.begin_ns, uuids, task, numbers, details)]
+    for name in PHASES:
+        parts += packets.phases(*times.phase(name), uuids, phase, _NAMES["name"].iid(name))
+    parts.append(packets.ends(times.end_ns, uuids))
+    released_ns = np.minimum(times.released_ns, next_ns)
+    parts += packets.phases(times.end_ns, released_ns, uuids, phase, _NAMES["name"].iid(WAITING))
+    return wire.join(*parts).tobytes()
+
+
 def _round_packets(rounds: pd.DataFrame) -> bytes:
     """Return the packets of the rounds' slices, with the parts of each within it.
 
     The table has the total time that a round waited for eligible clients and that it probed. They
     are shown at its begin, in this order; the remaining time is that of the train tasks.
     """
-    num = len(rounds)
-    uuids = np.full(num, _ROUNDS)
+    uuids = np.full(len(rounds), _ROUNDS)
     began_s = rounds["started_at_s"].to_numpy(dtype=np.float64)
     begin_ns = nanoseconds(began_s)
     end_ns = nanoseconds(rounds["finished_at_s"].to_numpy(dtype=np.float64))
@@ -112,15 +164,12 @@ def _round_packets(rounds: pd.DataFrame) -> bytes:
         for number, is_aggregated in zip(rounds["round"], rounds["aggregated"], strict=True)
     ]
     shown = [name for name in _COLUMNS if name in rounds.columns]
-    whole = Slices(titles, packets.annotations_of(rounds, shown, _NAMES["annotation"]))
+    details = packets.annotations_of(rounds, shown, _NAMES["annotation"])
     category = _NAMES["category"].iid("round")
-    rows = [packets.begins(begin_ns, uuids, whole, category)]
+    rows = [packets.begins(begin_ns, uuids, category, titles, details)]
     bounds_ns = (begin_ns, searched_ns, probed_ns, end_ns)
-    for part, first_ns, last_ns in zip(_PARTS, bounds_ns[:-1], bounds_ns[1:], strict=True):
-        is_there = last_ns > first_ns
-        kind = Slices(np.full(num, _NAMES["name"].iid(part)))
-        begins = packets.begins(first_ns, uuids, kind, category)
-        rows += [begins.where(is_there), packets.ends(last_ns, uuids).where(is_there)]
+    for part, within_ns in zip(_PARTS, pairwise(bounds_ns), strict=True):
+        rows += packets.phases(*within_ns, uuids, category, _NAMES["name"].iid(part))
     rows.append(packets.ends(end_ns, uuids))
     return wire.join(*rows).tobytes()
 

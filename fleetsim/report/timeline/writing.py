@@ -36,18 +36,9 @@ def write_timeline(
 ) -> Path:
     """Write the timeline of a run for Perfetto, and return its path.
 
-    Args:
-        run: the run; an unfinished one is written up to its last recorded round.
-        path: the file; `FILE` in the run folder unless given.
-        clients: numbers of the clients that have a track; all with a task unless given. Power is
-            that of all clients.
-        rounds: first and last round; all unless given.
-        on_progress: called with the share that is done.
-
-    Raises:
-        DataError: a table is missing, damaged or contradicts itself; the run has no tasks; or the
-            file cannot be written.
-        ScenarioError: there are no such clients or rounds.
+    An unfinished run is written up to its last recorded round. Unless given, the file is `FILE` in
+    the run folder, all clients with a task have a track, and all rounds are shown. Power is that of
+    all clients.
     """
     path = run.folder / FILE if path is None else paths.local(path)
     if paths.is_folder(path):
@@ -67,9 +58,6 @@ def parse_ranges(text: str, option: str) -> list[Range]:
 
     >>> parse_ranges("3,40:49", "--clients")
     [(3, 3), (40, 49)]
-
-    Raises:
-        ScenarioError: the text is no list of numbers and of ranges FIRST:LAST.
     """
     ranges = []
     for part in text.split(","):

@@ -10,7 +10,6 @@
 - `charts`: Interactive charts of a study, as plain dictionaries that plotly's script reads.
 - `static_charts`: Static charts of a study.
 - `arm_styles`: Colour, dash and marker of every arm, and the colours of a light and a dark page.
-- `plotly_bundle`: Script of the installed plotly, to be put into a page as it is.
 - `html_tables`: Tables of the page: cells with text and the value to sort by.
 - `latex_tables`: Tables of a study for a paper.
 - `units`: Costs as text, and units for the axes of charts.

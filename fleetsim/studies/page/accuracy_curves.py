@@ -1,9 +1,7 @@
 """Accuracy of arms over time, energy or rounds: mean over seeds on a common grid.
 
-The seeds of an arm are evaluated at different times and joules. At each x of the grid, a seed has
-the accuracy of its last round that was evaluated by then (last observation carried forward), also
-after its run has ended: the model does not change any more. The grid starts where every seed has
-one.
+At each x of the grid, a seed has the accuracy of its last round that was evaluated by then (last
+observation carried forward), also after its run has ended: the model does not change any more.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ cannot decide.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ import pandas as pd
 from fleetsim.contracts import FloatArray
 from fleetsim.studies.page import intervals
 from fleetsim.studies.page.intervals import Mean
-from fleetsim.studies.study_tables import Currency
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
     wide = wide.dropna(subset=["seconds", "joules"])
     wide = wide[(wide["seconds"] > 0) & (wide["joules"] > 0)]
     reached = costs.groupby(["arm", "seed"])["is_reached"].all()
-    found: list[tuple[str, FloatArray, tuple[SeedPoint, ...]]] = []
+    points = []
     for arm in arms:
         if arm not in wide.index.get_level_values("arm"):
             continue
@@ -84,24 +83,14 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
             SeedPoint(int(seed), float(time_s), float(energy_j), bool(reached.loc[(arm, seed)]))
             for seed, (time_s, energy_j) in zip(own.index, spent, strict=True)
         )
-        found.append((arm, spent, seeds))
-    means = [
-        (intervals.geometric(spent[:, 0]), intervals.geometric(spent[:, 1]))
-        for _, spent, _ in found
+        seconds, joules = map(intervals.geometric, spent.T)
+        points.append(PlanePoint(arm, seconds, joules, seeds, is_on_front=False))
+    centers = [
+        (point.seconds.center, point.joules.center) if point.is_complete else (np.nan, np.nan)
+        for point in points
     ]
-    complete = [all(seed.is_reached for seed in seeds) for _, _, seeds in found]
-    front = pareto(
-        np.array(
-            [
-                (time.center, energy.center) if is_complete else (np.nan, np.nan)
-                for (time, energy), is_complete in zip(means, complete, strict=True)
-            ]
-        ).reshape(-1, 2)
-    )
-    return [
-        PlanePoint(arm, time, energy, seeds, index in front)
-        for index, ((arm, _, seeds), (time, energy)) in enumerate(zip(found, means, strict=True))
-    ]
+    front = pareto(np.reshape(centers, (-1, 2)))
+    return [replace(point, is_on_front=index in front) for index, point in enumerate(points)]
 
 
 def pareto(points: FloatArray) -> set[int]:
@@ -163,8 +152,3 @@ def mean_ledger(
     columns = [name for name in order if name in present]
     columns += sorted(present - set(columns))
     return means.reindex(index=[arm for arm in arms if arm in means.index], columns=columns)
-
-
-def in_currency(costs: pd.DataFrame, target: str, currency: Currency) -> pd.DataFrame:
-    """Return the costs to one target in one currency."""
-    return costs[(costs["target"] == target) & (costs["currency"] == currency)]

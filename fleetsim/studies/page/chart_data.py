@@ -5,7 +5,7 @@ charts (`charts`) and files (`static_charts`) are drawn from the same data, so t
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -23,9 +23,11 @@ AXES: Mapping[str, tuple[str, str, Currency]] = {
     "rounds": ("round", "round", "rounds"),
 }
 """Axes of accuracy: column of the curves, words, and the currency of their verdicts."""
-PARTS = {"component": tuple(COMPONENTS), "energy outcome": FATES}
-"""Parts of a ledger, by the words for what it is divided by."""
-_COLUMNS = {"component": "component", "energy outcome": "fate"}
+PARTS: Mapping[str, tuple[str, Sequence[str]]] = {
+    "component": ("component", tuple(COMPONENTS)),
+    "energy outcome": ("fate", FATES),
+}
+"""Column and parts of a ledger, by the words for what it is divided by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,6 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
         own = curves[curves["condition"] == condition]
         for against, (column, words, currency) in AXES.items():
             found = accuracy_curves.arm_curves(own, header.arms, column)
-            scale, unit = units.of_axis(max((c.x[-1] for c in found), default=0.0), currency)
             verdicts = findings.sentences(tables, condition, header.targets[-1], [currency])
             spread = intervals.words(len(curve.seeds) for curve in found)
             yield AccuracyData(
@@ -107,7 +108,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
                 f"Line: mean over seeds. Area: {spread}. At each x a seed has the accuracy of its"
                 " last evaluated round (last observation carried forward), also after its run has"
                 " ended.",
-                Axis(units.with_unit(words, unit), scale, unit),
+                _axis(words, (curve.x[-1] for curve in found), currency),
                 found,
                 accuracy_curves.is_early(found),
             )
@@ -121,12 +122,6 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
             own = costs[(costs["condition"] == condition) & (costs["target"] == target)]
             points = arm_costs.plane(own, header.arms)
             seeds = [seed for point in points for seed in point.seeds]
-            time, time_unit = units.of_axis(
-                max((seed.seconds for seed in seeds), default=0.0), "seconds"
-            )
-            energy, energy_unit = units.of_axis(
-                max((seed.joules for seed in seeds), default=0.0), "joules"
-            )
             spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
             yield PlaneData(
                 {"condition": condition, "target": target},
@@ -135,8 +130,8 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
                 f" {spread}. Small: single seeds."
                 " Open: a run ended without the target, so its true costs are higher. Dotted line:"
                 " Pareto front of the arms that reached it in all seeds.",
-                Axis(units.with_unit(f"time to {target}", time_unit), time, time_unit),
-                Axis(units.with_unit(f"energy to {target}", energy_unit), energy, energy_unit),
+                _axis(f"time to {target}", (seed.seconds for seed in seeds), "seconds"),
+                _axis(f"energy to {target}", (seed.joules for seed in seeds), "joules"),
                 points,
             )
 
@@ -148,24 +143,22 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
         by_condition = tables.runs.drop_duplicates("condition").set_index("condition")[key]
         for target in header.targets:
             for currency in findings.currencies_of(tables):
-                own = arm_costs.in_currency(costs, target, currency)
+                own = costs[(costs["target"] == target) & (costs["currency"] == currency)]
                 effects = arm_costs.effects(own, by_condition, levels, header.arms)
                 points = [point for effect in effects for point in effect.levels]
-                scale, unit = units.of_axis(
-                    max((point.cost.high for point in points), default=0.0), currency
-                )
                 spread = intervals.words(
                     (point.cost.num_seeds for point in points), mean="logarithms"
                 )
                 others = " and over the levels of other keys" if len(header.factors) > 1 else ""
-                shown = "" if currency == "dollars" else unit  # named like the currency
                 yield EffectData(
                     {"key": key, "target": target, "currency": currency},
                     findings.of_effect(effects, key, target, currency),
                     f"Line: geometric mean over seeds{others}. Area:"
                     f" {spread}. Open marker: a run ended without"
                     " the target and counts with what it had spent, so the true cost is higher.",
-                    Axis(units.with_unit(f"{currency} to {target}", shown), scale, unit),
+                    _axis(
+                        f"{currency} to {target}", (point.cost.high for point in points), currency
+                    ),
                     levels,
                     effects,
                 )
@@ -176,20 +169,24 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
     entries = done_only(tables.ledgers, tables.runs)
     for condition in header.conditions:
         own = entries[entries["condition"] == condition]
-        for by, order in PARTS.items():
-            joules = arm_costs.mean_ledger(own, _COLUMNS[by], header.arms, order)
-            scale, unit = units.of_axis(
-                float(joules.sum(axis=1).max()) if len(joules) else 0.0, "joules"
-            )
+        for by, (column, order) in PARTS.items():
+            joules = arm_costs.mean_ledger(own, column, header.arms, order)
             yield LedgerData(
                 {"condition": condition, "by": by},
                 findings.of_ledger(joules, by),
                 "Mean over the runs of an arm. The runs of an arm may have more rounds than those"
                 " of another.",
-                Axis(units.with_unit("mean energy of a run", unit), scale, unit),
+                _axis("mean energy of a run", joules.sum(axis=1), "joules"),
                 joules,
                 {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},
             )
+
+
+def _axis(words: str, values: Iterable[float], currency: Currency) -> Axis:
+    """Return the axis of values in SI, with a unit that suits the largest."""
+    scale, unit = units.of_axis(float(max(values, default=0.0)), currency)
+    is_named = not unit or currency == "dollars"
+    return Axis(words if is_named else f"{words} ({unit})", scale, unit)
 
 
 def slug(*words: str) -> str:

@@ -60,10 +60,10 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return accuracy against one axis: areas, single seeds, then means."""
     traces: list[Json] = []
     for curve in chart.curves:
-        look = looks[curve.arm]
         x = _numbers(curve.x / chart.x.scale)
         if len(curve.seeds) > 1:
-            traces += _band(look, x, _numbers(curve.low), _numbers(curve.high), shape="hv")
+            ends = _numbers(curve.low), _numbers(curve.high)
+            traces += _band(looks[curve.arm], x, *ends, shape="hv")
     for curve in chart.curves:
         look = looks[curve.arm]
         traces += [
@@ -132,7 +132,7 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 x=_numbers([seed.seconds / x_axis.scale for seed in point.seeds]),
                 y=_numbers([seed.joules / y_axis.scale for seed in point.seeds]),
                 mode="markers",
-                marker={"symbol": symbols, "size": 7, "color": f"@arm{look.number}-pale"},
+                marker={"color": f"@arm{look.number}-pale", "symbol": symbols, "size": 7},
                 customdata=[
                     [seed.seed, "" if seed.is_reached else ", target not reached"]
                     for seed in point.seeds
@@ -170,6 +170,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 mode="lines+markers",
                 line=_line(look, 2),
                 marker={
+                    "color": f"@arm{look.number}",
                     "size": 9,
                     "symbol": [
                         look.marker + ("" if point.num_reached == point.num_runs else "-open")
@@ -265,9 +266,9 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
         y=_numbers([energies.center / y_axis.scale]),
         mode="markers",
         marker={
+            "color": f"@arm{look.number}",
             "symbol": look.marker + ("" if point.is_complete else "-open"),
             "size": 13,
-            "color": f"@arm{look.number}",
             "line": {"width": 1 if point.is_complete else 2.5, "color": f"@arm{look.number}"},
         },
         error_x=_error(times, x_axis.scale, look) if has_range else {},
@@ -316,11 +317,6 @@ def _trace(look: ArmStyle, role: str, **parts: Any) -> Json:
         "showlegend": False,
         "legendgroup": f"arm{look.number}",
         **parts,
-        **(
-            {"marker": {"color": f"@arm{look.number}", **parts["marker"]}}
-            if "marker" in parts
-            else {}
-        ),
     }
 
 

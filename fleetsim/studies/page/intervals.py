@@ -10,7 +10,6 @@ logarithms: their mean is the geometric one. Ranges describe; verdicts come from
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.special import stdtrit
@@ -20,8 +19,6 @@ from fleetsim.contracts import FloatArray
 FEW = 5
 """Smallest number of seeds with a t interval."""
 _LEVEL = 0.95
-
-Kind = Literal["t", "range", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +31,16 @@ class Mean:
     num_seeds: int
 
 
-def kind_of(num_seeds: int) -> Kind:
-    """Return how the range of a number of seeds is made."""
-    if num_seeds >= FEW:
-        return "t"
-    return "range" if num_seeds > 1 else "none"
-
-
 def words(nums: Iterable[int], *, mean: str = "mean") -> str:
     """Return how the ranges of arms of these numbers of seeds are made, for a caption.
 
     >>> words([5, 4])
     '95 % t interval of the mean over seeds (least to most with fewer than 5 seeds)'
     """
-    kinds = {kind_of(num) for num in nums}
+    several = [num for num in nums if num > 1]
     interval = f"95 % t interval of the {mean} over seeds"
     few = f"least to most with fewer than {FEW} seeds"
-    match "t" in kinds, "range" in kinds:
+    match any(num >= FEW for num in several), any(num < FEW for num in several):
         case True, True:
             return f"{interval} ({few})"
         case True, False:
@@ -69,7 +59,7 @@ def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """
     num = len(values)
     mean: FloatArray = values.mean(axis=0)
-    if kind_of(num) != "t":
+    if num < FEW:
         return mean, values.min(axis=0), values.max(axis=0)
     half = stdtrit(num - 1, 0.5 + _LEVEL / 2) * values.std(axis=0, ddof=1) / math.sqrt(num)
     return mean, mean - half, mean + half

@@ -82,26 +82,20 @@ def _booktabs(table: SortableTable, wanted: Sequence[str], caption: str, label: 
         _line(escaped(name) for name in names),
         "\\midrule",
     ]
-    before: tuple[str, ...] | None = None
-    groups = [table.columns.index(name) for name in ("target", "currency") if name in names]
-    for row in _grouped(table.rows, groups):
-        group = tuple(row[place].text for place in groups)
-        if before is not None and group != before:
-            lines.append("\\addlinespace")
-        before = group
-        lines.append(_line(escaped(row[place].text) for place in places))
+    for number, rows in enumerate(_groups(table)):
+        lines += ["\\addlinespace"] if number else []
+        lines += [_line(escaped(row[place].text) for place in places) for row in rows]
     lines += ["\\bottomrule", "\\end{tabular}", "\\end{table*}", ""]
     return "\n".join(lines)
 
 
-def _grouped(
-    rows: Sequence[tuple[TableCell, ...]], places: Sequence[int]
-) -> list[tuple[TableCell, ...]]:
-    """Return the rows with equal groups together, in order of their first appearance."""
-    order: dict[tuple[str, ...], int] = {}
-    for row in rows:
-        order.setdefault(tuple(row[place].text for place in places), len(order))
-    return sorted(rows, key=lambda row: order[tuple(row[place].text for place in places)])
+def _groups(table: SortableTable) -> Iterable[list[tuple[TableCell, ...]]]:
+    """Return the rows of each target and currency, in order of their first appearance."""
+    places = [table.columns.index(name) for name in ("target", "currency")]
+    groups: dict[tuple[str, ...], list[tuple[TableCell, ...]]] = {}
+    for row in table.rows:
+        groups.setdefault(tuple(row[place].text for place in places), []).append(row)
+    return groups.values()
 
 
 def _line(cells: Iterable[str]) -> str:

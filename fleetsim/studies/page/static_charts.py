@@ -105,10 +105,8 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
             axes.fill_between(
                 x, curve.low, curve.high, step="post", color=look.light, alpha=0.16, linewidth=0
             )
-    for curve in chart.curves:
-        look = looks[curve.arm]
         handles += axes.step(
-            curve.x / chart.x.scale,
+            x,
             curve.mean,
             where="post",
             color=look.light,

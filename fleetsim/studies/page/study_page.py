@@ -5,13 +5,16 @@ no other script, no `eval`, and no request. Text of the study is escaped.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 from fleetsim.report import markup
 from fleetsim.studies.page import (
@@ -21,7 +24,6 @@ from fleetsim.studies.page import (
     findings,
     html_tables,
     latex_tables,
-    plotly_bundle,
     static_charts,
 )
 from fleetsim.studies.page.arm_styles import ArmStyle
@@ -49,6 +51,9 @@ _CHOICES = {
     "by": "divided by",
 }
 """Words of the page for the choices of charts."""
+# Styles of plotly's map charts, which the script adds unless an element has their number. The page
+# has no maps, and its policy refuses foreign styles.
+_STYLE_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 
 
 def write_page(
@@ -61,12 +66,7 @@ def write_page(
 ) -> Path:
     """Write `study.html` into the folder of a study, and return its path.
 
-    Args:
-        tables: Tables of the study.
-        header: Plan of the study.
-        folder: Folder of the study; links to runs are relative to it.
-        formats: Formats of static charts, which are written into `figures/`: svg, pdf, png.
-        latex: Write `latex/summaries.tex` and `latex/verdicts.tex` too.
+    Static charts of these formats go into `figures/`, and tables for LaTeX into `latex/`.
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.arms)
@@ -92,21 +92,9 @@ def write_page(
             path = folder / LATEX / f"{name}.tex"
             atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
-    _fill_in(path, tables, header, by_chart, looks, [f"{stem}.{formats[0]}" for stem in stems])
-    return path
-
-
-def _fill_in(
-    path: Path,
-    tables: StudyTables,
-    header: StudyHeader,
-    by_chart: Mapping[str, Sequence[ChartData]],
-    looks: Mapping[str, ArmStyle],
-    figures: Sequence[str],
-) -> None:
     own = resources.files("fleetsim.studies.page")
     style = "\n".join((markup.style(), (own / "study.css").read_text("utf-8"), _arm_colors(looks)))
-    script, library = (own / "study.js").read_text("utf-8"), plotly_bundle.script()
+    script, library = (own / "study.js").read_text("utf-8"), _plotly_script()
     first, others = findings.groups(tables, header)
     data = _chart_data(tables, header, by_chart, looks)
     markup.write(
@@ -124,18 +112,19 @@ def _fill_in(
         tables=[
             html_tables.verdicts(tables, header),
             html_tables.summaries(tables, header),
-            html_tables.runs(tables, header, path.parent),
+            html_tables.runs(tables, header, folder),
         ],
-        figures=[f"{FIGURES}/{name}" for name in figures],
+        figures=[f"{FIGURES}/{stem}.{formats[0]}" for stem in stems],
         style=Markup(style),
         style_digests=[markup.digest(style), markup.digest(_EMPTY_STYLE)],
         script=Markup(script),
         library=Markup(library),
         script_digests=[markup.digest(library), markup.digest(script)],
-        style_guards=plotly_bundle.style_guards(),
-        library_version=plotly_bundle.version(),
+        style_guards=_style_guards(),
+        library_version=_plotly_version(),
         data=Markup(embedded(data)),
     )
+    return path
 
 
 def embedded(data: Any) -> str:
@@ -214,3 +203,29 @@ def _arm_colors(looks: Mapping[str, ArmStyle]) -> str:
     light = [f".arm{look.number} {{ color: {look.light}; }}" for look in looks.values()]
     dark = [f".arm{look.number} {{ color: {look.dark}; }}" for look in looks.values()]
     return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}"])
+
+
+@cache
+def _plotly_script() -> str:
+    """Return the script of the installed plotly, of which nothing else is used (MIT licence)."""
+    source = resources.files("plotly") / "package_data" / "plotly.min.js"
+    hint = "install plotly anew"
+    try:
+        text = source.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise DataError(f"{source}: cannot be read ({cause}); {hint}") from None
+    # A browser reads these otherwise than they are written, so the script's hash would not match.
+    if re.search(r"</script|<!--|\r|\x00", text, re.IGNORECASE):
+        raise DataError(f"{source}: cannot be put into a page as it is; {hint}")
+    return text
+
+
+def _style_guards() -> list[str]:
+    """Return the ids of elements whose presence keeps the script from adding styles of maps."""
+    return sorted(set(_STYLE_GUARD.findall(_plotly_script())))
+
+
+def _plotly_version() -> str:
+    """Return the version that the script names."""
+    found = re.search(r"plotly\.js v([\w.-]+)", _plotly_script()[:300])
+    return found[1] if found else "unknown"

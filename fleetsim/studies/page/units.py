@@ -37,15 +37,6 @@ def of_axis(largest: float, currency: Currency) -> tuple[float, str]:
     return 1.0, _UNITS.get(currency, ("", ""))[1]
 
 
-def with_unit(words: str, unit: str) -> str:
-    """Return the title of an axis.
-
-    >>> with_unit("time", "h"), with_unit("rounds", "")
-    ('time (h)', 'rounds')
-    """
-    return f"{words} ({unit})" if unit else words
-
-
 def shortened(name: str, most: int) -> str:
     """Return a name that fits into a legend.
 

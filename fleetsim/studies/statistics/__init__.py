@@ -9,24 +9,19 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 - `t_test`: Student's t for the mean of paired log-ratios: the primary interval and test.
 - `bootstrap`: BCa bootstrap interval of the mean of paired log-ratios.
 - `rank_tests`: Exact tests of paired differences by their order alone.
-- `holm`: Holm's adjustment of p-values for several comparisons.
 - `power`: Power of the paired t-test, and the number of seeds that would settle a comparison.
 - `comparison`: Comparison of one arm with the baseline, paired by seed.
 - `verdict`: Verdicts: which arms of one condition, target and currency differ from the baseline.
-- `sentence`: Verdicts in plain English, one sentence each.
-- `shares`: Share of wins with its interval: how often a ranking survives.
+- `shares`: Share of wins with its interval, and its sentence: how often a ranking survives.
 """
 
 from fleetsim.studies.statistics.comparison import Comparison, compare
-from fleetsim.studies.statistics.holm import holm
-from fleetsim.studies.statistics.sentence import survival_sentence
-from fleetsim.studies.statistics.shares import Share, survival_share
+from fleetsim.studies.statistics.shares import survival_sentence, survival_share
 from fleetsim.studies.statistics.summary import Summary, summarise
-from fleetsim.studies.statistics.verdict import Verdict, decide
+from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
 __all__ = [
     "Comparison",
-    "Share",
     "Summary",
     "Verdict",
     "compare",

@@ -18,10 +18,8 @@ from fleetsim.contracts import FloatArray
 NUM_RESAMPLES = 10_000
 MIN_PAIRS = 3
 """Fewest pairs with an interval: two have three resamples, whose percentiles say nothing."""
-
 _SAME = 1e-12
 """Difference between resampled means that is rounding."""
-
 _CHUNK = 1 << 24
 """Resampled means held at once."""
 
@@ -71,12 +69,9 @@ def _interval_of_rows(rows: FloatArray, weights: FloatArray, level: float) -> Fl
     bias = special.ndtri(below + 0.5 * tied)
     with np.errstate(invalid="ignore", divide="ignore"):
         acceleration = np.sum(deviation**3, axis=1) / (6.0 * np.sum(deviation**2, axis=1) ** 1.5)
-        ends = np.array([_end(resampled, bias, acceleration, share) for share in _shares(level)])
+        shares = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+        ends = np.array([_end(resampled, bias, acceleration, share) for share in shares])
     return np.where(is_constant, rows[:, 0], mean + ends)
-
-
-def _shares(level: float) -> tuple[float, float]:
-    return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
 def _end(

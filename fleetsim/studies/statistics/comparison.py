@@ -14,7 +14,6 @@ from fleetsim.contracts import BoolArray, FloatArray
 from fleetsim.studies.statistics.bootstrap import bca_interval
 from fleetsim.studies.statistics.paired_costs import (
     are_open,
-    check_pairs,
     ordered_log_ratios,
     restricted_log_ratios,
 )
@@ -33,36 +32,27 @@ class Comparison:
     num_pairs: int
     num_reached: int
     num_baseline_reached: int
-
     num_wins: int
     """Pairs in which the arm cost less; a run that reached the target beats one that never did."""
-
     num_open: int
     """Pairs that count as a ratio of 1 because the runs do not tell it (`are_open`)."""
-
     ratio: float
     """Geometric mean of the ratios, each counted up to the limit of its pair
     (`restricted_log_ratios`); NaN if all pairs are open."""
-
     low: float
     high: float
     """Interval of the ratio by Student's t: the primary one; NaN for one pair."""
-
     bca_low: float
     bca_high: float
     """Interval of the ratio by the BCa bootstrap; NaN for less than three pairs."""
-
     p_t: float
     """Of the paired t-test of the log-ratios. If all ratios are the same, but not 1, there is no
     spread to test with, and it is the exact signed-rank p-value of the same log-ratios."""
-
     p_wilcoxon: float
     p_sign: float
     """Exact, by the order of the costs alone; with n pairs never less than 2^(1 - n)."""
-
     is_restricted: bool
     """Some run never reached the target, so costs are counted up to limits."""
-
     num_more_seeds: int | None
     """Further seeds until the test at ALPHA / `num_arms` has a power of 0.8, if the true effect is
     the one observed; None: no estimate, or more than 1,000 seeds."""
@@ -77,39 +67,23 @@ def compare(
     seed: int,
     num_arms: int = 1,
 ) -> Comparison:
-    """Compare the costs of an arm with those of the baseline: arrays [n], one value a seed.
+    """Compare the costs of an arm with those of the baseline: arrays [n] of the same seeds.
 
-    Args:
-        own: Costs until the target was reached or the run ended.
-        own_reached: True where the target was reached.
-        baseline: The same of the baseline, in the order of the same seeds.
-        baseline_reached: The same of the baseline.
-        seed: Address of the bootstrap's draws.
-        num_arms: Arms that are compared with this baseline, which share the false verdicts.
-
-    Raises:
-        ValueError: A cost is not finite and positive, or the arms have different seeds.
+    Costs are finite and positive: until the target was reached, or the run ended. `seed` is the
+    address of the bootstrap's draws. `num_arms` arms are compared with this baseline, and share the
+    false verdicts.
     """
-    pairs = (
-        np.asarray(own, dtype=np.float64),
-        np.asarray(own_reached, dtype=np.bool_),
-        np.asarray(baseline, dtype=np.float64),
-        np.asarray(baseline_reached, dtype=np.bool_),
-    )
-    check_pairs(*pairs)
-    log_ratio, ordered, is_open = (
-        restricted_log_ratios(*pairs),
-        ordered_log_ratios(*pairs),
-        are_open(*pairs),
-    )
+    pairs = (own, own_reached, baseline, baseline_reached)
+    log_ratio, ordered = restricted_log_ratios(*pairs), ordered_log_ratios(*pairs)
+    is_open = are_open(*pairs)
     is_told = not np.all(is_open)
     mean = float(np.mean(log_ratio)) if is_told else math.nan
     low, high = t_interval(log_ratio, 1.0 - ALPHA)
     bca_low, bca_high = bca_interval(log_ratio, seed, 1.0 - ALPHA)
     return Comparison(
         num_pairs=log_ratio.size,
-        num_reached=int(np.sum(pairs[1])),
-        num_baseline_reached=int(np.sum(pairs[3])),
+        num_reached=int(np.sum(own_reached)),
+        num_baseline_reached=int(np.sum(baseline_reached)),
         num_wins=int(np.sum(ordered < 0.0)),
         num_open=int(np.sum(is_open)),
         ratio=_ratio_of(mean),
@@ -120,7 +94,7 @@ def compare(
         p_t=_p_of_mean(log_ratio) if is_told else math.nan,
         p_wilcoxon=signed_rank_test(ordered),
         p_sign=sign_test(ordered),
-        is_restricted=not (np.all(pairs[1]) and np.all(pairs[3])),
+        is_restricted=not (np.all(own_reached) and np.all(baseline_reached)),
         num_more_seeds=_more_seeds(log_ratio, ALPHA / num_arms) if is_told else None,
     )
 

@@ -19,33 +19,6 @@ DECIMALS = 9
 """Decimals of a log-ratio; costs that differ by less are equal but for rounding."""
 
 
-def check_costs(cost: FloatArray, is_reached: BoolArray) -> None:
-    """Refuse costs that no run can have."""
-    if cost.shape != is_reached.shape or cost.shape[-1:] in ((), (0,)):
-        raise ValueError(
-            f"costs and is_reached must have one value for each seed, got shapes {cost.shape} "
-            f"and {is_reached.shape}"
-        )
-    if not np.all(np.isfinite(cost) & (cost > 0.0)):
-        wrong = cost[~(np.isfinite(cost) & (cost > 0.0))].ravel()[0]
-        raise ValueError(
-            f"costs must be finite and > 0, got {wrong!r}: a ratio of costs has no meaning; "
-            "leave this currency out"
-        )
-
-
-def check_pairs(
-    own: FloatArray, own_reached: BoolArray, baseline: FloatArray, baseline_reached: BoolArray
-) -> None:
-    """Refuse costs that no run can have, and arms with different numbers of seeds."""
-    check_costs(own, own_reached)
-    check_costs(baseline, baseline_reached)
-    if own.shape != baseline.shape:
-        raise ValueError(
-            f"both arms must have the same seeds, got shapes {own.shape} and {baseline.shape}"
-        )
-
-
 def restricted_log_ratios(
     own: FloatArray, own_reached: BoolArray, baseline: FloatArray, baseline_reached: BoolArray
 ) -> FloatArray:

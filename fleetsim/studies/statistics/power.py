@@ -10,6 +10,7 @@ American Statistician 55:19-24, 2001). It plans the next study only, and is as u
 """
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 from scipy import special
@@ -45,11 +46,6 @@ def seeds_needed(effect: float, alpha: float = 0.05) -> int | None:
     """
     if power_of_t_test(effect, MOST_SEEDS, alpha) < POWER:
         return None
-    low, high = 1, MOST_SEEDS  # too few, enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        if power_of_t_test(effect, middle, alpha) < POWER:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_left(
+        range(MOST_SEEDS), POWER, 2, key=lambda num: power_of_t_test(effect, num, alpha)
+    )

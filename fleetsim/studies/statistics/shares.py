@@ -1,4 +1,4 @@
-"""Share of wins with its interval: how often a ranking survives.
+"""Share of wins with its interval, and its sentence: how often a ranking survives.
 
 Wilson's score interval (JASA 22:209-212, 1927; recommended for few trials by Brown, Cai and
 DasGupta, Statistical Science 16:101-133, 2001, equation 4):
@@ -32,3 +32,13 @@ def survival_share(num_wins: int, num: int, level: float = 0.95) -> Share:
     low = 0.0 if num_wins == 0 else middle - half
     high = 1.0 if num_wins == num else middle + half
     return Share(num_wins, num, num_wins / num, low, high)
+
+
+def survival_sentence(arm: str, other: str, share: Share) -> str:
+    """Return how often a ranking survives.
+
+    >>> survival_sentence("oort", "random", Share(17, 24, 17 / 24, 0.508, 0.851))
+    'oort before random in 71 % [51, 85] of 24 plausible fleets.'
+    """
+    low, middle, high = (f"{part * 100:.0f}" for part in (share.low, share.share, share.high))
+    return f"{arm} before {other} in {middle} % [{low}, {high}] of {share.num} plausible fleets."

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray
-from fleetsim.studies.statistics.paired_costs import check_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,34 +20,26 @@ class Summary:
 
     num_seeds: int
     num_reached: int
-
     mean: float
     """Of the costs to the target; NaN unless all seeds reached it."""
-
     std: float
     """With n - 1 in the denominator; NaN unless all seeds, at least two, reached it."""
-
     median: float
     """Of the costs to the target, or a lower bound of it (`is_median_bound`)."""
-
     is_median_bound: bool
     """Censored runs leave the median open: it is `median` or more."""
-
     least: float
     """Least cost of a seed that reached the target; NaN if none did."""
-
     most: float
     """Highest cost to the target; NaN unless all seeds reached it."""
-
     restricted_mean: float
     """Of the costs to the target or to the end of the run, over all seeds."""
-
     restricted_std: float
     """Of the same costs, with n - 1 in the denominator; NaN for one seed."""
 
 
 def summarise(cost: FloatArray, is_reached: BoolArray) -> Summary:
-    """Summarise the costs of one arm: one value for each seed, [n].
+    """Summarise the costs of one arm, finite and positive: one value for each seed, [n].
 
     The median of the costs lies between that of the restricted costs and that in which censored
     runs cost infinitely much. If both are the same it is known: with a common end of all runs, if
@@ -57,12 +48,7 @@ def summarise(cost: FloatArray, is_reached: BoolArray) -> Summary:
     >>> summary = summarise(np.array([2.0, 4.0, 9.0]), np.array([True, True, False]))
     >>> summary.num_reached, summary.median, summary.is_median_bound, summary.restricted_mean
     (2, 4.0, False, 5.0)
-
-    Raises:
-        ValueError: Costs are not finite and positive, or not as many as `is_reached`.
     """
-    cost, is_reached = np.asarray(cost, dtype=np.float64), np.asarray(is_reached, dtype=np.bool_)
-    check_costs(cost, is_reached)
     reached = cost[is_reached]
     have_all = reached.size == cost.size
     mean = float(np.mean(cost))

@@ -4,17 +4,23 @@ The rule: an arm differs if the p-value of its paired t-test on log-ratios, adju
 by Holm's method, is at most 0.05. The tests by ranks stand beside it and decide nothing.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from fleetsim.contracts import FloatArray
+from fleetsim.studies.settings import WHOLE_RUN
 from fleetsim.studies.statistics.comparison import ALPHA, Comparison
-from fleetsim.studies.statistics.holm import holm
-from fleetsim.studies.statistics.sentence import sentence_of
+from fleetsim.studies.statistics.power import MOST_SEEDS
 
 VerdictKind = Literal["less", "more", "undecided", "one seed"]
+
+_NO_EVIDENCE = "one seed: no evidence"
+_MAX_DECIMALS = 5
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +30,32 @@ class Verdict:
     arm: str
     baseline: str
     currency: str
+    """Plural of what is counted, such as `joules`."""
     target: str
+    """The target as text, such as `80 %`."""
     comparison: Comparison
     p_holm: float
-    kind: VerdictKind
-    sentence: str
+
+    @property
+    def kind(self) -> VerdictKind:
+        """The decision."""
+        if self.comparison.num_pairs == 1:
+            return "one seed"
+        if self.p_holm <= ALPHA:  # false for NaN
+            return "less" if self.comparison.ratio < 1.0 else "more"
+        return "undecided"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in plain English."""
+        found = self.comparison
+        if found.num_reached == found.num_baseline_reached == 0:
+            return _of_nothing_reached(self)
+        if self.kind == "one seed":
+            return f"{_of_one_seed(self)}; {_NO_EVIDENCE}."
+        if math.isnan(found.ratio):
+            return f"{_claim(self)}; {self.currency} cannot be compared, longer runs would tell."
+        return f"{_claim(self)}: {_decision(self)}."
 
 
 def decide(
@@ -36,35 +63,135 @@ def decide(
 ) -> list[Verdict]:
     """Decide on every arm of one condition, target and currency.
 
-    Args:
-        comparisons: Arms and their comparisons with the baseline, all of the family: made with
-            `num_arms=len(comparisons)`.
-        baseline: Name of the baseline.
-        currency: Plural of what is counted, such as `joules`.
-        target: The target as text, such as `80 %`.
+    The comparisons are all of the family: made with `num_arms=len(comparisons)`.
     """
     adjusted = holm(np.array([comparison.p_t for comparison in comparisons.values()]))
-    verdicts = []
-    for (arm, comparison), p_holm in zip(comparisons.items(), adjusted.tolist(), strict=True):
-        kind = _kind_of(comparison, p_holm)
-        sentence = sentence_of(
-            comparison,
-            arm=arm,
-            baseline=baseline,
-            currency=currency,
-            target=target,
-            kind=kind,
-            p_holm=p_holm,
-        )
-        verdicts.append(
-            Verdict(arm, baseline, currency, target, comparison, p_holm, kind, sentence)
-        )
-    return verdicts
+    return [
+        Verdict(arm, baseline, currency, target, comparison, p_holm)
+        for (arm, comparison), p_holm in zip(comparisons.items(), adjusted.tolist(), strict=True)
+    ]
 
 
-def _kind_of(comparison: Comparison, p_holm: float) -> VerdictKind:
-    if comparison.num_pairs == 1:
-        return "one seed"
-    if p_holm <= ALPHA:  # false for NaN
-        return "less" if comparison.ratio < 1.0 else "more"
-    return "undecided"
+def holm(p: FloatArray) -> FloatArray:
+    """Return the adjusted p-values of families [..., m]; NaN stays NaN and does not count.
+
+    Holm, Scandinavian Journal of Statistics 6:65-70, 1979: the i-th smallest of m p-values is
+    multiplied by m - i + 1 and is never less than the one before it. Rejecting what is at most
+    alpha then has a false rejection in at most a share alpha of families, whatever their
+    dependence; so arms may share their baseline.
+
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).tolist()
+    [0.03, 0.06, nan, 0.06]
+    """
+    if p.shape[-1] == 0:
+        return p
+    order = np.argsort(p, axis=-1)  # NaN comes last
+    num = np.sum(~np.isnan(p), axis=-1, keepdims=True)
+    factor = np.maximum(num - np.arange(p.shape[-1]), 1)
+    raised = np.maximum.accumulate(np.take_along_axis(p, order, axis=-1) * factor, axis=-1)
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.minimum(raised, 1.0), axis=-1)
+    return adjusted
+
+
+def _of_nothing_reached(verdict: Verdict) -> str:
+    neither = f"neither {verdict.arm} nor {verdict.baseline} reached {verdict.target}"
+    if verdict.comparison.num_pairs == 1:
+        return f"{neither}; {_NO_EVIDENCE}."
+    return f"{neither} in any of {verdict.comparison.num_pairs} seeds: nothing to compare."
+
+
+def _of_one_seed(verdict: Verdict) -> str:
+    arm, baseline, target = verdict.arm, verdict.baseline, verdict.target
+    if verdict.comparison.num_reached == 0:
+        return f"{arm} never reached {target}, {baseline} did"
+    if verdict.comparison.num_baseline_reached == 0:
+        return f"{arm} reached {target}, {baseline} never did"
+    return f"{arm} needs {_ratio_text(verdict)} {'for' if target == WHOLE_RUN else 'to'} {target}"
+
+
+def _claim(verdict: Verdict) -> str:
+    found, target = verdict.comparison, verdict.target
+    arm, baseline = verdict.arm, verdict.baseline
+    num, reached = found.num_pairs, found.num_reached
+    ratio, is_open = _ratio_text(verdict), math.isnan(found.ratio)
+    if found.num_baseline_reached == 0:
+        seen = f"{arm} reached {target} ({reached} of {num} seeds), {baseline} never did"
+        if is_open:
+            return f"{seen}, but its runs ended early"
+        return f"{seen}; by the end of {baseline}'s runs {arm} used {ratio}"
+    both = f"{reached} of {num} seeds, {baseline} {found.num_baseline_reached}"
+    if reached == 0:
+        seen = f"{arm} never reached {target} ({both})"
+        if is_open:
+            return f"{seen}, but its runs ended early"
+        return f"{seen}; by the end of its runs it used {ratio}"
+    if is_open:
+        return f"{arm} and {baseline} never reached {target} in the same world ({both})"
+    if found.is_restricted:
+        return f"{arm} needs {ratio} to {target}, or until a run without it ended ({both})"
+    if target == WHOLE_RUN:
+        return f"{arm} needs {ratio} for {target} ({num} seeds)"
+    return f"{arm} needs {ratio} to {target} ({num} of {num} seeds reached it)"
+
+
+def _ratio_text(verdict: Verdict) -> str:
+    """Return the ratio with its interval and what it is a ratio of.
+
+    Two decimals, or as many as two digits of the ratio and one of the interval's width need.
+    """
+    found, baseline = verdict.comparison, verdict.baseline
+    ratio, low, high = found.ratio, found.low, found.high
+    unit = "grams of CO2e" if verdict.currency == "grams" else verdict.currency
+    if low == high == 1.0:
+        return f"the same {unit} as {baseline}"
+    decimals = 2
+    if ratio > 0.0:
+        decimals = max(decimals, 1 - math.floor(math.log10(ratio)))
+    if low < high:
+        decimals = max(decimals, -math.floor(math.log10(min(high - low, 1.0))))
+    decimals = min(decimals, _MAX_DECIMALS)
+    interval = f" [{_number(low, decimals)}, {_number(high, decimals)}]" if low < high else ""
+    exactly = "exactly " if low == high else ""
+    of = f"of {baseline}'s" if ratio < 1.0 else f"times {baseline}'s"
+    return f"{exactly}{_number(ratio, decimals)}{interval} {of} {unit}"
+
+
+def _number(value: float, decimals: int) -> str:
+    """Return a ratio; from 10 on without decimals, from a million on without digits.
+
+    >>> _number(0.842, 2), _number(1.149, 2), _number(1234.5, 2), _number(2.6e20, 2)
+    ('0.84', '1.15', '1,234', 'over 1,000,000')
+    """
+    if value >= _MOST:
+        return f"over {_MOST:,}"
+    return f"{value:,.0f}" if value >= 9.995 else f"{value:.{decimals}f}"
+
+
+def _decision(verdict: Verdict) -> str:
+    found, baseline = verdict.comparison, verdict.baseline
+    if verdict.kind in ("less", "more"):
+        amount = "fewer" if verdict.kind == "less" else "more"
+        return f"{amount} than {baseline} (p {_p_text(verdict.p_holm)})"
+    if found.low == found.high == 1.0:
+        return "no difference was seen"
+    return f"cannot be told from {baseline}; {_seeds_text(found)}"
+
+
+def _seeds_text(comparison: Comparison) -> str:
+    if comparison.num_more_seeds is None:
+        return f"more than {MOST_SEEDS:,} seeds would be needed"
+    total = comparison.num_pairs + comparison.num_more_seeds
+    if comparison.low == comparison.high:
+        return f"{total} such seeds would"
+    step = 10 ** max(len(str(total)) - 2, 0)
+    return f"about {math.ceil(total / step) * step:,} seeds would"
+
+
+def _p_text(p: float) -> str:
+    """Return a p-value to two digits, with its relation.
+
+    >>> _p_text(0.0123), _p_text(0.05), _p_text(0.00001)
+    ('= 0.012', '= 0.050', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"= {p:#.2g}"

@@ -137,9 +137,9 @@ if __name__ == "__main__":
     from fleetsim import cli
     # A report takes longer than all the rest.
     page = SimpleNamespace(write_report=lambda run: None)
-    summary = SimpleNamespace(lines=lambda run: [])
+    summary = SimpleNamespace(terminal_lines=lambda run: [])
     sys.modules["fleetsim.report.pages"] = SimpleNamespace(
-        run_page=page, terminal_summary=summary
+        run_page=page, summary=summary
     )
     try:
         cli.main()

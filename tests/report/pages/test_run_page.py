@@ -12,7 +12,7 @@ from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
-from fleetsim.report.pages import ledger_tables, run_page, summary, terminal_summary
+from fleetsim.report.pages import ledger_tables, run_page, summary
 from tests.report.made_runs import MadeUp, make_run, write_run
 from tests.report.parsed_page import ParsedPage
 from tests.report.rows import round_frame, round_row, task_frame, task_row
@@ -116,7 +116,7 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
     rounds = [round_row(1, 0.25, waiting_s=1.0), round_row(2, 0.75, waiting_s=3.0), round_row(3)]
     run = write_run(tmp_path / "run", MadeUp(), rounds)
 
-    assert terminal_summary.lines(run) == [
+    assert summary.terminal_lines(run) == [
         f"folder    {tmp_path / 'run'}",
         "rounds    3 in 30.0 s of virtual time, stopped: 3 rounds done",
         "accuracy  75.0 % final, 75.0 % best",
@@ -143,7 +143,7 @@ def test_what_batteries_paid_is_in_percent_of_full_ones(tmp_path: Path) -> None:
         f" ({device} #2)"
     )
     assert f"Batteries: {words}." in run_page._notes(run)
-    assert f"battery   {words}" in terminal_summary.lines(run)
+    assert f"battery   {words}" in summary.terminal_lines(run)
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> Non
 
     assert "made without training" in parsed.words
     assert not list(run.folder.glob("figures/accuracy*"))
-    assert terminal_summary.lines(run)[2].startswith("accuracy  none: the run was made without")
+    assert summary.terminal_lines(run)[2].startswith("accuracy  none: the run was made without")
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_a_run_that_is_not_complete_says_so(
     assert f"This run is not complete ({status})." in parsed.words
     assert words in parsed.words
     assert len(parsed.attributes("src")) == len(FIGURES)
-    assert terminal_summary.lines(run)[1].startswith("rounds    3 in ")
+    assert summary.terminal_lines(run)[1].startswith("rounds    3 in ")
 
 
 # --- tables ---------------------------------------------------------------------------------------

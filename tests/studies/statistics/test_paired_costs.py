@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from fleetsim.studies.statistics.paired_costs import (
     are_open,
-    check_pairs,
     ordered_log_ratios,
     restricted_log_ratios,
 )
@@ -73,10 +72,3 @@ def test_costs_that_differ_by_rounding_are_equal():
     reached = np.array([True])
 
     assert restricted_log_ratios(np.array([0.3]), reached, np.array([0.1 + 0.2]), reached) == [0.0]
-
-
-def test_arms_with_different_seeds_are_refused():
-    two, three = np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0])
-
-    with pytest.raises(ValueError, match=r"same seeds, got shapes \(2,\) and \(3,\)"):
-        check_pairs(two, two > 0.0, three, three > 0.0)

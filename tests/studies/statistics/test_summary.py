@@ -51,9 +51,3 @@ def test_one_seed_has_no_spread():
 
     assert (summary.mean, summary.median, summary.most) == (3.0, 3.0, 3.0)
     assert math.isnan(summary.std)
-
-
-@pytest.mark.parametrize("cost", [0.0, -1.0, math.nan, math.inf])
-def test_a_cost_that_no_run_can_have_is_refused(cost):
-    with pytest.raises(ValueError, match="costs must be finite and > 0"):
-        summarise(np.array([1.0, cost]), np.array([True, True]))
