@@ -94,9 +94,7 @@ def test_longest_means_most_steps_then_most_samples() -> None:
     st.integers(1, 25),
     st.booleans(),
 )
-def test_every_client_takes_the_batches_that_its_stream_draws(
-    clients: list[tuple[int, int, int | None]], batch_size: int, is_padded: bool
-) -> None:
+def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_size, is_padded):
     jobs = [
         StackJob(
             BASE,

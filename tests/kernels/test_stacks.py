@@ -67,8 +67,8 @@ def assert_as_serial(fleet: Fleet, kind: type[Kernel], chosen: LocalSettings) ->
 @example(SHAPES[2], [Client(7, 2, 0, 3, True), Client(23, 3, 1, 9, True)], EVERY_TERM, None)
 @settings(max_examples=40)
 def test_chains_are_trained_as_one_client_after_the_other_in_float64(
-    widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
-) -> None:
+    widths, clients, chosen, hinge
+):
     assert_as_serial(chains(widths, clients, hinge), StackedKernel, chosen)
 
 
@@ -96,8 +96,8 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_always_dual")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
-    widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
-) -> None:
+    widths, clients, chosen, hinge
+):
     assert_as_serial(chains(widths, clients, hinge), StackedKernel, chosen)
 
 
@@ -110,18 +110,14 @@ def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1, None, True), Client(1, 3, 2)], EVERY_TERM)
 @example("frozen", [Client(5, 2, 0), Client(1, 1, 1)], EVERY_TERM)
 @settings(max_examples=25)
-def test_any_network_is_trained_as_one_client_after_the_other_in_float64(
-    name: str, clients: list[Client], chosen: LocalSettings
-) -> None:
+def test_any_network_is_trained_as_one_client_after_the_other_in_float64(name, clients, chosen):
     assert_as_serial(Fleet(SMALL[name](), clients), VectorisedKernel, chosen)
 
 
 @pytest.mark.usefixtures("_always_dual", "whole_numbers")
 @pytest.mark.parametrize("are_bytes", [False, True])
 @pytest.mark.parametrize("chosen", [local(), PULLED], ids=["plain", "pulled"])
-def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(
-    chosen: LocalSettings, are_bytes: bool
-) -> None:
+def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(chosen, are_bytes):
     """Not farther than ten times serial training, which reads floats, is from itself in float64."""
     clients = [Client(40, 6, 0), Client(35, 6, 1)]
     pixels = rng.stream(5, "test/pixels").integers(0, 256, (75, 3, 4, 5), dtype=np.uint8)
@@ -155,9 +151,7 @@ def stacks(request: pytest.FixtureRequest) -> Stacks:
 
 @given(clients=clients_of_all_sizes)
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
-    stacks: Stacks, clients: list[Client]
-) -> None:
+def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(stacks, clients):
     kind, network = stacks
     silent = [replace(client, tells=False) for client in clients]
     found, plainly = (
@@ -173,12 +167,8 @@ def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
-    request: pytest.FixtureRequest,
-    form: str,
-    widths: Widths,
-    clients: list[Client],
-    weight_decay: float,
-) -> None:
+    request, form, widths, clients, weight_decay
+):
     if form == "dual":
         request.getfixturevalue("_always_dual")
     once = [Client(client.size, 1, client.base) for client in clients]
@@ -190,9 +180,7 @@ def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
 @pytest.mark.slow
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
 @settings(max_examples=15)
-def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(
-    name: str, clients: list[Client], weight_decay: float
-) -> None:
+def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(name, clients, weight_decay):
     once = [Client(client.size, 1, client.base) for client in clients]
     fleet = Fleet(SMALL[name](), once, dtype=torch.float32)
 
@@ -210,9 +198,7 @@ def assert_one_step(
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
 
-def test_how_the_stacks_are_cut_changes_nothing_but_rounding(
-    monkeypatch: pytest.MonkeyPatch, stacks: Stacks
-) -> None:
+def test_how_the_stacks_are_cut_changes_nothing_but_rounding(monkeypatch, stacks):
     kind, network = stacks
     fleet = Fleet(network(), [Client(size, 2) for size in (3, 17, 5, 11, 2)])
     whole = fleet.train(kind, local())
@@ -261,13 +247,8 @@ def test_what_a_kernel_computed_before_does_not_show(stacks: Stacks) -> None:
 )
 @pytest.mark.usefixtures("_always_dual")
 def test_each_form_takes_its_steps_and_none_for_clients_that_have_finished(
-    monkeypatch: pytest.MonkeyPatch,
-    stack: type[Any],
-    kind: type[Kernel],
-    widths: Widths,
-    sizes: tuple[int, ...],
-    steps: list[int],
-) -> None:
+    monkeypatch, stack, kind, widths, sizes, steps
+):
     """Numbers of models that take each step."""
     taken: list[int] = []
     step = stack.step

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from fleetsim.contracts import SampleForm
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.models.flat_vector import layout
 from fleetsim.training.equivalence import BOUND, proof_of
-from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trial_clients import SIZES, Trial, trial_settings, vector_of
 from tests.learning.given_networks import IMAGES, TEXTS, VECTORS
 from tests.learning.side_by_side import SmallGpt, chain, frozen_net
@@ -68,9 +65,7 @@ def frozen_parts() -> nn.Module:
         ("channels-last", lambda: ready(MobileNetV3Small(LARGER_IMAGES)), LARGER_IMAGES),
     ],
 )
-def test_equal_trainers_are_proved(
-    trainer: TrainerKind, make: Callable[[], nn.Module], samples: SampleForm
-) -> None:
+def test_equal_trainers_are_proved(trainer, make, samples):
     proof = proof_of(trainer, make(), samples)
 
     assert proof.fault is None
@@ -121,12 +116,7 @@ class Float32(nn.Module):
 @pytest.mark.parametrize(
     ("trainer", "make", "samples", "says"),
     [
-        (
-            "vectorised",
-            MixesSamples,
-            VECTORS,
-            "it differs from serial by",
-        ),
+        ("vectorised", MixesSamples, VECTORS, "it differs from serial by"),
         (
             "vectorised",
             lambda: MixesSamples(in_training=False),
@@ -150,9 +140,7 @@ class Float32(nn.Module):
         ),
     ],
 )
-def test_unequal_trainers_are_not_proved(
-    trainer: TrainerKind, make: Callable[[], nn.Module], samples: SampleForm, says: str
-) -> None:
+def test_unequal_trainers_are_not_proved(trainer, make, samples, says):
     proof = proof_of(trainer, make(), samples)
 
     assert proof.fault is not None

@@ -75,9 +75,7 @@ def test_an_upload_is_compressed_but_for_what_is_no_float() -> None:
 
 
 @pytest.mark.parametrize(("partition", "share"), [("iid", 1.0), ("one-class", 0.1)])
-def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(
-    partition: str, share: float
-) -> None:
+def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(partition, share):
     task = prepared(DIGITS, train=False, num_clients=10, partition={"kind": partition})
 
     assert task.label_coverage is not None

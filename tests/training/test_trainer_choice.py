@@ -24,7 +24,7 @@ from fleetsim.learning.models.settings import (
     SvmSettings,
     TwoNNSettings,
 )
-from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import TRAINS, choose_trainer
 
 SMALL = TwoNNSettings(hidden=(4, 4))
@@ -46,9 +46,7 @@ PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rat
         (Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
     ],
 )
-def test_auto_takes_what_was_measured_to_be_fastest(
-    model: ModelSettings, on_cpu: TrainerKind, on_cuda: TrainerKind
-) -> None:
+def test_auto_takes_what_was_measured_to_be_fastest(model, on_cpu, on_cuda):
     auto = TrainerSettings()
 
     assert choose_trainer(auto, model, PLAIN, torch_device="cpu") == on_cpu
@@ -69,9 +67,7 @@ def test_auto_takes_what_was_measured_to_be_fastest(
         (TrainerSettings(precision="mixed"), SMALL, r"precision: mixed is for trainer.kind = vec"),
     ],
 )
-def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(
-    wanted: TrainerSettings, model: ModelSettings, says: str
-) -> None:
+def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, model, says):
     device = "cuda" if "CPU" in says else "cpu"
     with pytest.raises(ScenarioError, match=rf"trainer\.{says}"):
         choose_trainer(wanted, model, PLAIN, torch_device=device)

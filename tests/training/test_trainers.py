@@ -6,7 +6,6 @@ import torch
 
 from fleetsim.contracts import (
     Evaluation,
-    IntArray,
     Job,
     JobResult,
     Outcome,
@@ -55,9 +54,7 @@ def test_clients_with_equal_data_draw_different_batches() -> None:
 
 @pytest.mark.parametrize(("asked", "used"), [(None, 60), (25, 25), (60, 60), (500, 60)])
 @pytest.mark.parametrize("kind", [WorkKind.EVALUATE, WorkKind.GRADIENT])
-def test_a_sample_draw_is_capped_at_what_the_client_has(
-    kind: WorkKind, asked: int | None, used: int
-) -> None:
+def test_a_sample_draw_is_capped_at_what_the_client_has(kind, asked, used):
     trainer, base = trainer_of()
     result = run(trainer, 1, base, work=Work(kind, num_samples=asked))
 
@@ -120,9 +117,7 @@ def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> No
         (0, Work(WorkKind.EVALUATE, num_samples=0)),
     ],
 )
-def test_senseless_jobs_are_refused_at_once(
-    trainer: Trainer, base: Parameters, client: int, work: Work
-) -> None:
+def test_senseless_jobs_are_refused_at_once(trainer, base, client, work):
     with pytest.raises(ValueError, match=r"client|epoch|sample"):
         trainer.submit(Job(client, work, base, (1,)))
 
@@ -148,9 +143,7 @@ def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
 @pytest.mark.parametrize(
     ("device", "says"), [("cuda", "torch sees no cuda device"), ("tpu", "'tpu' is neither cpu nor")]
 )
-def test_a_device_that_is_not_there_is_the_commands_fault(
-    monkeypatch: pytest.MonkeyPatch, device: str, says: str
-) -> None:
+def test_a_device_that_is_not_there_is_the_commands_fault(monkeypatch, device, says):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ScenarioError, match=f"--torch-device: {says}"):
         trainer_of(torch_device=device)
@@ -164,8 +157,6 @@ def test_a_device_that_is_not_there_is_the_commands_fault(
         ([np.array([-1])], "client 0 has a row outside"),
     ],
 )
-def test_shares_must_be_rows_of_the_data_for_all_clients(
-    shares: list[IntArray], message: str
-) -> None:
+def test_shares_must_be_rows_of_the_data_for_all_clients(shares, message):
     with pytest.raises(ValueError, match=message):
         trainer_of(data=data_of(shares))

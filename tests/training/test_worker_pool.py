@@ -173,9 +173,7 @@ def _program(is_killed: bool, pids: Connection) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize(("is_killed", "exit_code"), [(True, -9), (False, 0)])
-def test_processes_do_not_outlive_their_program(
-    is_killed: bool, exit_code: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_processes_do_not_outlive_their_program(is_killed, exit_code, capfd):
     """A program that ends has the pool still there, and its helper at work.
 
     It would wait for ever for a process that waits for it.

@@ -20,7 +20,6 @@ from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
     LeNet5Settings,
-    ModelSettings,
     ResNet18Settings,
     ShuffleNetV2Settings,
     Vgg16Settings,
@@ -162,9 +161,7 @@ def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None
         assert mine.loss_rms == pytest.approx(theirs.loss_rms, rel=1e-12)
 
 
-def test_images_are_evaluated_in_parts_and_never_parted_in_training(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_images_are_evaluated_in_parts_and_never_parted_in_training(monkeypatch):
     """Or BatchNorm would see other statistics."""
     fleet = fleet_of(BLOCKS, 4)
     kernel = fleet.kernel(ChannelsLastKernel, local(4))
@@ -209,9 +206,7 @@ def test_maps_of_one_channel_images_are_channels_last_from_the_first_layer_on() 
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
-def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(
-    monkeypatch: pytest.MonkeyPatch, is_exact: bool
-) -> None:
+def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(monkeypatch, is_exact):
     if not hasattr(torch.backends.mkldnn, "matmul"):
         pytest.skip("torch has no such switch before 2.9")
     switch: Any = torch.backends.mkldnn
@@ -246,9 +241,7 @@ SHARED = nn.ReLU()
     ],
     ids=str,
 )
-def test_rising_activations_and_poolings_behind_them_change_places(
-    module: nn.Sequential, changed: bool
-) -> None:
+def test_rising_activations_and_poolings_behind_them_change_places(module, changed):
     before = list(module)
     channels_last._pool_first(module)
 
@@ -269,9 +262,7 @@ def test_rising_activations_and_poolings_behind_them_change_places(
     ],
     ids=str,
 )
-def test_forms_of_the_published_networks(
-    chosen: ModelSettings, shape: Shape, forms: dict[str, int]
-) -> None:
+def test_forms_of_the_published_networks(chosen, shape, forms):
     """Columns, over 2^20 weights on 16 positions. ResNet-18: 256 to 512 and 512 to 512 (3 times);
     VGG-16: the last six, which see 4x4 (from 256 to 512 on) and 2x2 pixels.
 
@@ -329,9 +320,7 @@ def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
     ],
     ids=str,
 )
-def test_when_winograds_algorithm_is_taken(
-    conv: nn.Conv2d, size: tuple[int, int], suits: bool
-) -> None:
+def test_when_winograds_algorithm_is_taken(conv, size, suits):
     assert channels_last._suits_winograd(conv, size) is suits
 
 

@@ -57,13 +57,7 @@ def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
     bias=st.booleans(),
 )
-def test_columns_are_the_convolution(
-    sizes: tuple[int, int, int, int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    bias: bool,
-) -> None:
+def test_columns_are_the_convolution(sizes, kernel, stride, padding, bias):
     num_samples, num_in, num_out, height, width = sizes
     conv = conv_of(num_in, num_out, kernel, stride, padding, bias=bias)
     maps = drawn(num_samples, num_in, height, width)
@@ -87,17 +81,8 @@ def test_columns_are_the_convolution(
     activation=st.sampled_from([nn.ReLU(), nn.Sigmoid()]),
 )
 def test_pooled_convolutions_are_the_two_layers(
-    sizes: tuple[int, int, int, int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    window: tuple[int, int],
-    step: tuple[int, int],
-    dilation: int,
-    ceil_mode: bool,
-    bias: bool,
-    activation: nn.Module,
-) -> None:
+    sizes, kernel, stride, padding, window, step, dilation, ceil_mode, bias, activation
+):
     """With windows that overlap and such that leave gaps; a ReLU makes some gradients 0."""
     num_samples, num_in, num_out, height, width = sizes
     conv = conv_of(num_in, num_out, kernel, stride, padding, bias=bias)
@@ -138,15 +123,8 @@ def scaled_conv(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_winograds_algorithm_equals_the_convolution_in_float64(
-    monkeypatch: pytest.MonkeyPatch,
-    num: int,
-    num_in: int,
-    num_out: int,
-    padding: tuple[int, int],
-    size: tuple[int, int],
-    bias: bool,
-    part_byte: int,
-) -> None:
+    monkeypatch, num, num_in, num_out, padding, size, bias, part_byte
+):
     """Also where maps are no whole tiles, and whether one image or all are a part."""
     monkeypatch.setattr(winograd, "PART_BYTE", part_byte)
     conv, maps = scaled_conv(num_in, num_out, padding, bias=bias), drawn(num, num_in, *size)
@@ -161,9 +139,7 @@ def test_winograds_algorithm_equals_the_convolution_in_float64(
 
 @pytest.mark.slow  # compiling the loops for float32 takes as long as all other tests here
 @pytest.mark.parametrize(("channels", "side"), [(64, 32), (128, 16), (256, 8)])
-def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(
-    channels: int, side: int
-) -> None:
+def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(channels, side):
     """Relative to all values; images after a ReLU, as in networks. The docstring says 1.2e-6."""
     maps = drawn(4, channels, side, side).detach().relu_()
     conv = scaled_conv(channels, channels, bias=False)
@@ -204,9 +180,7 @@ def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
 
 
 @pytest.mark.parametrize("num_images", [1, 9])
-def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(
-    num_images: int,
-) -> None:
+def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(num_images):
     """Sums of up to 225 terms of either sign; 1e-5 of the largest is 84 units in its last place."""
     conv, pool = conv_of(8, 6, (3, 3), padding=(1, 1)), nn.MaxPool2d(2)
     maps = drawn(num_images, 8, 10, 10)

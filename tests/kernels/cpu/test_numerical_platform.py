@@ -77,9 +77,7 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
     assert one.forms == other.forms == {"products": "MKL"}
 
 
-def test_a_platform_names_libraries_their_settings_and_what_they_dispatch_on(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_platform_names_libraries_their_settings_and_what_they_dispatch_on(monkeypatch):
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
     monkeypatch.setenv("MKL_CBWR", "AVX2")
     found = resolve(torch_device="cpu")

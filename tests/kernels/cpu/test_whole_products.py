@@ -25,9 +25,7 @@ floats = st.floats(-1e3, 1e3, width=32)
 @example(np.array([[1e-45, 1e-40, 1e-37], [1.2e-38, 0.0, 2e-38]], np.float32), torch.float32)
 @example(np.zeros((1, 2), np.float32), torch.float32)
 @example(np.array([[1000.0, -1000.0, 1e-38]], np.float32), torch.float32)
-def test_digits_keep_a_row_to_the_last_place_of_its_largest(
-    values: np.ndarray, dtype: torch.dtype
-) -> None:
+def test_digits_keep_a_row_to_the_last_place_of_its_largest(values, dtype):
     """|v - q w| <= q / 2 and what q and dividing by it round, 2^-bits of v each; w from the digits
     by exact fractions, and q at most 2^(1 - bits) of the largest value but for 2 % (126 of 128)."""
     digits, quantum = digits_of(torch.from_numpy(values).to(dtype))

@@ -1,6 +1,5 @@
 """Three products of a client's samples, of floats and of bytes, against their definitions."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -163,12 +162,8 @@ def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> Non
     ],
 )
 def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
-    num: int,
-    is_fast: bool,
-    make: Callable[[], ByteImages],
-    kind: type,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    num, is_fast, make, kind, monkeypatch
+):
     chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
     monkeypatch.setattr(client_products, "forms", lambda: chosen)
     found = client_products.products_of(Samples(make(), CPU), num, 3, Workspace())

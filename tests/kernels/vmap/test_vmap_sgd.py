@@ -100,9 +100,7 @@ def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:
         (nn.Flatten(), "no weights"),
     ],
 )
-def test_a_network_that_cannot_be_stacked_is_refused_with_the_reason(
-    module: nn.Module, reason: str
-) -> None:
+def test_a_network_that_cannot_be_stacked_is_refused_with_the_reason(module, reason):
     assert reason in (fault(module) or "")
     one, label = np.zeros((1, 3), np.float32), np.zeros(1, np.int64)
     data = TrainerData(one, label, [label], one, label)

@@ -134,9 +134,7 @@ def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSett
 
 
 @every_optimizer
-def test_a_stale_update_counts_by_what_its_client_changed_but_in_buffers(
-    settings: AggregatorSettings,
-) -> None:
+def test_a_stale_update_counts_by_what_its_client_changed_but_in_buffers(settings):
     """From 5 to 6 is a change by 1, also where the model has moved on to 100. A variance that fell
     from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
     stale = sent((1, [6.0, 4.0]))[0]._replace(base=vector(5.0, 9.0), staleness=3)

@@ -121,9 +121,7 @@ def test_classes_are_those_of_both_parts_or_as_many_as_the_user_says(tmp_path: P
 
 
 @pytest.mark.parametrize("are_both_bytes", [True, False])
-def test_images_of_bytes_are_standardised_by_the_training_part(
-    tmp_path: Path, are_both_bytes: bool
-) -> None:
+def test_images_of_bytes_are_standardised_by_the_training_part(tmp_path, are_both_bytes):
     # Two thirds of the pixels are 0, one is 1: mean 1/3, deviation sqrt(2) / 3.
     pixels = np.zeros((6, 1, 2, 3), np.uint8)
     pixels[..., 2] = 255

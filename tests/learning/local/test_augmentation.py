@@ -153,9 +153,7 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
         (AugmentationSettings(noise_sd=0.1, mixup_alpha=0.1), (64,), True, None),
     ],
 )
-def test_samples_that_cannot_be_changed_so_are_named(
-    settings: AugmentationSettings, shape: tuple[int, ...], are_numbers: bool, key: str | None
-) -> None:
+def test_samples_that_cannot_be_changed_so_are_named(settings, shape, are_numbers, key):
     found = settings.fault(shape, are_numbers=are_numbers)
 
     assert (found[0] if found else None) == key

@@ -35,9 +35,7 @@ CASES: list[tuple[DecaySettings, list[int], list[float]]] = [
 
 
 @pytest.mark.parametrize(("decay", "rounds", "divisors"), CASES, ids=lambda case: str(case)[:20])
-def test_a_decay_divides_the_rate_from_its_rounds_on(
-    decay: DecaySettings, rounds: list[int], divisors: list[float]
-) -> None:
+def test_a_decay_divides_the_rate_from_its_rounds_on(decay, rounds, divisors):
     sgd = SgdSettings(learning_rate=0.8, decay=decay)
     found = [0.8 / sgd.learning_rate_at(round_) for round_ in rounds]
 

@@ -90,9 +90,7 @@ def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
     assert vector_of(local_sgd.gradient(module, base, inputs, labels))[2] == 0.0
 
 
-def test_sequences_are_evaluated_few_at_a_time_with_equal_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sequences_are_evaluated_few_at_a_time_with_equal_results(monkeypatch):
     module = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     tokens = torch.arange(70).view(10, 7) % 5
     base = flatten(module)

@@ -168,9 +168,7 @@ def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize("name", ["momentum", "nesterov", "adamw", "rmsprop"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_clipping_smoothing_schedule_and_proximal_term_are_those_of_torch(
-    name: str, schedule: str
-) -> None:
+def test_clipping_smoothing_schedule_and_proximal_term_are_those_of_torch(name, schedule):
     """The limit of 0.7 is between the norms of the gradients, so some are clipped and some not."""
     settings = KINDS[name].model_copy(update={"within_task": SCHEDULES[schedule]})
     chosen = local(settings, max_gradient_norm=0.7, label_smoothing=0.2, proximal_mu=0.5)

@@ -13,7 +13,6 @@ from fleetsim.learning.local.optimizer_settings import (
     AdagradSettings,
     AdamSettings,
     AdamWSettings,
-    OptimizerSettings,
     RmsPropSettings,
     SgdSettings,
 )
@@ -25,7 +24,6 @@ from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     LeNet5Settings,
     LstmSettings,
-    ModelSettings,
     ShuffleNetV2Settings,
 )
 from fleetsim.learning.models.text import Gpt2
@@ -52,9 +50,7 @@ FROZEN = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Line
         (FROZEN, (6,), 4 * (5 + 4)),
     ],
 )
-def test_a_sample_keeps_inputs_of_layers_and_the_softmax(
-    module: nn.Module, shape: tuple[int, ...], by_hand: int
-) -> None:
+def test_a_sample_keeps_inputs_of_layers_and_the_softmax(module, shape, by_hand):
     assert 0 <= step_memory(module, shape, local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
 
@@ -79,9 +75,7 @@ def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None
     ],
 )
 @pytest.mark.parametrize("mu", [0.0, 0.1])
-def test_the_state_is_a_copy_each_of_weights_gradients_moments_and_anchor(
-    optimizer: OptimizerSettings, moments: int, mu: float
-) -> None:
+def test_the_state_is_a_copy_each_of_weights_gradients_moments_and_anchor(optimizer, moments, mu):
     chosen = LocalSettings(epochs=1, batch_size=16, optimizer=optimizer, proximal_mu=mu)
     state_byte = step_memory(nn.Linear(9, 10), (9,), chosen).state_byte
 
@@ -107,9 +101,7 @@ def test_running_statistics_are_held_once() -> None:
         (nn.Sequential(nn.Conv2d(3, 2, 3).requires_grad_(False), nn.Conv2d(2, 2, 1)), 0),
     ],
 )
-def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(
-    layer: nn.Module, unfolded: int
-) -> None:
+def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(layer, unfolded):
     module = nn.Sequential(layer, nn.Flatten())
 
     assert step_memory(module, (3, 10, 10), local()).unfolded_byte == 4 * unfolded
@@ -165,8 +157,8 @@ def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Te
     ids=["lenet5", "fedgra-cnn", "shufflenet"],
 )
 def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_layers(
-    settings: ModelSettings, shape: tuple[int, ...], below: float, above: float
-) -> None:
+    settings, shape, below, above
+):
     module = build_model(settings, input_shape=shape, num_classes=10, seed=0)
     memory = step_memory(module, shape, local())
     labels = torch.zeros(32, dtype=torch.int64)

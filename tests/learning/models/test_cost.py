@@ -102,9 +102,7 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...], dict[str, int]]] = [
 
 
 @pytest.mark.parametrize(("module", "shape", "counts"), LAYERS)
-def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(
-    module: nn.Module, shape: tuple[int, ...], counts: dict[str, int]
-) -> None:
+def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(module, shape, counts):
     cost = model_cost(module, shape)
 
     assert cost.layer_counts == counts
@@ -112,7 +110,5 @@ def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(
 
 
 @pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])
-def test_measured_networks_have_the_layers_that_their_papers_count(
-    model: str, num_layers: int
-) -> None:
+def test_measured_networks_have_the_layers_that_their_papers_count(model, num_layers):
     assert measured_cost(model).num_layers == num_layers

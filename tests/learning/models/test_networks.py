@@ -52,8 +52,8 @@ CIFAR = (3, 32, 32)
     ids=str,
 )
 def test_networks_have_the_published_number_of_parameters(
-    model: ModelSettings, input_shape: tuple[int, ...], num_classes: int, published: int
-) -> None:
+    model, input_shape, num_classes, published
+):
     module = build_model(model, input_shape=input_shape, num_classes=num_classes, seed=0)
 
     assert flatten(module).size == published
@@ -70,9 +70,7 @@ def test_networks_have_the_published_number_of_parameters(
     ],
     ids=str,
 )
-def test_a_network_trains_on_single_images_from_its_least_side_on(
-    model: ModelSettings, least: int
-) -> None:
+def test_a_network_trains_on_single_images_from_its_least_side_on(model, least):
     for shape in ((3, least, least + 3), (1, least + 1, least)):
         logits = build_model(model, input_shape=shape, num_classes=7, seed=0)(torch.ones(1, *shape))
         assert logits.shape == (1, 7)
@@ -94,9 +92,7 @@ def test_a_network_trains_on_single_images_from_its_least_side_on(
         ),
     ],
 )
-def test_activations_and_poolings_are_those_of_the_papers(
-    model: ModelSettings, layers: str
-) -> None:
+def test_activations_and_poolings_are_those_of_the_papers(model, layers):
     module = build_model(model, input_shape=(3, 32, 32), num_classes=10, seed=0)
 
     assert " ".join(type(layer).__name__ for layer in module.children()) == layers
@@ -119,9 +115,7 @@ def test_activations_and_poolings_are_those_of_the_papers(
     ],
     ids=str,
 )
-def test_images_too_small_are_refused_with_the_networks_that_fit(
-    model: ModelSettings, shape: tuple[int, ...], fitting: str
-) -> None:
+def test_images_too_small_are_refused_with_the_networks_that_fit(model, shape, fitting):
     says = rf"task.model.kind: {model.kind} .*{re.escape(str(shape))}; what fits: {fitting}$"
     with pytest.raises(ScenarioError, match=says):
         build_model(model, input_shape=shape, num_classes=10, seed=0)
@@ -142,9 +136,7 @@ def built(model: ModelSettings, seed: int) -> nn.Module:
     [TwoNNSettings(), LeNet5Settings(), ShuffleNetV2Settings(), LstmSettings(hidden=5)],
     ids=str,
 )
-def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(
-    model: ModelSettings,
-) -> None:
+def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(model):
     ours, theirs = built(model, 5), built(model, 6)
     with torch.random.fork_rng():
         generator = torch.Generator().manual_seed(rng.torch_seed(5, "model"))
@@ -179,9 +171,7 @@ def test_normalisation_begins_with_scale_one_shift_zero_and_fresh_statistics(nor
     ],
     ids=str,
 )
-def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_alone(
-    model: ModelSettings,
-) -> None:
+def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_alone(model):
     before = torch.random.get_rng_state()
     first, again, other = (flatten(built(model, seed)) for seed in (1, 1, 2))
 

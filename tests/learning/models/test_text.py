@@ -163,13 +163,7 @@ def test_gpt2_begins_as_published() -> None:
     ],
     ids=str,
 )
-def test_other_samples_are_refused(
-    model: ModelSettings,
-    shape: tuple[int, ...],
-    num_classes: int,
-    vocabulary_size: int | None,
-    says: str,
-) -> None:
+def test_other_samples_are_refused(model, shape, num_classes, vocabulary_size, says):
     with pytest.raises(ScenarioError, match=says):
         build_model(
             model,

@@ -63,8 +63,8 @@ def test_only_the_stem_divides_resnet18_from_its_published_form() -> None:
     ],
 )
 def test_batch_norm_adds_its_running_statistics_to_the_vector_and_the_payload(
-    model: ModelSettings, num_statistics: int
-) -> None:
+    model, num_statistics
+):
     module = build(model)
     slots, cost = layout(module), cost_of(model)
 
@@ -115,9 +115,7 @@ def test_shufflenet_tells_its_depthwise_convolutions_from_the_rest() -> None:
         (Vgg16Settings(), 0.31),
     ],
 )
-def test_networks_cost_the_published_multiply_adds(
-    model: ModelSettings, published_gmac: float
-) -> None:
+def test_networks_cost_the_published_multiply_adds(model, published_gmac):
     flop = sum(cost_of(model).forward_flop.values())
 
     assert abs(flop / 2e9 - published_gmac) <= 0.005

@@ -132,11 +132,7 @@ def test_every_sample_goes_to_every_client_alike(settings, labels, num_clients, 
 
 @pytest.mark.parametrize(
     ("settings", "num_clients"),
-    [
-        (DirichletSettings(alpha=1e6), 2),
-        (OneClassSettings(), 2),
-        (PartlyIidSettings(num_iid=1), 3),
-    ],
+    [(DirichletSettings(alpha=1e6), 2), (OneClassSettings(), 2), (PartlyIidSettings(num_iid=1), 3)],
 )
 def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
     part = parts(settings, np.zeros(1000, dtype=np.int64), num_clients)[1]
