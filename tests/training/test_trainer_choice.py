@@ -1,11 +1,7 @@
-from typing import Any
-
-import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import TrainerData
 from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import fault
@@ -26,6 +22,7 @@ from fleetsim.learning.models.settings import (
 )
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import TRAINS, choose_trainer
+from tests.learning.side_by_side import Client, Fleet, chain
 
 SMALL = TwoNNSettings(hidden=(4, 4))
 IMAGE = (1, 32, 32)
@@ -53,14 +50,13 @@ def test_auto_takes_what_was_measured_to_be_fastest(model, on_cpu, on_cuda):
     assert choose_trainer(auto, model, PLAIN, torch_device="cuda") == on_cuda
 
 
+STACKED = "kind: stacked trains 2nn, logistic, svm alone, not fedgra-cnn; use auto or serial"
+
+
 @pytest.mark.parametrize(
     ("wanted", "model", "says"),
     [
-        (
-            TrainerSettings(kind="stacked"),
-            FedGraCnnSettings(),
-            r"kind: stacked trains 2nn, logistic, svm alone, not fedgra-cnn; use auto or serial",
-        ),
+        (TrainerSettings(kind="stacked"), FedGraCnnSettings(), STACKED),
         (TrainerSettings(kind="vectorised"), LstmSettings(), r"kind: .* not lstm; use auto"),
         (TrainerSettings(kind="channels-last"), SMALL, r"kind: .* not 2nn; use auto"),
         (TrainerSettings(kind="channels-last"), FedGraCnnSettings(), r"kind: .* on the CPU alone"),
@@ -73,18 +69,19 @@ def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, mode
         choose_trainer(wanted, model, PLAIN, torch_device=device)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"optimizer": AdamSettings(learning_rate=0.01)},
-        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, nesterov=True)},
-        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, dampening=0.1)},
-        {"optimizer": SgdSettings(learning_rate=0.1, within_task=CosineSettings())},
-        {"max_gradient_norm": 1.0},
-        {"label_smoothing": 0.1},
-    ],
-)
-def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change: dict[str, Any]) -> None:
+MOMENTUM = {"learning_rate": 0.1, "momentum": 0.9}
+NOT_PLAIN = [
+    {"optimizer": AdamSettings(learning_rate=0.01)},
+    {"optimizer": SgdSettings(**MOMENTUM, nesterov=True)},
+    {"optimizer": SgdSettings(**MOMENTUM, dampening=0.1)},
+    {"optimizer": SgdSettings(learning_rate=0.1, within_task=CosineSettings())},
+    {"max_gradient_norm": 1.0},
+    {"label_smoothing": 0.1},
+]
+
+
+@pytest.mark.parametrize("change", NOT_PLAIN)
+def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
     local = PLAIN.model_copy(update=change)
 
     assert choose_trainer(TrainerSettings(), SMALL, local, torch_device="cpu") == "vectorised"
@@ -92,12 +89,9 @@ def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change: dict[s
     assert choose_trainer(TrainerSettings(), cnn, local, torch_device="cpu") == "channels-last"
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked trains by sgd .* use auto or"):
         choose_trainer(TrainerSettings(kind="stacked"), SMALL, local, torch_device="cpu")
-    module = build_model(SMALL, input_shape=IMAGE, num_classes=3, seed=1)
-    one = np.zeros((1, *IMAGE), np.float32)
-    label = np.zeros(1, np.int64)
-    data = TrainerData(one, label, [label], one, label)
+    fleet = Fleet(chain((6, 4)), [Client(1)], shape=(6,))
     with pytest.raises(ValueError, match="plain steps of SGD"):
-        StackedKernel(module, data, local_settings=local, seed=1)
+        fleet.kernel(StackedKernel, local)
 
 
 @pytest.mark.parametrize("name", sorted(TRAINS["serial"] - {"gpt2", "lstm"}))

@@ -8,17 +8,13 @@ from fleetsim.contracts import (
     Evaluation,
     Job,
     JobResult,
-    Outcome,
     Parameters,
-    Purpose,
-    Report,
     Trainer,
     Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
-from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.training.trainers import NullTrainer
 from tests.learning.digits_training import SIZES, TRAIN, data_of, run, trainer_of
 from tests.learning.side_by_side import SMALL, Client, Fleet, local, same, vector_of
@@ -75,18 +71,6 @@ def test_samples_are_drawn_without_replacement_and_by_address() -> None:
     assert run(trainer, 1, base, (1,), some).loss != run(trainer, 1, base, (2,), some).loss
 
 
-def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
-    trainer, base = trainer_of(learning_rate=1e12)
-    result = run(trainer, 0, base)
-    report = Report(
-        0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, result.num_samples, vector=result.vector
-    )
-
-    assert not np.isfinite(vector_of(result)).all()
-    with pytest.raises(ValueError, match=r"client 0 .* not finite"):
-        FedAvg(FedAvgSettings()).aggregate(base, [report])
-
-
 def trainers() -> list[tuple[Trainer, Parameters]]:
     serial, base = trainer_of()
     return [(serial, base), (NullTrainer(np.array(SIZES)), base)]
@@ -104,22 +88,6 @@ def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> No
             trainer.results([ticket])
         with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
             trainer.cancel(ticket)
-
-
-@pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
-@pytest.mark.parametrize(
-    ("client", "work"),
-    [
-        (10, TRAIN),
-        (-1, TRAIN),
-        (0, Work(WorkKind.TRAIN)),
-        (0, Work(WorkKind.TRAIN, epochs=1, num_samples=5)),
-        (0, Work(WorkKind.EVALUATE, num_samples=0)),
-    ],
-)
-def test_senseless_jobs_are_refused_at_once(trainer, base, client, work):
-    with pytest.raises(ValueError, match=r"client|epoch|sample"):
-        trainer.submit(Job(client, work, base, (1,)))
 
 
 def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:

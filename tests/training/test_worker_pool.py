@@ -31,14 +31,9 @@ NUM_TEST = 1203
 def data() -> TrainerData:
     """Seven clients, and a longer test set."""
     every = digits_training.data_of()
-    many = {name: getattr(every, f"train_{name}")[:NUM_TEST] for name in ("inputs", "labels")}
-    return replace(
-        every,
-        shares=every.shares[:7],
-        test_inputs=many["inputs"],
-        test_labels=many["labels"],
-        validation_rows=np.arange(1400, 1420),
-    )
+    inputs, labels = every.train_inputs[:NUM_TEST], every.train_labels[:NUM_TEST]
+    test = {"test_inputs": inputs, "test_labels": labels, "validation_rows": np.arange(1400, 1420)}
+    return replace(every, shares=every.shares[:7], **test)
 
 
 def kernel_of(kind: type[Kernel]) -> tuple[Kernel, Parameters]:
@@ -212,18 +207,6 @@ def test_processes_cannot_share_a_cuda_device() -> None:
     kernel, _ = kernel_of(_Elsewhere)
     with pytest.raises(ScenarioError, match="--workers: 2 processes cannot share"):
         DataTrainer(kernel, workers=2)
-
-
-def test_no_jobs_are_no_work() -> None:
-    kernel, _ = kernel_of(StackedKernel)
-
-    assert Pool(kernel, 2).compute([]) == []
-
-
-def test_a_pool_has_at_least_this_process() -> None:
-    kernel, _ = kernel_of(Kernel)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        Pool(kernel, 0)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

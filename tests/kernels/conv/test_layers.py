@@ -15,6 +15,7 @@ from fleetsim.kernels.conv.winograd import WinogradConv2d
 from fleetsim.kernels.cpu.workspace import Workspace
 
 SMALL = st.integers(1, 3)
+PAIR = st.tuples(SMALL, SMALL)
 
 
 def drawn(*shape: int) -> Tensor:
@@ -52,8 +53,8 @@ def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
 @pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(4, 7), st.integers(4, 7)),
-    kernel=st.tuples(SMALL, SMALL),
-    stride=st.tuples(SMALL, SMALL),
+    kernel=PAIR,
+    stride=PAIR,
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
     bias=st.booleans(),
 )
@@ -70,11 +71,11 @@ def test_columns_are_the_convolution(sizes, kernel, stride, padding, bias):
 @pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(5, 9), st.integers(5, 9)),
-    kernel=st.tuples(SMALL, SMALL),
+    kernel=PAIR,
     stride=st.tuples(st.integers(1, 2), st.integers(1, 2)),
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
-    window=st.tuples(SMALL, SMALL),
-    step=st.tuples(SMALL, SMALL),
+    window=PAIR,
+    step=PAIR,
     dilation=st.integers(1, 2),
     ceil_mode=st.booleans(),
     bias=st.booleans(),
@@ -91,12 +92,9 @@ def test_pooled_convolutions_are_the_two_layers(
     convolved = conv(maps)
     assume(min(convolved.shape[2:]) > dilation * (max(window) - 1))
 
-    torch.testing.assert_close(
-        all_of(nn.Sequential(PooledConv2d(conv, pool), activation), maps),
-        all_of(nn.Sequential(conv, pool, activation), maps),
-        rtol=1e-12,
-        atol=1e-12,
-    )
+    fast, plain = (PooledConv2d(conv, pool),), (conv, pool)
+    found, expected = (all_of(nn.Sequential(*some, activation), maps) for some in (fast, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def scaled_conv(
@@ -160,13 +158,9 @@ def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
         b_t[line, :5] = np.poly([q for q in points if q != point])[::-1]
     b_t[5] = np.poly(points)[::-1]
     a_t = np.array([[p**power for p in points] + [float(power == 3)] for power in range(4)])
-    g = np.array(
-        [
-            [p**power / np.prod([p - q for q in points if q != p]) for power in range(3)]
-            for p in points
-        ]
-        + [[0.0, 0.0, 1.0]]
-    )
+    scale = [np.prod([p - q for q in points if q != p]) for p in points]
+    g = np.array([[p**power / s for power in range(3)] for p, s in zip(points, scale, strict=True)])
+    g = np.vstack([g, [0.0, 0.0, 1.0]])
     x, kernel = drawn(6, 6).detach().numpy(), drawn(3, 3).detach().numpy()
     expected = a_t @ ((g @ kernel @ g.T) * (b_t @ x @ b_t.T)) @ a_t.T
     plain = [[(x[i : i + 3, j : j + 3] * kernel).sum() for j in range(4)] for i in range(4)]
@@ -226,16 +220,16 @@ def test_only_what_is_wanted_is_computed() -> None:
             conv.requires_grad_(requires_grad=False)
 
 
-@pytest.mark.parametrize(
-    ("conv", "is_plain"),
-    [
-        (nn.Conv2d(4, 4, 3, padding=1), True),
-        (nn.Conv2d(4, 4, 3, groups=2), False),
-        (nn.Conv2d(4, 4, 3, dilation=2), False),
-        (nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"), False),
-        (nn.Conv2d(4, 4, 3, padding="same"), False),
-    ],
-    ids=["plain", "groups", "dilation", "reflected padding", "padding by name"],
-)
-def test_only_plain_convolutions_have_other_forms(conv: nn.Conv2d, is_plain: bool) -> None:
+PLAIN = [
+    ({"padding": 1}, True),
+    ({"groups": 2}, False),
+    ({"dilation": 2}, False),
+    ({"padding": 1, "padding_mode": "reflect"}, False),
+    ({"padding": "same"}, False),
+]
+
+
+@pytest.mark.parametrize(("form", "is_plain"), PLAIN)
+def test_only_plain_convolutions_have_other_forms(form, is_plain):
+    conv = nn.Conv2d(4, 4, 3, **form)
     assert is_plain_convolution(conv) == is_plain

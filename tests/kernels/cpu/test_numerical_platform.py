@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fleetsim
@@ -46,9 +45,7 @@ def in_environment(folder: Path, sets: list[str], **variables: str) -> fleetsim.
 
 
 def is_v3() -> bool:
-    return processor.has_flag(processor.cpuinfo(), "avx2") and processor.has_flag(
-        processor.cpuinfo(), "fma"
-    )
+    return all(processor.has_flag(processor.cpuinfo(), flag) for flag in ("avx2", "fma"))
 
 
 needs_v3 = pytest.mark.skipif(not is_v3(), reason="the processor lacks AVX2 or FMA")
@@ -77,17 +74,6 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
     assert one.forms == other.forms == {"products": "MKL"}
 
 
-def test_a_platform_names_libraries_their_settings_and_what_they_dispatch_on(monkeypatch):
-    monkeypatch.delenv(numerics.VARIABLE, raising=False)
-    monkeypatch.setenv("MKL_CBWR", "AVX2")
-    found = resolve(torch_device="cpu")
-
-    assert found["MKL_CBWR"] == "AVX2"
-    assert found["torch"] == torch.__version__
-    assert found["torch_simd"] == torch.backends.cpu.get_cpu_capability()
-    assert {"numpy", "numpy_simd", "system", "python", "numba", "onednn"} <= set(found)
-
-
 @needs_v3
 @pytest.mark.slow
 def test_portable_runs_give_the_same_bytes_whatever_the_libraries_would_choose(tmp_path: Path):
@@ -96,78 +82,37 @@ def test_portable_runs_give_the_same_bytes_whatever_the_libraries_would_choose(t
     They change the digest in the fastest mode, so the test would find out a mode without effect.
     """
     less = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"}
-    fastest = [
-        in_environment(tmp_path / "fastest", SCENARIO),
-        in_environment(tmp_path / "less", SCENARIO, **less),
-    ]
-    portable = [
-        in_environment(
-            tmp_path / f"portable-{len(more)}", SCENARIO, FLEETSIM_NUMERICS="portable", **more
-        )
+    runs = [
+        in_environment(tmp_path / f"{len(mode)}-{len(more)}", SCENARIO, **mode, **more).manifest
+        for mode in ({}, {"FLEETSIM_NUMERICS": "portable"})
         for more in ({}, less)
     ]
-    digests, ids = (
-        [[value(run.manifest) for run in runs] for runs in (fastest, portable)]
-        for value in (lambda m: m.digest, lambda m: m.platforms[0].id)
-    )
+    digests, ids = ([run.digest for run in runs], [run.platforms[0].id for run in runs])
 
-    assert digests[0][0] != digests[0][1]
-    assert digests[1][0] == digests[1][1]
-    assert ids[0][0] != ids[0][1]
-    assert ids[1][0] == ids[1][1]
-    features = portable[0].manifest.platforms[0].features
+    for fastest, other, portable, again in (digests, ids):
+        assert fastest != other
+        assert portable == again
+    features = runs[2].platforms[0].features
     assert (features["numerics"], features["torch_simd"]) == ("portable", "AVX2")
     assert not {"processor", "caches", "instructions"} & set(features)
 
 
-COMMAND = """
-import sys
-from multiprocessing import get_context
-from types import SimpleNamespace
-
-def ask(queue):
-    import torch
-    from fleetsim.learning.torch_settings import configure_torch
-    configure_torch()
-    queue.put((torch.backends.cpu.get_cpu_capability(), torch.backends.mkldnn.enabled))
-
-if __name__ == "__main__":
-    from fleetsim import cli
-    # A report takes longer than all the rest.
-    page = SimpleNamespace(write_report=lambda run: None)
-    summary = SimpleNamespace(lines=lambda run: [])
-    sys.modules["fleetsim.report.pages"] = SimpleNamespace(
-        run_page=page, terminal_summary=summary
-    )
-    try:
-        cli.main()
-    finally:
-        queue = get_context("spawn").Queue()
-        get_context("spawn").Process(target=ask, args=(queue,)).start()
-        print(*queue.get())
-"""
-
-
 @pytest.mark.slow
 @needs_v3
-def test_the_command_line_chooses_the_mode_before_libraries_are_loaded(tmp_path: Path):
-    """A spawned process, as on systems without fork, knows only what the environment says."""
-    (tmp_path / "command.py").write_text(COMMAND)
+def test_the_command_line_chooses_the_mode_before_libraries_are_loaded(tmp_path):
     kept = {name: value for name, value in os.environ.items() if name not in numerics.DECIDING}
     words = ["run", "synthetic-fedprox", "--no-train", "--set", "stop.rounds=1", "--out", "run"]
-    done = subprocess.run(
-        [sys.executable, "command.py", *words, "--numerics", "portable"],
+    subprocess.run(
+        [sys.executable, "-m", "fleetsim", *words, "--numerics", "portable"],
         env={**kept, "PYTHONPATH": str(Path(fleetsim.__file__).parents[1])},
         cwd=tmp_path,
         check=True,
         capture_output=True,
-        text=True,
     )
     features = open_run(tmp_path / "run").manifest.platforms[0].features
 
     assert features["numerics"] == "portable"
     assert (features["torch_simd"], features["onednn"]) == ("AVX2", "off")
-    assert done.stdout.splitlines()[-1] == "AVX2 False"
 
 
 def test_a_mode_that_came_too_late_is_refused(monkeypatch: pytest.MonkeyPatch):
@@ -214,9 +159,8 @@ def test_a_run_holds_blas_to_one_thread_and_names_its_platform(tmp_path: Path):
 
 
 def test_caches_are_read_as_linux_lays_them_out(tmp_path: Path):
-    for index, (kind, level, size) in enumerate(
-        (("Data", 1, "48K"), ("Instruction", 1, "32K"), ("Unified", 2, "1024K"))
-    ):
+    parts = (("Data", 1, "48K"), ("Instruction", 1, "32K"), ("Unified", 2, "1024K"))
+    for index, (kind, level, size) in enumerate(parts):
         folder = tmp_path / f"index{index}"
         folder.mkdir()
         for name, value in (("type", kind), ("level", level), ("size", size)):

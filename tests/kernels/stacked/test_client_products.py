@@ -68,13 +68,9 @@ def all_three(
 def by_definition(samples: Tensor, dtype: torch.dtype) -> list[Tensor]:
     """The same in float64, with weights and moves of a number type."""
     num, features = samples.shape
-    weights, biases = drawn(UNITS, features, dtype, 0.1), drawn(1, UNITS, dtype)
-    moves = drawn(num, UNITS, dtype, 0.01).t()
-    return [
-        samples @ weights.double().t() + biases.double(),
-        samples @ samples.t() + 1,
-        moves.double() @ samples,
-    ]
+    weights, biases = drawn(UNITS, features, dtype, 0.1).double(), drawn(1, UNITS, dtype).double()
+    moves = drawn(num, UNITS, dtype, 0.01).t().double()
+    return [samples @ weights.t() + biases, samples @ samples.t() + 1, moves @ samples]
 
 
 def errors(found: list[Tensor], expected: list[Tensor]) -> list[float]:
@@ -148,25 +144,25 @@ def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> Non
     assert not torch.isfinite(sums[1]).any()
 
 
-@pytest.mark.parametrize(
-    ("num", "is_fast", "make", "kind"),
-    [
-        (150, True, lambda: images(2, 1), ByteProducts),
-        (149, True, lambda: images(2, 1), NumberProducts),
-        (150, False, lambda: images(2, 1), NumberProducts),
-        (150, True, lambda: np.zeros((2, 25), np.float32), NumberProducts),
-        (2**16, True, lambda: images(2, 1), ByteProducts),
-        (2**16 + 1, True, lambda: images(2, 1), NumberProducts),
-        (150, True, lambda: images(1, 1, 256), ByteProducts),
-        (150, True, lambda: images(1, 1, 257), NumberProducts),
-    ],
-)
+FASTER = [
+    (150, True, images(2, 1), ByteProducts),
+    (149, True, images(2, 1), NumberProducts),
+    (150, False, images(2, 1), NumberProducts),
+    (150, True, np.zeros((2, 25), np.float32), NumberProducts),
+    (2**16, True, images(2, 1), ByteProducts),
+    (2**16 + 1, True, images(2, 1), NumberProducts),
+    (150, True, images(1, 1, 256), ByteProducts),
+    (150, True, images(1, 1, 257), NumberProducts),
+]
+
+
+@pytest.mark.parametrize(("num", "is_fast", "samples", "kind"), FASTER)
 def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
-    num, is_fast, make, kind, monkeypatch
+    num, is_fast, samples, kind, monkeypatch
 ):
     chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
     monkeypatch.setattr(client_products, "forms", lambda: chosen)
-    found = client_products.products_of(Samples(make(), CPU), num, 3, Workspace())
+    found = client_products.products_of(Samples(samples, CPU), num, 3, Workspace())
 
     assert type(found) is kind
 

@@ -41,24 +41,17 @@ from tests.learning.side_by_side import SMALL, Array, Client, Fleet, assert_equa
 from tests.scenario.small import BASE
 
 RATE = 0.05
+SMOOTH: dict[str, Any] = {"learning_rate": RATE, "epsilon": 1e-3}
 KINDS: dict[str, OptimizerSettings] = {
     "plain": SgdSettings(learning_rate=RATE),
     "momentum": SgdSettings(learning_rate=RATE, momentum=0.7, weight_decay=0.01),
     "dampened": SgdSettings(learning_rate=RATE, momentum=0.8, dampening=0.3, weight_decay=0.02),
     "nesterov": SgdSettings(learning_rate=RATE, momentum=0.8, nesterov=True, weight_decay=0.02),
-    "adam": AdamSettings(
-        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.02
-    ),
-    "adamw": AdamWSettings(
-        learning_rate=RATE, beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.3
-    ),
-    "adagrad": AdagradSettings(
-        learning_rate=RATE, initial_sum=0.1, epsilon=1e-3, weight_decay=0.02
-    ),
+    "adam": AdamSettings(**SMOOTH, beta1=0.8, beta2=0.95, weight_decay=0.02),
+    "adamw": AdamWSettings(**SMOOTH, beta1=0.8, beta2=0.95, weight_decay=0.3),
+    "adagrad": AdagradSettings(**SMOOTH, initial_sum=0.1, weight_decay=0.02),
     "rmsprop by default": RmsPropSettings(learning_rate=RATE),
-    "rmsprop": RmsPropSettings(
-        learning_rate=RATE, alpha=0.9, epsilon=1e-3, centered=True, momentum=0.7, weight_decay=0.02
-    ),
+    "rmsprop": RmsPropSettings(**SMOOTH, alpha=0.9, centered=True, momentum=0.7, weight_decay=0.02),
 }
 BY_TORCH: dict[Any, Callable[..., torch.optim.Optimizer]] = {
     SgdSettings: torch.optim.SGD,
@@ -100,10 +93,8 @@ def ours(chosen: LocalSettings, most_steps: int) -> JobResult:
 
 
 def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[float]]]:
-    """The same batches by torch's own optimizer, clipping, smoothing and rates set by hand.
-
-    Returns the weights, and for each epoch what the samples lost before the step of their batch.
-    """
+    """Weights by torch's own optimizer, clipping and smoothing on the same batches, with rates set
+    by hand; and for each epoch what the samples lost before the step of their batch."""
     (module, _), (inputs, labels) = network(), data()
     optimizer = torchs_own(chosen.optimizer, module.parameters())
     sent = [parameter.detach().clone() for parameter in module.parameters()]
@@ -113,12 +104,8 @@ def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[f
     batches = [part for order in rows for part in np.split(order, range(size, NUM_SAMPLES, size))]
     epochs: list[list[float]] = []
     for number, batch in enumerate(batches[:most_steps], 1):
-        each = cross_entropy(
-            module(inputs[batch]),
-            labels[batch],
-            reduction="none",
-            label_smoothing=chosen.label_smoothing,
-        )
+        smoothed = {"reduction": "none", "label_smoothing": chosen.label_smoothing}
+        each = cross_entropy(module(inputs[batch]), labels[batch], **smoothed)
         if (number - 1) % (len(batches) // 2) == 0:
             epochs.append([])
         epochs[-1] += each.tolist()
@@ -212,20 +199,17 @@ def test_steps_beyond_the_scenarios_training_have_the_factor_of_its_last() -> No
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        ({"kind": "sgd", "nesterov": True}, "nesterov changes momentum, which is 0"),
-        ({"kind": "sgd", "dampening": 0.1}, "dampening changes momentum, which is 0"),
-        ({"kind": "sgd", "nesterov": True, "momentum": 0.9, "dampening": 0.1}, "leave one"),
+        ({"nesterov": True}, "nesterov changes momentum, which is 0"),
+        ({"dampening": 0.1}, "dampening changes momentum, which is 0"),
+        ({"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "leave one"),
         ({"kind": "adam", "beta1": 1.0}, "less than 1"),
         ({"kind": "rmsprop", "within_task": {"kind": "warm-up"}}, "warm_up_steps"),
-        (
-            {"kind": "sgd", "within_task": {"kind": "steps", "after_steps": [3, 2], "factor": 1}},
-            "ascending",
-        ),
+        ({"within_task": {"kind": "steps", "after_steps": [3, 2], "factor": 1}}, "ascending"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(raw: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
-        TypeAdapter(OptimizerSettings).validate_python({"learning_rate": 0.1, **raw})
+        TypeAdapter(OptimizerSettings).validate_python({"kind": "sgd", "learning_rate": 0.1, **raw})
 
 
 def test_an_optimizer_without_a_kind_is_sgd(tmp_path: Path) -> None:

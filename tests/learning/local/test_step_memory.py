@@ -1,6 +1,7 @@
 """Memory of a step: by hand, by torch's own allocator, and as phones measured it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -35,21 +36,18 @@ LABEL_AND_LOSS = 8 + 4 + 4
 FROZEN = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
 
 
-@pytest.mark.parametrize(
-    ("module", "shape", "by_hand"),
-    [
-        # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
-        (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
-        # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
-        (
-            nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten()),
-            (3, 10, 10),
-            4 * (300 + 800) + 8 * 200 + 4 * 200,
-        ),
-        # The first layer keeps nothing.
-        (FROZEN, (6,), 4 * (5 + 4)),
-    ],
-)
+POOLED = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten())
+KEPT = [
+    # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
+    (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
+    # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
+    (POOLED, (3, 10, 10), 4 * (300 + 800) + 8 * 200 + 4 * 200),
+    # The first layer keeps nothing.
+    (FROZEN, (6,), 4 * (5 + 4)),
+]
+
+
+@pytest.mark.parametrize(("module", "shape", "by_hand"), KEPT)
 def test_a_sample_keeps_inputs_of_layers_and_the_softmax(module, shape, by_hand):
     assert 0 <= step_memory(module, shape, local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
@@ -107,10 +105,9 @@ def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(layer, 
     assert step_memory(module, (3, 10, 10), local()).unfolded_byte == 4 * unfolded
 
 
-def test_counting_leaves_the_module_as_it_was() -> None:
-    module = build_model(
-        ShuffleNetV2Settings(norm="batch"), input_shape=(3, 9, 9), num_classes=10, seed=0
-    ).eval()
+def test_counting_leaves_the_module_as_it_was():
+    model = ShuffleNetV2Settings(norm="batch")
+    module = build_model(model, input_shape=(3, 9, 9), num_classes=10, seed=0).eval()
     before = flatten(module)
     step_memory(module, (3, 9, 9), local())
 
@@ -147,53 +144,40 @@ def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Te
     return outside + int(np.cumsum(changes).max())
 
 
-@pytest.mark.parametrize(
-    ("settings", "shape", "below", "above"),
-    [
-        (LeNet5Settings(), (1, 28, 28), 0.35, 0.0),
-        (FedGraCnnSettings(), (1, 28, 28), 0.1, 0.0),
-        (ShuffleNetV2Settings(norm="batch"), (3, 32, 32), 0.0, 0.03),
-    ],
-    ids=["lenet5", "fedgra-cnn", "shufflenet"],
-)
+LSTM = LstmSettings(embedding=8, hidden=32, layers=2)
+ALLOCATED = [
+    (LeNet5Settings(), (1, 28, 28), None, 0.35, 0.0),
+    (FedGraCnnSettings(), (1, 28, 28), None, 0.1, 0.0),
+    (ShuffleNetV2Settings(norm="batch"), (3, 32, 32), None, 0.0, 0.03),
+    (LSTM, (40,), 80, 0.25, 0.25),
+]
+
+
+@pytest.mark.parametrize(("settings", "shape", "words", "below", "above"), ALLOCATED)
 def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_layers(
-    settings, shape, below, above
+    settings, shape, words, below, above
 ):
-    module = build_model(settings, input_shape=shape, num_classes=10, seed=0)
+    module = build_model(
+        settings, input_shape=shape, num_classes=words or 10, vocabulary_size=words, seed=0
+    )
     memory = step_memory(module, shape, local())
-    labels = torch.zeros(32, dtype=torch.int64)
-    measured = allocated_at_peak(module, torch.zeros(32, *shape), labels)
+    samples = torch.zeros(32, *shape, dtype=torch.int64 if words else torch.float32)
+    measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))
     said = memory.state_byte + 32 * memory.sample_byte
 
     assert (1 - below) * measured <= said <= (1 + above) * measured
-
-
-def test_torch_allocates_what_a_step_of_an_lstm_is_said_to_take() -> None:
-    settings = LstmSettings(embedding=8, hidden=32, layers=2)
-    module = build_model(settings, input_shape=(40,), num_classes=80, vocabulary_size=80, seed=0)
-    memory = step_memory(module, (40,), local())
-    samples = torch.zeros(32, 40, dtype=torch.int64)
-    measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))
-
-    assert memory.state_byte + 32 * memory.sample_byte == pytest.approx(measured, rel=0.25)
 
 
 # --- fit: MNN on Snapdragon 855 phones ------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_mnn_on_phones_is_met_within_what_the_page_says() -> None:
+def test_mnn_on_phones_is_met_within_what_the_page_says():
     readings = measurements.table("mnn-memory")
     errors = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
-    bounds = {
-        "LeNet": 0.03,
-        "AlexNet": 0.21,
-        "MobileNetV2": 0.08,
-        "SqueezeNet": 0.15,
-        "GoogLeNet": 0.07,
-    }
+    worst = errors.groupby(readings.network).max()
+    bounds = {"LeNet": 0.03, "AlexNet": 0.21, "MobileNetV2": 0.08, "SqueezeNet": 0.15}
 
     assert errors.size == 28
     assert errors.mean() == pytest.approx(0.067, abs=0.005)
-    for network, error in zip(readings.network, errors, strict=True):
-        assert error < bounds[network], network
+    assert (worst < pd.Series({**bounds, "GoogLeNet": 0.07})[worst.index]).all()

@@ -34,7 +34,7 @@ def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
     return int(counter.get_total_flops())
 
 
-IMAGE_NETWORKS: list[ModelSettings] = [
+BUILT_IN: list[ModelSettings] = [
     SvmSettings(),
     TwoNNSettings(),
     LeNet5Settings(),
@@ -44,34 +44,18 @@ IMAGE_NETWORKS: list[ModelSettings] = [
     Vgg16Settings(),
     ShuffleNetV2Settings(),
 ]
-RECURRENT: dict[str, Any] = {
-    "input_size": 5,
-    "hidden_size": 7,
-    "num_layers": 2,
-    "bidirectional": True,
-}
+RECURRENT: Any = {"num_layers": 2, "bidirectional": True, "batch_first": True}
+IMAGE, ROW, TEXT = torch.zeros(1, *CIFAR), torch.zeros(1, 9, 5), torch.zeros(1, 6).long()
+GPT: Any = {"layers": 2, "heads": 2, "width": 8}
 NETWORKS: list[tuple[nn.Module, Tensor]] = [
-    *(
-        (build_model(model, input_shape=CIFAR, num_classes=10, seed=0), torch.zeros(1, *CIFAR))
-        for model in IMAGE_NETWORKS
-    ),
-    *(
-        (kind(**RECURRENT, batch_first=True), torch.zeros(1, 9, 5))
-        for kind in (nn.RNN, nn.GRU, nn.LSTM)
-    ),
-    *(
-        (
-            Gpt2(SampleForm((6,), 11, 11, is_sequence), layers=2, heads=2, width=8),
-            torch.zeros(1, 6, dtype=torch.int64),
-        )
-        for is_sequence in (True, False)
-    ),
+    *((build_model(each, input_shape=CIFAR, num_classes=10, seed=0), IMAGE) for each in BUILT_IN),
+    *((kind(5, 7, **RECURRENT), ROW) for kind in (nn.RNN, nn.GRU, nn.LSTM)),
+    *((Gpt2(SampleForm((6,), 11, 11, each), **GPT), TEXT) for each in (True, False)),
 ]
 
 
-@pytest.mark.parametrize("index", range(len(NETWORKS)))
-def test_torch_counts_the_same(index: int) -> None:
-    module, sample = NETWORKS[index]
+@pytest.mark.parametrize(("module", "sample"), NETWORKS)
+def test_torch_counts_the_same(module, sample):
     counted = counted_by_torch(module, sample)
 
     assert sum(model_cost(module, tuple(sample.shape[1:])).forward_flop.values()) == counted
@@ -84,16 +68,12 @@ def test_a_layer_that_nobody_can_count_is_refused() -> None:
 
 TWICE = nn.Linear(3, 3)
 LAYERS: list[tuple[nn.Module, tuple[int, ...], dict[str, int]]] = [
-    (
-        nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 2)),
-        (3,),
-        {"gemm": 2},
-    ),
+    (nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), (3,), {"gemm": 2}),
     (nn.Sequential(TWICE, TWICE), (3,), {"gemm": 2}),
     # Two layers in two directions.
     (nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True), (7, 6), {"rnn": 4}),
     # Two blocks of four linear layers and an attention; the logits.
-    (Gpt2(SampleForm((6,), 11, 11), layers=2, heads=2, width=8), (6,), {"gemm": 11}),
+    (Gpt2(SampleForm((6,), 11, 11), **GPT), (6,), {"gemm": 11}),
     (NETWORKS[2][0], CIFAR, {"conv": 2, "gemm": 3}),
     (nn.Conv2d(4, 4, 3, groups=4), (4, 9, 9), {"depthwise": 1}),
     (nn.Conv2d(4, 8, 1), (4, 9, 9), {"conv": 1}),

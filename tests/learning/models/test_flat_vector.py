@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fleetsim.learning.models.flat_vector import flatten, join, layout, load_flat
+from fleetsim.learning.models.flat_vector import flatten, layout, load_flat
 
 
 def with_batch_norm() -> nn.Sequential:
@@ -53,12 +53,3 @@ def test_a_flat_vector_is_a_copy_in_both_directions_and_may_be_read_only() -> No
         module.weight.add_(1)
 
     assert sent.tolist() == taken.tolist() == [1, 2]
-
-
-def test_a_vector_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"shape \(3,\) for 2 weights"):
-        load_flat(nn.Linear(2, 1, bias=False), np.zeros(3, dtype=np.float32))
-
-
-def test_join_leaves_zeros_where_an_entry_has_no_value() -> None:
-    assert join(nn.Linear(2, 1), {"bias": torch.tensor([7.0])}).tolist() == [0, 0, 7]

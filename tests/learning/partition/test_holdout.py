@@ -74,9 +74,7 @@ def test_owners_change_nothing_where_each_keeps_a_sample_anyway():
 
 
 def test_a_fraction_that_leaves_a_natural_client_nothing_is_refused_with_the_most_that_does_not():
-    with pytest.raises(
-        ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; lower it to 0\.2$"
-    ):
+    with pytest.raises(ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; .* to 0\.2$"):
         split_validation(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
     with pytest.raises(ScenarioError, match=r"leave it out$"):
         split_validation(4, 0.5, owner=np.arange(4), seed=1)
@@ -126,14 +124,8 @@ def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
     a model that is evaluated on held-out samples is always right."""
     inputs = np.ones((10, 2), dtype=np.float32)
     labels = np.array([0] * 8 + [1] * 2)
-    data = TrainerData(
-        train_inputs=inputs,
-        train_labels=labels,
-        shares=[np.arange(8)],
-        evaluated=[np.array([8, 9])],
-        test_inputs=inputs,
-        test_labels=labels,
-    )
+    held = {"evaluated": [np.array([8, 9])]}
+    data = TrainerData(inputs, labels, [np.arange(8)], inputs, labels, **held)
     module = build_model(LogisticSettings(), input_shape=(2,), num_classes=2, seed=1)
     says_one = np.array([0, 0, 0, 0, -9, 9], dtype=np.float32)
     local = LocalSettings(epochs=1, batch_size=4, optimizer=SgdSettings(learning_rate=0.1))
