@@ -1,5 +1,3 @@
-"""Laws of every kernel, on real digits."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Schedule of the batches of a stack."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -94,7 +92,8 @@ clients_of_one_stack = st.lists(
 @pytest.mark.slow
 @given(clients_of_one_stack, st.integers(1, 25), st.booleans())
 def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_size, is_padded):
-    jobs, expected = [], {}
+    jobs: list[StackJob] = []
+    expected: list[list[list[int]]] = []
     for k, (size, epochs, most) in enumerate(clients):
         rows = np.arange(100 * k, 100 * k + size)
         orders = local_sgd.orders(rng.stream(1, "test", k), epochs, size)
@@ -103,7 +102,7 @@ def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_siz
         drawn = [rows[np.argsort(each)] for each in words.reshape(epochs, size)]
         starts = range(0, size, batch_size)
         batches = [rows[at : at + batch_size].tolist() for rows in drawn for at in starts]
-        expected[k] = batches[:most]
+        expected.append(batches[:most])
     order = longest_first([one.length for one in jobs], batch_size)
     plan = schedule([jobs[k] for k in order], batch_size, is_padded=is_padded)
 

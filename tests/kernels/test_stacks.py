@@ -1,5 +1,3 @@
-"""Clients trained in stacks against serial training, one client after the other."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,18 +7,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
-from fleetsim.kernels.stacked.dual_chain import DualChainStack
-from fleetsim.kernels.stacked.linear_chain import ChainStack
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
-from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
@@ -174,25 +169,10 @@ def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
     once = [Client(client.size, 1, client.base) for client in clients]
     fleet = chains(widths, once, dtype=torch.float32)
 
-    assert_one_step(fleet, StackedKernel, local(23, 1.0, weight_decay=weight_decay), 1e-5)
+    chosen = local(23, 1.0, weight_decay=weight_decay)
+    found, expected = fleet.train(StackedKernel, chosen), fleet.train(Kernel, chosen)
 
-
-@pytest.mark.slow
-@given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
-@settings(max_examples=15)
-def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(name, clients, weight_decay):
-    once = [Client(client.size, 1, client.base) for client in clients]
-    fleet = Fleet(SMALL[name](), once, dtype=torch.float32)
-
-    assert_one_step(fleet, VectorisedKernel, local(23, 0.5, weight_decay=weight_decay), 1e-3)
-
-
-def assert_one_step(
-    fleet: Fleet, kind: type[Kernel], chosen: LocalSettings, largest_error: float
-) -> None:
-    found, expected = fleet.train(kind, chosen), fleet.train(Kernel, chosen)
-
-    assert max(fleet.errors(found, expected)) <= largest_error
+    assert max(fleet.errors(found, expected)) <= 1e-5
     for result, reference in zip(found, expected, strict=True):
         assert vector_of(result).dtype == np.float32
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
@@ -233,31 +213,3 @@ def test_what_a_kernel_computed_before_does_not_show(stacks: Stacks) -> None:
         (found,) = used.compute([job])
         (expected,) = Pool(fleet.kernel(kind, local()), 1).compute([job])
         assert same(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("stack", "kind", "widths", "sizes", "steps"),
-    [
-        # 20, 6 and 3 samples in batches of 5 are 4, 2 and 1 steps.
-        (ChainStack, StackedKernel, (6, 4), (3, 20, 6), [3, 2, 1, 1]),
-        (ModelStack, VectorisedKernel, (6, 4), (3, 20, 6), [3, 2, 1, 1]),
-        (DualChainStack, StackedKernel, (6, 5, 4), (7, 23), [2, 2, 1, 1, 1]),
-        (DualChainStack, StackedKernel, (6, 4), (7, 23), []),
-    ],
-)
-@pytest.mark.usefixtures("_always_dual")
-def test_each_form_takes_its_steps_and_none_for_clients_that_have_finished(
-    monkeypatch, stack, kind, widths, sizes, steps
-):
-    """Numbers of models that take each step."""
-    taken: list[int] = []
-    step = stack.step
-
-    def spy(self: Any, first: Any, *others: Any, **more: Any) -> Any:
-        taken.append(len(first) // 5 if isinstance(first, Tensor) else first.stop)
-        return step(self, first, *others, **more)
-
-    monkeypatch.setattr(stack, "step", spy)
-    chains(widths, [Client(size) for size in sizes], dtype=torch.float32).train(kind, local())
-
-    assert taken == steps

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -8,23 +10,13 @@ from fleetsim.kernels.vmap.vmap_sgd import fault
 from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_schedule import CosineSettings
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    Gpt2Settings,
-    LogisticSettings,
-    LstmSettings,
-    ModelSettings,
-    ResNet18Settings,
-    SvmSettings,
-    TwoNNSettings,
-)
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import TRAINS, choose_trainer
 from tests.learning.side_by_side import Client, Fleet, chain
 
-SMALL = TwoNNSettings(hidden=(4, 4))
+SMALL = models.TwoNNSettings(hidden=(4, 4))
 IMAGE = (1, 32, 32)
 PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rate=0.1))
 
@@ -32,15 +24,15 @@ PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rat
 @pytest.mark.parametrize(
     ("model", "on_cpu", "on_cuda"),
     [
-        (LogisticSettings(), "stacked", "stacked"),
-        (SvmSettings(), "stacked", "stacked"),
-        (TwoNNSettings(), "stacked", "stacked"),
-        (FedGraCnnSettings(), "channels-last", "vectorised"),
-        (GpflCnnSettings(), "channels-last", "vectorised"),
-        (ResNet18Settings(norm="batch"), "channels-last", "vectorised"),
-        (LstmSettings(), "serial", "serial"),
-        (Gpt2Settings(), "serial", "vectorised"),
-        (Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
+        (models.LogisticSettings(), "stacked", "stacked"),
+        (models.SvmSettings(), "stacked", "stacked"),
+        (models.TwoNNSettings(), "stacked", "stacked"),
+        (models.FedGraCnnSettings(), "channels-last", "vectorised"),
+        (models.GpflCnnSettings(), "channels-last", "vectorised"),
+        (models.ResNet18Settings(norm="batch"), "channels-last", "vectorised"),
+        (models.LstmSettings(), "serial", "serial"),
+        (models.Gpt2Settings(), "serial", "vectorised"),
+        (models.Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
     ],
 )
 def test_auto_takes_what_was_measured_to_be_fastest(model, on_cpu, on_cuda):
@@ -56,10 +48,14 @@ STACKED = "kind: stacked trains 2nn, logistic, svm alone, not fedgra-cnn; use au
 @pytest.mark.parametrize(
     ("wanted", "model", "says"),
     [
-        (TrainerSettings(kind="stacked"), FedGraCnnSettings(), STACKED),
-        (TrainerSettings(kind="vectorised"), LstmSettings(), r"kind: .* not lstm; use auto"),
+        (TrainerSettings(kind="stacked"), models.FedGraCnnSettings(), STACKED),
+        (TrainerSettings(kind="vectorised"), models.LstmSettings(), r"kind: .* not lstm; use auto"),
         (TrainerSettings(kind="channels-last"), SMALL, r"kind: .* not 2nn; use auto"),
-        (TrainerSettings(kind="channels-last"), FedGraCnnSettings(), r"kind: .* on the CPU alone"),
+        (
+            TrainerSettings(kind="channels-last"),
+            models.FedGraCnnSettings(),
+            r"kind: .* on the CPU alone",
+        ),
         (TrainerSettings(precision="mixed"), SMALL, r"precision: mixed is for trainer.kind = vec"),
     ],
 )
@@ -69,7 +65,7 @@ def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, mode
         choose_trainer(wanted, model, PLAIN, torch_device=device)
 
 
-MOMENTUM = {"learning_rate": 0.1, "momentum": 0.9}
+MOMENTUM: Any = {"learning_rate": 0.1, "momentum": 0.9}
 NOT_PLAIN = [
     {"optimizer": AdamSettings(learning_rate=0.01)},
     {"optimizer": SgdSettings(**MOMENTUM, nesterov=True)},
@@ -85,7 +81,7 @@ def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
     local = PLAIN.model_copy(update=change)
 
     assert choose_trainer(TrainerSettings(), SMALL, local, torch_device="cpu") == "vectorised"
-    cnn = FedGraCnnSettings()
+    cnn = models.FedGraCnnSettings()
     assert choose_trainer(TrainerSettings(), cnn, local, torch_device="cpu") == "channels-last"
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked trains by sgd .* use auto or"):
         choose_trainer(TrainerSettings(kind="stacked"), SMALL, local, torch_device="cpu")
@@ -96,7 +92,7 @@ def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
 
 @pytest.mark.parametrize("name", sorted(TRAINS["serial"] - {"gpt2", "lstm"}))
 def test_the_table_says_what_the_kernels_can(name: str) -> None:
-    model: ModelSettings = TypeAdapter(ModelSettings).validate_python({"kind": name})
+    model: models.ModelSettings = TypeAdapter(models.ModelSettings).validate_python({"kind": name})
     module = build_model(model, input_shape=IMAGE, num_classes=3, seed=1)
 
     assert (widths_of(module) is not None) == (name in TRAINS["stacked"])

@@ -115,16 +115,3 @@ def test_a_device_that_is_not_there_is_the_commands_fault(monkeypatch, device, s
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ScenarioError, match=f"--torch-device: {says}"):
         trainer_of(torch_device=device)
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ([np.arange(3), np.arange(0)], "client 1 has no training samples"),
-        ([np.array([1437])], "client 0 has a row outside of the 1437"),
-        ([np.array([-1])], "client 0 has a row outside"),
-    ],
-)
-def test_shares_must_be_rows_of_the_data_for_all_clients(shares, message):
-    with pytest.raises(ValueError, match=message):
-        trainer_of(data=data_of(shares))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,11 @@ def data() -> TrainerData:
     """Seven clients, and a longer test set."""
     every = digits_training.data_of()
     inputs, labels = every.train_inputs[:NUM_TEST], every.train_labels[:NUM_TEST]
-    test = {"test_inputs": inputs, "test_labels": labels, "validation_rows": np.arange(1400, 1420)}
+    test: Any = {
+        "test_inputs": inputs,
+        "test_labels": labels,
+        "validation_rows": np.arange(1400, 1420),
+    }
     return replace(every, shares=every.shares[:7], **test)
 
 

@@ -14,16 +14,8 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv import channels_last
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel, form_of
 from fleetsim.kernels.cpu import gemm
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    LeNet5Settings,
-    ModelSettings,
-    ResNet18Settings,
-    ShuffleNetV2Settings,
-    Vgg16Settings,
-)
 from fleetsim.learning.models.vision import MakeNorm, Residual, group_norm
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import (
@@ -69,17 +61,17 @@ def small_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels_last, "MIN_CHANNELS", 4)
 
 
-NETWORKS: dict[str, tuple[Callable[[], nn.Module] | ModelSettings, Shape, int]] = {
-    "fedgra-cnn": (FedGraCnnSettings(), (1, 10, 8), 3),
-    "gpfl-cnn": (GpflCnnSettings(), (3, 18, 20), 3),
-    "lenet5": (LeNet5Settings(), (3, 12, 14), 3),
+NETWORKS: dict[str, tuple[Callable[[], nn.Module] | models.ModelSettings, Shape, int]] = {
+    "fedgra-cnn": (models.FedGraCnnSettings(), (1, 10, 8), 3),
+    "gpfl-cnn": (models.GpflCnnSettings(), (3, 18, 20), 3),
+    "lenet5": (models.LeNet5Settings(), (3, 12, 14), 3),
     "two blocks, group": (lambda: two_blocks(group_norm), (3, 8, 8), 3),
     "two blocks, batch": (lambda: two_blocks(batch_norm), (3, 8, 8), 8),
-    "resnet18, group": (ResNet18Settings(), (3, 16, 16), 3),
-    "resnet18, batch": (ResNet18Settings(norm="batch"), (3, 9, 9), 8),
-    "vgg16": (Vgg16Settings(), (3, 32, 32), 2),
-    "shufflenet-v2, group": (ShuffleNetV2Settings(), (3, 9, 9), 3),
-    "shufflenet-v2, batch": (ShuffleNetV2Settings(norm="batch"), (3, 16, 16), 16),
+    "resnet18, group": (models.ResNet18Settings(), (3, 16, 16), 3),
+    "resnet18, batch": (models.ResNet18Settings(norm="batch"), (3, 9, 9), 8),
+    "vgg16": (models.Vgg16Settings(), (3, 32, 32), 2),
+    "shufflenet-v2, group": (models.ShuffleNetV2Settings(), (3, 9, 9), 3),
+    "shufflenet-v2, batch": (models.ShuffleNetV2Settings(norm="batch"), (3, 16, 16), 16),
 }
 """Network, image shape and batch size. BatchNorm in the many layers of ShuffleNet makes more of the
 last bit the fewer pixels a batch has: with 3 images of 9x9 pixels one unit in the last place of the
@@ -184,15 +176,6 @@ def spied(note: Callable[[Tensor], None]) -> tuple[Fleet, Pool]:
 KINDS = [Work(WorkKind.TRAIN, epochs=1), Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE)]
 
 
-def test_maps_of_one_channel_images_are_channels_last_from_the_first_layer_on() -> None:
-    seen: list[Tensor] = []
-    fleet, pool = spied(seen.append)
-    seen.clear()
-    pool.compute([fleet.jobs()[0]._replace(work=work) for work in KINDS])
-
-    assert [maps.stride(1) for maps in seen] == [1] * 6
-
-
 @pytest.mark.parametrize("is_exact", [True, False])
 def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(monkeypatch, is_exact):
     if not hasattr(torch.backends.mkldnn, "matmul"):
@@ -236,14 +219,14 @@ def test_rising_activations_and_poolings_behind_them_change_places(module, chang
 
 
 FORMS = [
-    (FedGraCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
-    (GpflCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
-    (LeNet5Settings(), (3, 32, 32), {"PooledConv2d": 1}),
-    (ResNet18Settings(), (3, 32, 32), {"ColumnConv2d": 4, "WinogradConv2d": 10}),
-    (ResNet18Settings(), (3, 64, 64), {"WinogradConv2d": 10}),
-    (ResNet18Settings(), (3, 9, 9), {"ColumnConv2d": 4}),
-    (Vgg16Settings(), (3, 32, 32), {"ColumnConv2d": 6, "WinogradConv2d": 6}),
-    (ShuffleNetV2Settings(), (3, 32, 32), {}),
+    (models.FedGraCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+    (models.GpflCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+    (models.LeNet5Settings(), (3, 32, 32), {"PooledConv2d": 1}),
+    (models.ResNet18Settings(), (3, 32, 32), {"ColumnConv2d": 4, "WinogradConv2d": 10}),
+    (models.ResNet18Settings(), (3, 64, 64), {"WinogradConv2d": 10}),
+    (models.ResNet18Settings(), (3, 9, 9), {"ColumnConv2d": 4}),
+    (models.Vgg16Settings(), (3, 32, 32), {"ColumnConv2d": 6, "WinogradConv2d": 6}),
+    (models.ShuffleNetV2Settings(), (3, 32, 32), {}),
 ]
 
 
@@ -263,21 +246,3 @@ def test_forms_of_the_published_networks(chosen, shape, forms):
 
     names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")
     assert {name: found[name] for name in names if found[name]} == forms
-
-
-NOT_POOLED = [
-    (nn.Conv2d(7, 2, 3), nn.MaxPool2d(2)),
-    (nn.Conv2d(8, 2, 3), nn.MaxPool2d(2, stride=1)),
-    (nn.Conv2d(8, 2, 3), nn.MaxPool2d((3, 1))),
-    (nn.Conv2d(8, 2, 3), nn.AvgPool2d(2)),
-    (nn.Conv2d(8, 2, 3, groups=2), nn.MaxPool2d(2)),
-]
-
-
-@pytest.mark.parametrize(("conv", "pool"), NOT_POOLED, ids=str)
-def test_others_stay_two_layers(conv, pool):
-    """Runs of 21 numbers, windows of one and three positions, and what the loops do not know."""
-    module = nn.Sequential(conv, pool)
-    before = str(module)
-    channels_last._take_pooled(module)
-    assert str(module) == before

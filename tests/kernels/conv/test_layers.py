@@ -1,5 +1,3 @@
-"""Other forms of convolutions against torch's own layers, and examples by hand."""
-
 import numpy as np
 import pytest
 import torch
@@ -25,17 +23,10 @@ def drawn(*shape: int) -> Tensor:
 
 
 def conv_of(
-    num_in: int,
-    num_out: int,
-    kernel: tuple[int, int],
-    stride: tuple[int, int] = (1, 1),
-    padding: tuple[int, int] = (0, 0),
-    *,
-    bias: bool = True,
-) -> nn.Conv2d:
-    conv = nn.Conv2d(
-        num_in, num_out, kernel, stride, padding, bias=bias, device="meta", dtype=torch.float64
-    )
+    num_in: int, num_out: int, kernel: tuple[int, int], stride: tuple[int, int] = (1, 1),
+    padding: tuple[int, int] = (0, 0), *, bias: bool = True,
+) -> nn.Conv2d:  # fmt: skip
+    conv = nn.Conv2d(num_in, num_out, kernel, stride, padding, bias=bias, dtype=torch.float64)
     conv.weight = nn.Parameter(drawn(num_out, num_in, *kernel).detach())
     if bias:
         conv.bias = nn.Parameter(drawn(num_out).detach())
@@ -196,28 +187,6 @@ def test_what_is_not_a_number_spreads_through_pooled_convolutions() -> None:
     assert for_weight[:, 0].isnan().flatten(1).any(dim=1).all()
     assert not for_bias.isnan().any()
     torch.testing.assert_close(maps, pool(conv(images)), equal_nan=True)
-
-
-def test_only_what_is_wanted_is_computed() -> None:
-    """Images, which have no gradient, and maps, first of trained and then of frozen weights."""
-    conv, pool = conv_of(2, 3, (3, 3)), nn.MaxPool2d(2)
-    images = drawn(2, 2, 8, 8).detach()
-    for layer, plain in (
-        (ColumnConv2d(conv), conv),
-        (PooledConv2d(conv, pool), nn.Sequential(conv, pool)),
-        (WinogradConv2d(conv, Workspace()), conv),
-    ):
-        conv.requires_grad_()
-        for each in (images, images.clone().requires_grad_()):
-            gradients = []
-            for network in (layer, plain):
-                conv.zero_grad()
-                each.grad = None
-                network(each).sum().backward()
-                gradients.append([each.grad, conv.weight.grad, conv.bias.grad])
-            torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
-            assert (gradients[0][0] is None) == (each is images)
-            conv.requires_grad_(requires_grad=False)
 
 
 PLAIN = [

@@ -1,5 +1,3 @@
-"""Features of a numerical platform, and results on equal platforms."""
-
 import json
 import os
 import subprocess
@@ -103,7 +101,7 @@ def test_the_command_line_chooses_the_mode_before_libraries_are_loaded(tmp_path)
     kept = {name: value for name, value in os.environ.items() if name not in numerics.DECIDING}
     words = ["run", "synthetic-fedprox", "--no-train", "--set", "stop.rounds=1", "--out", "run"]
     subprocess.run(
-        [sys.executable, "-m", "fleetsim", *words, "--numerics", "portable"],
+        [sys.executable, "-m", "fleetsim.cli", *words, "--numerics", "portable"],
         env={**kept, "PYTHONPATH": str(Path(fleetsim.__file__).parents[1])},
         cwd=tmp_path,
         check=True,

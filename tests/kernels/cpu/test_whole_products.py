@@ -1,5 +1,3 @@
-"""Products of bytes with floats: digits are what they stand for, products of them exact."""
-
 from fractions import Fraction
 
 import numpy as np
@@ -38,14 +36,6 @@ def test_digits_keep_a_row_to_the_last_place_of_its_largest(values, dtype):
             whole = sum(256**place * part[row][column] for place, part in enumerate(by_place))
             bound = Fraction(unit) / 2 + Fraction(abs(value)) / 2 ** (BITS[dtype] - 1)
             assert abs(Fraction(value) - whole * Fraction(unit)) <= bound
-
-
-def test_digits_by_hand() -> None:
-    """Quantum 1: the largest is 126 * 65536. 1000 = 4 * 256 - 24; -300 = -256 - 44."""
-    digits, quantum = digits_of(torch.tensor([[8257536.0, 1000.0, -300.0]]))
-
-    assert quantum.tolist() == [[1.0]]
-    assert digits.tolist() == [[0, -24, -44], [0, 4, -1], [126, 0, 0]]
 
 
 @pytest.mark.skipif(not forms().bytes_as_whole_numbers, reason="this machine is slow at bytes")

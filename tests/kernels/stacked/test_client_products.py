@@ -1,5 +1,3 @@
-"""Three products of a client's samples, of floats and of bytes, against their definitions."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,6 @@ from fleetsim.kernels.stacked.client_products import (
     ByteProducts,
     ClientProducts,
     NumberProducts,
-    products_of,
 )
 from fleetsim.learning.data.byte_images import ByteImages
 
@@ -114,18 +111,6 @@ def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None
         assert mine <= 1.5 * theirs
 
 
-@pytest.mark.parametrize("num", [1, 99, 100, 101, 230])
-def test_floats_give_what_they_say(num: int) -> None:
-    inputs = drawn(240, 7, torch.float64)
-    rows = torch.arange(240 - num, 240)
-    products = NumberProducts(Samples(inputs.numpy(), CPU), num, UNITS, Workspace())
-    found = all_three(products, rows, 7, torch.float64)
-
-    expected = by_definition(inputs[rows], torch.float64)
-    for each, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(each, theirs, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.usefixtures("whole_numbers")
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> None:
@@ -165,13 +150,3 @@ def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
     found = client_products.products_of(Samples(samples, CPU), num, 3, Workspace())
 
     assert type(found) is kind
-
-
-def test_what_was_taken_before_does_not_show() -> None:
-    samples, space = Samples(images(9, 1), CPU), Workspace()
-    anew = all_three(products_of(samples, 4, UNITS, space), torch.arange(4), 25, torch.float32)
-    products = products_of(samples, 9, UNITS, space)
-    all_three(products, torch.arange(9), 25, torch.float32)
-
-    again = all_three(products, torch.arange(4), 25, torch.float32)
-    assert all(map(torch.equal, anew, again))

@@ -1,5 +1,3 @@
-"""Differential privacy: sums by hand, and their noise."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Median, trimmed mean, Krum and geometric median: examples by hand, and what they refuse."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Texts with users and labels out of a CSV file."""
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

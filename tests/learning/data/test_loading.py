@@ -1,5 +1,3 @@
-"""Data sets as arrays: shapes, scaling, splits, owners; published files by a tiny stand-in."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The user's own folder: allowed contents, loaded data set, and refusals."""
-
 import contextlib
 import gzip
 import struct
@@ -14,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.folder.folder_settings import FolderSettings
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.simulate import run
 from tests.learning.data.stand_ins import idx
 
 Arrays = Mapping[str, Any]
@@ -369,17 +365,3 @@ def test_no_single_byte_of_a_file_can_do_more_than_be_refused(tmp_path_factory, 
     with warnings.catch_warnings(), contextlib.suppress(DataError, ScenarioError):
         warnings.simplefilter("ignore")
         load(path.parent, test_fraction=0.5)
-
-
-def test_a_run_trains_on_a_folder(tmp_path: Path) -> None:
-    labels = np.arange(200) % 2
-    inputs = np.random.default_rng(1).normal(size=(200, 3)) + 3 * labels[:, None]
-    arrays = {"inputs": inputs, "labels": labels, "client": np.arange(200) // 10}
-    save(tmp_path / "train.npz", arrays)
-    dataset = f"{{kind: folder, folder: {tmp_path}, test_fraction: 0.2, standardise: true}}"
-    changes = [f"task.dataset={dataset}", "task.partition={kind: natural}", "fleet.size=15"]
-
-    done = run(scenarios.load("quickstart", [*changes, "stop.rounds=5"]), out=tmp_path / "run")
-
-    assert done.rounds.accuracy.iloc[-1] > 0.9
-    assert set(done.clients.num_samples) == {8}

@@ -1,5 +1,3 @@
-"""A data set read in a thread is the one that is read at once, and so are its faults."""
-
 import threading
 from pathlib import Path
 

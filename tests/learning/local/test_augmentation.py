@@ -1,5 +1,3 @@
-"""Augmentation of training samples: each change by hand, draws by address, and whole trainings."""
-
 from typing import Any
 
 import numpy as np
@@ -88,9 +86,6 @@ def test_mixup_mixes_samples_and_losses_with_one_share() -> None:
     soft = batch.share * torch.eye(4) + (1 - batch.share) * torch.eye(4)[batch.mixed_labels]
     expected = -(soft * scores.log_softmax(dim=1)).sum(dim=1)
     torch.testing.assert_close(batch.losses(scores, losses), expected)
-
-
-# --- training -------------------------------------------------------------------------------------
 
 
 def local(settings: AugmentationSettings) -> LocalSettings:

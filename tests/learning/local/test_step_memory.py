@@ -1,4 +1,4 @@
-"""Memory of a step: by hand, by torch's own allocator, and as phones measured it."""
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,23 +10,12 @@ from torch.profiler import ProfilerActivity, profile
 
 from fleetsim.contracts import SampleForm
 from fleetsim.fleet.devices.memory import ENGINES
-from fleetsim.learning.local.optimizer_settings import (
-    AdagradSettings,
-    AdamSettings,
-    AdamWSettings,
-    RmsPropSettings,
-    SgdSettings,
-)
+from fleetsim.learning.local import optimizer_settings as optimizers
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    LeNet5Settings,
-    LstmSettings,
-    ShuffleNetV2Settings,
-)
 from fleetsim.learning.models.text import Gpt2
 from fleetsim.validation import measurements, peak_memory
 from tests.learning.side_by_side import local
@@ -62,14 +51,14 @@ def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None
 @pytest.mark.parametrize(
     ("optimizer", "moments"),
     [
-        (SgdSettings(learning_rate=0.1), 0),
-        (SgdSettings(learning_rate=0.1, momentum=0.9), 1),
-        (AdamSettings(learning_rate=0.1), 2),
-        (AdamWSettings(learning_rate=0.1), 2),
-        (AdagradSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1, centered=True), 2),
-        (RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
+        (optimizers.SgdSettings(learning_rate=0.1), 0),
+        (optimizers.SgdSettings(learning_rate=0.1, momentum=0.9), 1),
+        (optimizers.AdamSettings(learning_rate=0.1), 2),
+        (optimizers.AdamWSettings(learning_rate=0.1), 2),
+        (optimizers.AdagradSettings(learning_rate=0.1), 1),
+        (optimizers.RmsPropSettings(learning_rate=0.1), 1),
+        (optimizers.RmsPropSettings(learning_rate=0.1, centered=True), 2),
+        (optimizers.RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
     ],
 )
 @pytest.mark.parametrize("mu", [0.0, 0.1])
@@ -106,7 +95,7 @@ def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(layer, 
 
 
 def test_counting_leaves_the_module_as_it_was():
-    model = ShuffleNetV2Settings(norm="batch")
+    model = models.ShuffleNetV2Settings(norm="batch")
     module = build_model(model, input_shape=(3, 9, 9), num_classes=10, seed=0).eval()
     before = flatten(module)
     step_memory(module, (3, 9, 9), local())
@@ -129,9 +118,6 @@ def test_attention_keeps_squares_of_the_context() -> None:
     assert squares >= 4 * 2 * (128**2 - 3 * 64**2 + 2 * 32**2)
 
 
-# --- prediction: torch's own allocator ------------------------------------------------------------
-
-
 def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Tensor) -> int:
     """Bytes at the peak of a step: weights, inputs and whatever torch allocates in it."""
     module.train()
@@ -144,11 +130,11 @@ def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Te
     return outside + int(np.cumsum(changes).max())
 
 
-LSTM = LstmSettings(embedding=8, hidden=32, layers=2)
+LSTM = models.LstmSettings(embedding=8, hidden=32, layers=2)
 ALLOCATED = [
-    (LeNet5Settings(), (1, 28, 28), None, 0.35, 0.0),
-    (FedGraCnnSettings(), (1, 28, 28), None, 0.1, 0.0),
-    (ShuffleNetV2Settings(norm="batch"), (3, 32, 32), None, 0.0, 0.03),
+    (models.LeNet5Settings(), (1, 28, 28), None, 0.35, 0.0),
+    (models.FedGraCnnSettings(), (1, 28, 28), None, 0.1, 0.0),
+    (models.ShuffleNetV2Settings(norm="batch"), (3, 32, 32), None, 0.0, 0.03),
     (LSTM, (40,), 80, 0.25, 0.25),
 ]
 
@@ -168,13 +154,10 @@ def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_
     assert (1 - below) * measured <= said <= (1 + above) * measured
 
 
-# --- fit: MNN on Snapdragon 855 phones ------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_mnn_on_phones_is_met_within_what_the_page_says():
     readings = measurements.table("mnn-memory")
-    errors = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
+    errors: Any = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
     worst = errors.groupby(readings.network).max()
     bounds = {"LeNet": 0.03, "AlexNet": 0.21, "MobileNetV2": 0.08, "SqueezeNet": 0.15}
 

@@ -8,19 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fleetsim.contracts import SampleForm
 from fleetsim.learning.local.measured_networks import measured_cost
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    LeNet5Settings,
-    ModelSettings,
-    ResNet18Settings,
-    ShuffleNetV2Settings,
-    SvmSettings,
-    TwoNNSettings,
-    Vgg16Settings,
-)
 from fleetsim.learning.models.text import Gpt2
 
 CIFAR = (3, 32, 32)
@@ -34,15 +24,15 @@ def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
     return int(counter.get_total_flops())
 
 
-BUILT_IN: list[ModelSettings] = [
-    SvmSettings(),
-    TwoNNSettings(),
-    LeNet5Settings(),
-    FedGraCnnSettings(),
-    GpflCnnSettings(),
-    ResNet18Settings(),
-    Vgg16Settings(),
-    ShuffleNetV2Settings(),
+BUILT_IN: list[models.ModelSettings] = [
+    models.SvmSettings(),
+    models.TwoNNSettings(),
+    models.LeNet5Settings(),
+    models.FedGraCnnSettings(),
+    models.GpflCnnSettings(),
+    models.ResNet18Settings(),
+    models.Vgg16Settings(),
+    models.ShuffleNetV2Settings(),
 ]
 RECURRENT: Any = {"num_layers": 2, "bidirectional": True, "batch_first": True}
 IMAGE, ROW, TEXT = torch.zeros(1, *CIFAR), torch.zeros(1, 9, 5), torch.zeros(1, 6).long()

@@ -1,5 +1,3 @@
-"""Hinge losses of several classes: by hand, against other formulations, and trained by all."""
-
 from typing import get_args
 
 import numpy as np

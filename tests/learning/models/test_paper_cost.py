@@ -37,8 +37,8 @@ def test_cost_and_memory_are_as_stated() -> None:
     assert settings.cost(num_copies=None).memory is None
 
 
-def ran(tmp_path, name: str, train: bool = False, **changes: Any) -> fleetsim.Run:
-    out = tmp_path / name
+def ran(tmp_path, name: str, **changes: Any) -> fleetsim.Run:
+    train, out = changes.pop("train", False), tmp_path / name
     return fleetsim.run(loaded(**changes), train=train, workers=1, progress=False, out=out)
 
 

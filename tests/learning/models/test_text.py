@@ -1,5 +1,3 @@
-"""Networks for text: size, cost, structure, initial weights, one step of training."""
-
 import math
 from typing import Any
 
@@ -12,24 +10,19 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models import settings as models
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    Gpt2Settings,
-    LogisticSettings,
-    LstmSettings,
-    ModelSettings,
-)
 from fleetsim.learning.models.text import Block
 
-SMALL_LSTM = LstmSettings(embedding=3, hidden=5, layers=2)
-SMALL_GPT2 = Gpt2Settings(layers=2, heads=2, width=8)
-BOTH: list[ModelSettings] = [SMALL_LSTM, SMALL_GPT2]
+SMALL_LSTM = models.LstmSettings(embedding=3, hidden=5, layers=2)
+SMALL_GPT2 = models.Gpt2Settings(layers=2, heads=2, width=8)
+BOTH: list[models.ModelSettings] = [SMALL_LSTM, SMALL_GPT2]
 
 
-def build(model: ModelSettings, context: int = 6, words: int = 11, **form: Any) -> nn.Module:
+def build(model: models.ModelSettings, context: int = 6, words: int = 11, **form: Any) -> nn.Module:
     form = {"is_sequence": True, "seed": 0, **form}
-    samples = {"input_shape": (context,), "num_classes": words, "vocabulary_size": words}
+    samples: Any = {"input_shape": (context,), "num_classes": words, "vocabulary_size": words}
     return build_model(model, **samples, **form)
 
 
@@ -46,7 +39,7 @@ def test_the_lstm_has_leafs_layers_with_the_two_biases_of_torch() -> None:
         first, second = gates * (8 + 256 + biases), gates * (256 + 256 + biases)
         return vocabulary * 8 + first + second + (256 + 1) * vocabulary
 
-    module = build(LstmSettings(), 80, 80)
+    module = build(models.LstmSettings(), 80, 80)
 
     assert formula(90, biases=1) == 820_522
     assert flatten(module).size == formula(80, biases=2)
@@ -55,22 +48,15 @@ def test_the_lstm_has_leafs_layers_with_the_two_biases_of_torch() -> None:
 def test_gpt2_small_has_the_published_number_of_parameters() -> None:
     # 124,439,808 weights are in huggingface.co/openai-community/gpt2, which OpenAI calls 124M
     with torch.device("meta"):
-        small = Gpt2Settings().build(SampleForm((1024,), 50_257, 50_257, is_sequence=True))
+        small = models.Gpt2Settings().build(SampleForm((1024,), 50_257, 50_257, is_sequence=True))
 
     assert sum(parameter.numel() for parameter in small.parameters()) == 124_439_808
 
 
-def test_the_vector_holds_the_tied_embedding_once() -> None:
-    module = build(SMALL_GPT2)
-    slots = layout(module)
-
-    assert [slot.name for slot in slots if slot.shape == (11, 8)] == ["tokens.weight"]
-    assert flatten(module).size == sum(parameter.numel() for parameter in module.parameters())
-    assert all(slot.is_trained for slot in slots)
-
-
 @pytest.mark.parametrize("model", BOTH)
-def test_there_are_logits_at_every_position_or_at_the_last_alone(model: ModelSettings) -> None:
+def test_there_are_logits_at_every_position_or_at_the_last_alone(
+    model: models.ModelSettings,
+) -> None:
     each, last = (build(model, is_sequence=is_sequence) for is_sequence in (True, False))
     samples = tokens(4)
 
@@ -79,7 +65,7 @@ def test_there_are_logits_at_every_position_or_at_the_last_alone(model: ModelSet
 
 
 @pytest.mark.parametrize("model", BOTH)
-def test_no_position_sees_what_comes_after_it(model: ModelSettings) -> None:
+def test_no_position_sees_what_comes_after_it(model: models.ModelSettings) -> None:
     module = build(model)
     samples = tokens(4)
     changed = samples.clone()
@@ -114,7 +100,7 @@ def test_a_block_equals_torchs_encoder_layer_with_normalised_inputs_and_tanh_gel
 
 
 def test_gpt2_begins_as_published() -> None:
-    module = build(Gpt2Settings(layers=8, heads=2, width=64), 400, 500)
+    module = build(models.Gpt2Settings(layers=8, heads=2, width=64), 400, 500)
     weights = dict(module.named_parameters())
     expected = {
         "tokens.weight": 0.02,
@@ -140,18 +126,18 @@ def test_gpt2_begins_as_published() -> None:
 OTHERS = [
     (SMALL_LSTM, (1, 8, 8), 10, None, r"lstm needs text, .* the shape \(1, 8, 8\)"),
     (SMALL_GPT2, (1, 8, 8), 10, None, r"gpt2 needs text, .* the shape \(1, 8, 8\)"),
-    (LogisticSettings(), (6,), 11, 11, r"text of 6 tokens; what fits: lstm, gpt2$"),
+    (models.LogisticSettings(), (6,), 11, 11, r"text of 6 tokens; what fits: lstm, gpt2$"),
     (SMALL_GPT2, (6,), 2, 11, r"one of the 11 tokens, .* 2 classes; choose lstm"),
 ]
 
 
 @pytest.mark.parametrize(("model", "shape", "num_classes", "words", "says"), OTHERS)
 def test_other_samples_are_refused(model, shape, num_classes, words, says):
-    form = {"input_shape": shape, "num_classes": num_classes, "vocabulary_size": words}
+    form: Any = {"input_shape": shape, "num_classes": num_classes, "vocabulary_size": words}
     with pytest.raises(ScenarioError, match=says):
         build_model(model, **form, seed=0)
 
 
 def test_heads_must_share_the_width_equally() -> None:
     with pytest.raises(ValidationError, match="width 100 is no multiple of heads 12"):
-        Gpt2Settings(width=100)
+        models.Gpt2Settings(width=100)

@@ -1,5 +1,3 @@
-"""Partitioners of the library flwr-datasets; those that need it are skipped without the extra."""
-
 import random  # noqa: TID251 - its state is looked at
 import sys
 from typing import Any

@@ -1,5 +1,3 @@
-"""IDX files: what is read, and what every kind of damage is called."""
-
 import gzip
 import struct
 from pathlib import Path

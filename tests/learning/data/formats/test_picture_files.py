@@ -1,5 +1,3 @@
-"""Pictures in folders, zip archives and gzipped tars: read alike, and refused alike."""
-
 import struct
 import tarfile
 import zipfile

@@ -1,5 +1,3 @@
-"""CelebA: small archives and folders in its form, by person."""
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.catalogue import listing
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
@@ -148,10 +145,3 @@ def test_the_set_is_not_downloaded_but_its_page_is_named_and_what_was_put_there_
     (tmp_path / "celeba").symlink_to(published[0])
     by_hand = {name: replace(known, by_hand="a page") for name, known in published[1].items()}
     assert fetch.fetch("celeba", progress=False, registry=by_hand) == tmp_path / "celeba"
-
-
-def test_the_list_of_data_sets_says_which_are_got_by_hand() -> None:
-    how = {kind: way for kind, _, way in listing("datasets").rows}
-
-    assert how["celeba"] == "by hand, see docs/data.md"
-    assert how["cinic10"] == how["tiny-imagenet"] == "fleetsim data fetch"

@@ -1,7 +1,4 @@
-"""CIFAR-10: records, archives and folders of pictures by tiny stand-ins, then the real pictures."""
-
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -177,7 +174,6 @@ def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, says):
 @pytest.mark.parametrize(
     ("pictures_at", "files_at", "are_files_read"),
     [
-        ("data/cifar10", None, False),
         ("cifar10", "cifar10", True),
         ("data/cifar10", "cifar10/cifar-10-batches-bin", True),
         ("cifar10", "data/cifar10", False),
@@ -188,8 +184,7 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
 ):
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
     pictures(tmp_path / pictures_at / "train")
-    if files_at is not None:
-        placed(tmp_path / files_at, files())
+    placed(tmp_path / files_at, files())
 
     if are_files_read:
         assert len(load(None, published[1]).train_labels) == 20
@@ -198,18 +193,12 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
             load(None, published[1])
 
 
-@pytest.fixture
-def real_pictures(real_data: Callable[[str], Path], tmp_path: Path) -> Path:
-    """Folder of all 60,000 pictures as JPEG."""
-    with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
-        tar.extractall(tmp_path / "pictures", filter="data")
-    return tmp_path / "pictures"
-
-
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_pictures: Path) -> None:
-    data = load(real_pictures, dict(REGISTRY))
+def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_data, tmp_path):
+    with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    data = load(tmp_path, dict(REGISTRY))
 
     assert data.train_inputs.shape == (50_000, 3, 32, 32)
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10

@@ -1,5 +1,3 @@
-"""ExtraSensory: which samples count, who is tested on what, and files that are broken."""
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Finding, verifying and downloading published sets, against a server on this machine."""
-
 import contextlib
 import gzip
 import hashlib
@@ -73,8 +71,8 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def tiny(*urls: str, extra: bool = False) -> RemoteSet:
     """One set, `tiny`, of one file at the given addresses, and perhaps an extra file."""
-    sums = (hashlib.sha256(content).hexdigest() for content in (PACKED, CONTENT))
-    first = RemoteFile(NAME, len(PACKED), *sums, tuple(url + NAME for url in urls))
+    packed, plain = (hashlib.sha256(content).hexdigest() for content in (PACKED, CONTENT))
+    first = RemoteFile(NAME, len(PACKED), packed, plain, tuple(url + NAME for url in urls))
     more = replace(first, name="extra.gz", urls=tuple(url + "extra.gz" for url in urls))
     files = (first, replace(more, is_extra=True)) if extra else (first,)
     return RemoteSet("tiny", "a tiny set", files, "MIT", "nobody")

@@ -1,5 +1,3 @@
-"""Roles of plays as clients of a next-character task."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Tiny ImageNet: small archives and folders in its form."""
-
 from pathlib import Path
 from typing import Any
 

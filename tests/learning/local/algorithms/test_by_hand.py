@@ -102,7 +102,7 @@ def test_feddyns_server_corrects_the_mean_by_its_h() -> None:
 @pytest.mark.parametrize(("before", "personal"), [(2.0, 2.0925), (None, 1.37)])
 def test_a_ditto_client_trains_both_models(before: float | None, personal: float) -> None:
     """w = 1, a = 3: w 1.2, 1.38. lambda = .5: v from 2: 2.05, 2.0925; from w: 1.2, 1.37."""
-    state = None if before is None else {"personal": number(before)}
+    state = {} if before is None else {"personal": number(before)}
     result = task(Ditto(0.5), start=1.0, sample=3.0, state=state)
 
     assert weight_of(result) == pytest.approx(1.38, rel=1e-12)

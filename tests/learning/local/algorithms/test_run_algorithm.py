@@ -1,5 +1,3 @@
-"""Own training of clients as a job: batches of the built-in training, and wrong answers."""
-
 import json
 import re
 from pathlib import Path
@@ -90,7 +88,8 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize(("answer", "says"), WRONG)
 def test_a_wrong_answer_is_one_line(answer, says):
-    update = answer and ClientUpdate(**{"loss": 0.1, **answer})
+    keys: Any = {"loss": 0.1, **(answer or {})}
+    update = answer and ClientUpdate(**keys)
 
     with pytest.raises(PluginError, match=says) as found:
         task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
