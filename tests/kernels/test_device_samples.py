@@ -28,13 +28,3 @@ def test_bytes_become_the_numbers_that_they_stand_for() -> None:
     assert np.array_equal(images[rows], every[rows])
     assert np.array_equal(np.asarray(images), every)
     assert (len(images), images.shape) == (300, every.shape)
-
-
-def test_numbers_are_taken_as_they_are() -> None:
-    tokens = np.arange(12).reshape(4, 3)
-    samples = Samples(tokens, _CPU)
-
-    assert samples.numbers is not None
-    assert samples.numbers.data_ptr() == tokens.__array_interface__["data"][0]
-    assert samples.take(torch.tensor([2, 0])).tolist() == [[6, 7, 8], [0, 1, 2]]
-    assert Samples(pictures(2), _CPU).numbers is None

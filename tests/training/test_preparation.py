@@ -4,9 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.learning.data.digits import DigitsSettings
-from fleetsim.learning.data.prefetch import Prefetch
-from fleetsim.training import task_samples
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings
@@ -16,14 +13,16 @@ DIGITS = {"kind": "digits"}
 
 
 def prepared(
-    dataset: Mapping[str, object], num_clients: int = 4, prefetched: Prefetch | None = None,
-    measures_memory: bool = False, **task: object,
-) -> PreparedTask:  # fmt: skip
+    dataset: Mapping[str, object],
+    num_clients: int = 4,
+    measures_memory: bool = False,
+    **task: object,
+) -> PreparedTask:
     local = {"epochs": 1, "batch_size": 5, "optimizer": {"kind": "sgd", "learning_rate": 0.1}}
     keys = {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
     settings, trainer = TaskSettings.model_validate(keys), TrainerSettings()
     request = TaskRequest(settings, trainer, 1, 1, num_clients, measures_memory=measures_memory)
-    return prepare_task(request, train=False, torch_device="cpu", workers=1, prefetched=prefetched)
+    return prepare_task(request, train=False, torch_device="cpu", workers=1)
 
 
 def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
@@ -62,11 +61,3 @@ def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: P
 
     assert task.label_coverage is None
     assert prepared(BLANK).label_coverage is None
-
-
-def test_a_prefetched_data_set_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Prefetch(DigitsSettings(), seed=1, num_clients=4)
-    monkeypatch.delattr(task_samples, "load_dataset")
-    task = prepared(DIGITS, prefetched=read)
-
-    assert task.num_samples.sum() > 0

@@ -23,9 +23,14 @@ def drawn(*shape: int) -> Tensor:
 
 
 def conv_of(
-    num_in: int, num_out: int, kernel: tuple[int, int], stride: tuple[int, int] = (1, 1),
-    padding: tuple[int, int] = (0, 0), *, bias: bool = True,
-) -> nn.Conv2d:  # fmt: skip
+    num_in: int,
+    num_out: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int] = (1, 1),
+    padding: tuple[int, int] = (0, 0),
+    *,
+    bias: bool = True,
+) -> nn.Conv2d:
     conv = nn.Conv2d(num_in, num_out, kernel, stride, padding, bias=bias, dtype=torch.float64)
     conv.weight = nn.Parameter(drawn(num_out, num_in, *kernel).detach())
     if bias:

@@ -11,9 +11,13 @@ Labels = Sequence[int] | IntArray
 
 
 def parts(
-    settings: PartitionSettings, labels: Labels, num_clients: int, *, seed: int = 1,
+    settings: PartitionSettings,
+    labels: Labels,
+    num_clients: int,
+    *,
+    seed: int = 1,
     owner: Labels | None = None,
-) -> tuple[IntArray, ...]:  # fmt: skip
+) -> tuple[IntArray, ...]:
     owned = None if owner is None else np.asarray(owner, dtype=np.int64)
     known = np.asarray(labels, dtype=np.int64)
     return split(settings, labels=known, owner=owned, num_clients=num_clients, seed=seed)

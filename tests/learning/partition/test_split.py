@@ -145,9 +145,11 @@ def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
 
 
 @given(
-    st.integers(1, 8), st.integers(1, 3), st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    st.integers(1, 8),
+    st.integers(1, 3),
+    st.lists(st.integers(1, 60), min_size=1, max_size=6),
     st.integers(0, 100),
-)  # fmt: skip
+)
 def test_shards_of_a_single_label_are_the_largest_that_suffice(
     num_clients, shards_per_client, label_sizes, seed
 ):

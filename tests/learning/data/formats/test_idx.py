@@ -82,13 +82,6 @@ def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledIma
     )
 
 
-def test_labels_are_int64_beside_their_images() -> None:
-    found = labelled(np.zeros((2, 3, 4), np.uint8), np.array([0, 9], np.uint8))
-
-    assert (found.images.shape, found.labels.dtype) == ((2, 1, 3, 4), np.int64)
-    assert found.labels.tolist() == [0, 9]
-
-
 @pytest.mark.parametrize(
     ("images", "labels", "message"),
     [

@@ -38,9 +38,13 @@ def number(value: float) -> Array:
 
 
 def task(
-    algorithm: ClientTraining, *, start: float, sample: float, settings: LocalSettings = LOCAL,
+    algorithm: ClientTraining,
+    *,
+    start: float,
+    sample: float,
+    settings: LocalSettings = LOCAL,
     **more: Any,
-) -> JobResult:  # fmt: skip
+) -> JobResult:
     """Two steps of rate .1 of a client with one sample."""
     model = Quadratic()
     inputs = torch.tensor([[sample]], dtype=torch.float64)
