@@ -1,5 +1,3 @@
-"""Laws of every kernel, on real digits."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,6 @@ from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.models.settings import ModelSettings
 from tests.learning.digits_training import CNN, SIZES, SMALL, TRAIN, data_of, submitted, trainer_of
 from tests.learning.side_by_side import ON_CUDA, all_same, same, vector_of
 
@@ -29,9 +26,7 @@ EVERY = pytest.mark.parametrize(
 
 
 @EVERY
-def test_the_order_of_submission_and_of_asking_shows_in_no_bit(
-    kind: type[Kernel], model: ModelSettings
-) -> None:
+def test_the_order_of_submission_and_of_asking_shows_in_no_bit(kind, model):
     (forwards, base), (backwards, _) = trainer_of(kind, model), trainer_of(kind, model)
     one = forwards.results(submitted(forwards, base))
     tickets = [backwards.submit(Job(client, TRAIN, base, (1,))) for client in range(9, -1, -1)]
@@ -44,9 +39,7 @@ def test_the_order_of_submission_and_of_asking_shows_in_no_bit(
 
 
 @EVERY
-def test_jobs_of_one_call_may_differ_in_everything(
-    kind: type[Kernel], model: ModelSettings
-) -> None:
+def test_jobs_of_one_call_may_differ_in_everything(kind, model):
     (serial, base), (fast, _) = trainer_of(Kernel, model), trainer_of(kind, model)
     later = vector_of(serial.results([serial.submit(Job(4, TRAIN, base, (0,)))])[0])
     jobs = [
@@ -87,9 +80,7 @@ def test_no_step_is_computed_for_a_job_that_is_not_requested(kind: type[Kernel])
 
 
 @EVERY
-def test_the_servers_models_are_evaluated_as_by_serial_training(
-    kind: type[Kernel], model: ModelSettings
-) -> None:
+def test_the_servers_models_are_evaluated_as_by_serial_training(kind, model):
     (serial, base), (fast, _) = trainer_of(Kernel, model), trainer_of(kind, model)
 
     for one, other in (
@@ -103,9 +94,7 @@ def test_the_servers_models_are_evaluated_as_by_serial_training(
 
 
 @EVERY
-def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(
-    kind: type[Kernel], model: ModelSettings
-) -> None:
+def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(kind, model):
     data = data_of(pixel_side=2 if model is CNN else 1)
     pixels = (data.train_inputs[:] * 255).astype(np.uint8)
     images = ByteImages(pixels, mean=(0.1307,), std=(0.3081,))

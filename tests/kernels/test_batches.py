@@ -1,5 +1,3 @@
-"""Schedule of the batches of a stack."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,45 +82,32 @@ def test_longest_means_most_steps_then_most_samples() -> None:
     assert longest_first([*lengths[:3], Length(50, 9, most_steps=1)], 4) == [2, 1, 3, 0]
 
 
-@pytest.mark.slow
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 20), st.integers(1, 3), st.none() | st.integers(1, 9)),
-        min_size=1,
-        max_size=6,
-    ),
-    st.integers(1, 25),
-    st.booleans(),
+clients_of_one_stack = st.lists(
+    st.tuples(st.integers(1, 20), st.integers(1, 3), st.none() | st.integers(1, 9)),
+    min_size=1,
+    max_size=6,
 )
-def test_every_client_takes_the_batches_that_its_stream_draws(
-    clients: list[tuple[int, int, int | None]], batch_size: int, is_padded: bool
-) -> None:
-    jobs = [
-        StackJob(
-            BASE,
-            np.arange(100 * k, 100 * k + size),
-            local_sgd.orders(rng.stream(1, "test", k), epochs, size),
-            most,
-        )
-        for k, (size, epochs, most) in enumerate(clients)
-    ]
+
+
+@pytest.mark.slow
+@given(clients_of_one_stack, st.integers(1, 25), st.booleans())
+def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_size, is_padded):
+    jobs: list[StackJob] = []
+    expected: list[list[list[int]]] = []
+    for k, (size, epochs, most) in enumerate(clients):
+        rows = np.arange(100 * k, 100 * k + size)
+        orders = local_sgd.orders(rng.stream(1, "test", k), epochs, size)
+        jobs.append(StackJob(BASE, rows, orders, most))
+        words = rng.stream(1, "test", k).bit_generator.random_raw(epochs * size)
+        drawn = [rows[np.argsort(each)] for each in words.reshape(epochs, size)]
+        starts = range(0, size, batch_size)
+        batches = [rows[at : at + batch_size].tolist() for rows in drawn for at in starts]
+        expected.append(batches[:most])
     order = longest_first([one.length for one in jobs], batch_size)
     plan = schedule([jobs[k] for k in order], batch_size, is_padded=is_padded)
 
     for place, k in enumerate(order):
-        size, epochs, most = clients[k]
-        stream = rng.stream(1, "test", k)
-        words = stream.bit_generator.random_raw(epochs * size).tolist()
-        drawn = [
-            100 * k + np.array(sorted(range(size), key=words[first : first + size].__getitem__))
-            for first in range(0, epochs * size, size)
-        ]
-        expected = [
-            epoch[start : start + batch_size].tolist()
-            for epoch in drawn
-            for start in range(0, size, batch_size)
-        ]
-        assert batches_of(plan, place) == expected[:most]
+        assert batches_of(plan, place) == expected[k]
     assert plan.weights.sum(axis=1) == pytest.approx(np.ones(len(plan.rows)))
     assert [block.start for block in plan.blocks[1:]] == [block.stop for block in plan.blocks[:-1]]
     for block in plan.blocks:
@@ -130,6 +115,5 @@ def test_every_client_takes_the_batches_that_its_stream_draws(
         assert (weights[:, block.num_columns :] == 0).all()
         assert is_padded or (weights[:, : block.num_columns] > 0).all()
         owners = plan.client[block.start : block.stop].tolist()
-        if block.is_prefix:
-            assert owners == list(range(len(owners)))
+        assert not block.is_prefix or owners == list(range(len(owners)))
         assert len(set(owners)) == len(owners)

@@ -1,10 +1,6 @@
-"""Samples as numbers: images kept as bytes give the same bits as `from_pixels`."""
-
 import numpy as np
-import pytest
 import torch
 
-from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.kernels.device_samples import Samples
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.standardisation import from_pixels
@@ -32,29 +28,3 @@ def test_bytes_become_the_numbers_that_they_stand_for() -> None:
     assert np.array_equal(images[rows], every[rows])
     assert np.array_equal(np.asarray(images), every)
     assert (len(images), images.shape) == (300, every.shape)
-
-
-def test_a_workspace_holds_what_was_taken_last() -> None:
-    images, space = pictures(9), Workspace()
-    samples = Samples(images, _CPU)
-    first = samples.take(torch.arange(9), space)
-    second = samples.take(torch.tensor([8, 1]), space)
-
-    assert first.data_ptr() == second.data_ptr()
-    assert np.array_equal(second.numpy(), images[np.array([8, 1])])
-    assert samples.take(torch.arange(2)).data_ptr() != first.data_ptr()
-
-
-def test_numbers_are_taken_as_they_are() -> None:
-    tokens = np.arange(12).reshape(4, 3)
-    samples = Samples(tokens, _CPU)
-
-    assert samples.numbers is not None
-    assert samples.numbers.data_ptr() == tokens.__array_interface__["data"][0]
-    assert samples.take(torch.tensor([2, 0])).tolist() == [[6, 7, 8], [0, 1, 2]]
-    assert Samples(pictures(2), _CPU).numbers is None
-
-
-def test_bytes_cannot_be_seen_as_numbers_without_a_copy() -> None:
-    with pytest.raises(ValueError, match="brought to numbers"):
-        np.array(pictures(2), copy=False)

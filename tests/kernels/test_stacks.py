@@ -1,5 +1,3 @@
-"""Clients trained in stacks against serial training, one client after the other."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,18 +7,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
-from fleetsim.kernels.stacked.dual_chain import DualChainStack
-from fleetsim.kernels.stacked.linear_chain import ChainStack
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
-from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
@@ -67,8 +62,8 @@ def assert_as_serial(fleet: Fleet, kind: type[Kernel], chosen: LocalSettings) ->
 @example(SHAPES[2], [Client(7, 2, 0, 3, True), Client(23, 3, 1, 9, True)], EVERY_TERM, None)
 @settings(max_examples=40)
 def test_chains_are_trained_as_one_client_after_the_other_in_float64(
-    widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
-) -> None:
+    widths, clients, chosen, hinge
+):
     assert_as_serial(chains(widths, clients, hinge), StackedKernel, chosen)
 
 
@@ -96,8 +91,8 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_always_dual")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
-    widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
-) -> None:
+    widths, clients, chosen, hinge
+):
     assert_as_serial(chains(widths, clients, hinge), StackedKernel, chosen)
 
 
@@ -110,18 +105,14 @@ def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1, None, True), Client(1, 3, 2)], EVERY_TERM)
 @example("frozen", [Client(5, 2, 0), Client(1, 1, 1)], EVERY_TERM)
 @settings(max_examples=25)
-def test_any_network_is_trained_as_one_client_after_the_other_in_float64(
-    name: str, clients: list[Client], chosen: LocalSettings
-) -> None:
+def test_any_network_is_trained_as_one_client_after_the_other_in_float64(name, clients, chosen):
     assert_as_serial(Fleet(SMALL[name](), clients), VectorisedKernel, chosen)
 
 
 @pytest.mark.usefixtures("_always_dual", "whole_numbers")
 @pytest.mark.parametrize("are_bytes", [False, True])
 @pytest.mark.parametrize("chosen", [local(), PULLED], ids=["plain", "pulled"])
-def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(
-    chosen: LocalSettings, are_bytes: bool
-) -> None:
+def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(chosen, are_bytes):
     """Not farther than ten times serial training, which reads floats, is from itself in float64."""
     clients = [Client(40, 6, 0), Client(35, 6, 1)]
     pixels = rng.stream(5, "test/pixels").integers(0, 256, (75, 3, 4, 5), dtype=np.uint8)
@@ -155,9 +146,7 @@ def stacks(request: pytest.FixtureRequest) -> Stacks:
 
 @given(clients=clients_of_all_sizes)
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
-    stacks: Stacks, clients: list[Client]
-) -> None:
+def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(stacks, clients):
     kind, network = stacks
     silent = [replace(client, tells=False) for client in clients]
     found, plainly = (
@@ -173,46 +162,23 @@ def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
-    request: pytest.FixtureRequest,
-    form: str,
-    widths: Widths,
-    clients: list[Client],
-    weight_decay: float,
-) -> None:
+    request, form, widths, clients, weight_decay
+):
     if form == "dual":
         request.getfixturevalue("_always_dual")
     once = [Client(client.size, 1, client.base) for client in clients]
     fleet = chains(widths, once, dtype=torch.float32)
 
-    assert_one_step(fleet, StackedKernel, local(23, 1.0, weight_decay=weight_decay), 1e-5)
+    chosen = local(23, 1.0, weight_decay=weight_decay)
+    found, expected = fleet.train(StackedKernel, chosen), fleet.train(Kernel, chosen)
 
-
-@pytest.mark.slow
-@given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
-@settings(max_examples=15)
-def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(
-    name: str, clients: list[Client], weight_decay: float
-) -> None:
-    once = [Client(client.size, 1, client.base) for client in clients]
-    fleet = Fleet(SMALL[name](), once, dtype=torch.float32)
-
-    assert_one_step(fleet, VectorisedKernel, local(23, 0.5, weight_decay=weight_decay), 1e-3)
-
-
-def assert_one_step(
-    fleet: Fleet, kind: type[Kernel], chosen: LocalSettings, largest_error: float
-) -> None:
-    found, expected = fleet.train(kind, chosen), fleet.train(Kernel, chosen)
-
-    assert max(fleet.errors(found, expected)) <= largest_error
+    assert max(fleet.errors(found, expected)) <= 1e-5
     for result, reference in zip(found, expected, strict=True):
         assert vector_of(result).dtype == np.float32
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
 
-def test_how_the_stacks_are_cut_changes_nothing_but_rounding(
-    monkeypatch: pytest.MonkeyPatch, stacks: Stacks
-) -> None:
+def test_how_the_stacks_are_cut_changes_nothing_but_rounding(monkeypatch, stacks):
     kind, network = stacks
     fleet = Fleet(network(), [Client(size, 2) for size in (3, 17, 5, 11, 2)])
     whole = fleet.train(kind, local())
@@ -247,36 +213,3 @@ def test_what_a_kernel_computed_before_does_not_show(stacks: Stacks) -> None:
         (found,) = used.compute([job])
         (expected,) = Pool(fleet.kernel(kind, local()), 1).compute([job])
         assert same(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("stack", "kind", "widths", "sizes", "steps"),
-    [
-        # 20, 6 and 3 samples in batches of 5 are 4, 2 and 1 steps.
-        (ChainStack, StackedKernel, (6, 4), (3, 20, 6), [3, 2, 1, 1]),
-        (ModelStack, VectorisedKernel, (6, 4), (3, 20, 6), [3, 2, 1, 1]),
-        (DualChainStack, StackedKernel, (6, 5, 4), (7, 23), [2, 2, 1, 1, 1]),
-        (DualChainStack, StackedKernel, (6, 4), (7, 23), []),
-    ],
-)
-@pytest.mark.usefixtures("_always_dual")
-def test_each_form_takes_its_steps_and_none_for_clients_that_have_finished(
-    monkeypatch: pytest.MonkeyPatch,
-    stack: type[Any],
-    kind: type[Kernel],
-    widths: Widths,
-    sizes: tuple[int, ...],
-    steps: list[int],
-) -> None:
-    """Numbers of models that take each step."""
-    taken: list[int] = []
-    step = stack.step
-
-    def spy(self: Any, first: Any, *others: Any, **more: Any) -> Any:
-        taken.append(len(first) // 5 if isinstance(first, Tensor) else first.stop)
-        return step(self, first, *others, **more)
-
-    monkeypatch.setattr(stack, "step", spy)
-    chains(widths, [Client(size) for size in sizes], dtype=torch.float32).train(kind, local())
-
-    assert taken == steps

@@ -56,7 +56,6 @@ def kernel_of(
     model: ModelSettings = SMALL,
     *,
     data: TrainerData | None = None,
-    learning_rate: float = 0.1,
     seed: int = 7,
     **options: Any,
 ) -> tuple[Kernel, Parameters]:
@@ -65,8 +64,7 @@ def kernel_of(
     shape = data.test_inputs.shape[1:]
     module = build_model(model, input_shape=shape, num_classes=10, seed=seed)
     base = flatten(module)
-    sgd = SgdSettings(learning_rate=learning_rate)
-    local = LocalSettings(epochs=2, batch_size=16, optimizer=sgd)
+    local = LocalSettings(epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=0.1))
     return kind(module, data, local_settings=local, seed=seed, **options), base
 
 
@@ -86,7 +84,7 @@ def run(
     trainer: Trainer,
     client: int,
     base: Parameters,
-    address: tuple[int, ...] = (1,),
+    address: Sequence[int] = (1,),
     work: Work = TRAIN,
 ) -> JobResult:
-    return trainer.results([trainer.submit(Job(client, work, base, address))])[0]
+    return trainer.results([trainer.submit(Job(client, work, base, tuple(address)))])[0]

@@ -21,23 +21,11 @@ from fleetsim.contracts import Job, JobResult, Work, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    Gpt2Settings,
-    LeNet5Settings,
-    LogisticSettings,
-    ModelSettings,
-    ResNet18Settings,
-    ShuffleNetV2Settings,
-    SvmSettings,
-    TwoNNSettings,
-    Vgg16Settings,
-)
 from fleetsim.training.worker_pool import Pool
 
 Array = NDArray[Any]
@@ -106,30 +94,30 @@ def chain(widths: Sequence[int], hinge: Hinge | None = None) -> nn.Sequential:
 TEXT = (7,)
 IMAGE = (1, 4, 4)
 SMALL: dict[str, Callable[[], nn.Module]] = {
-    "logistic": lambda: built(LogisticSettings(), IMAGE),
-    "2nn": lambda: built(TwoNNSettings(hidden=(7, 5)), IMAGE),
+    "logistic": lambda: built(models.LogisticSettings(), IMAGE),
+    "2nn": lambda: built(models.TwoNNSettings(hidden=(7, 5)), IMAGE),
     "batch norm": batch_norm_net,
     "frozen": frozen_net,
     "gpt": SmallGpt,
 }
-PUBLISHED: list[tuple[ModelSettings, tuple[int, ...]]] = [
-    (LogisticSettings(), (60,)),
-    (TwoNNSettings(), (1, 28, 28)),
-    (FedGraCnnSettings(), (1, 8, 8)),
-    (GpflCnnSettings(), (3, 18, 18)),
+PUBLISHED: list[tuple[models.ModelSettings, tuple[int, ...]]] = [
+    (models.LogisticSettings(), (60,)),
+    (models.TwoNNSettings(), (1, 28, 28)),
+    (models.FedGraCnnSettings(), (1, 8, 8)),
+    (models.GpflCnnSettings(), (3, 18, 18)),
     *(
-        (SvmSettings(hinge=hinge), (1, 4, 4))
+        (models.SvmSettings(hinge=hinge), (1, 4, 4))
         for hinge in ("crammer-singer", "weston-watkins", "one-vs-rest")
     ),
-    (LeNet5Settings(), (1, 12, 12)),
-    *((ResNet18Settings(norm=norm), (3, 9, 9)) for norm in ("group", "batch")),
-    *((Vgg16Settings(norm=norm), (3, 32, 32)) for norm in ("group", "batch")),
-    *((ShuffleNetV2Settings(norm=norm), (3, 9, 9)) for norm in ("group", "batch")),
-    (Gpt2Settings(layers=2, heads=2, width=8), TEXT),
+    (models.LeNet5Settings(), (1, 12, 12)),
+    *((models.ResNet18Settings(norm=norm), (3, 9, 9)) for norm in ("group", "batch")),
+    *((models.Vgg16Settings(norm=norm), (3, 32, 32)) for norm in ("group", "batch")),
+    *((models.ShuffleNetV2Settings(norm=norm), (3, 9, 9)) for norm in ("group", "batch")),
+    (models.Gpt2Settings(layers=2, heads=2, width=8), TEXT),
 ]
 
 
-def built(model: ModelSettings, shape: tuple[int, ...], seed: int = 3) -> nn.Module:
+def built(model: models.ModelSettings, shape: tuple[int, ...], seed: int = 3) -> nn.Module:
     return build_model(
         model,
         input_shape=shape,
@@ -213,8 +201,7 @@ class Fleet:
         draw = rng.stream(5, "test/samples")
         inputs: Array
         if shape == TEXT:
-            inputs = draw.integers(num_classes, size=(num, *shape))
-            labels = draw.integers(num_classes, size=(num, *shape))
+            inputs, labels = (draw.integers(num_classes, size=(num, *shape)) for _ in range(2))
         else:
             inputs = torch.from_numpy(draw.normal(size=(num, *shape))).to(dtype).numpy()
             labels = draw.integers(num_classes, size=num)
@@ -223,13 +210,12 @@ class Fleet:
         shares = np.split(rng.stream(5, "test/rows").permutation(num), ends[:-1])
         self.data = TrainerData(inputs, labels, shares, inputs, labels)
         self.first = flatten(self.module)
-        self._bases = {client.base: self._drawn_base(client.base) for client in clients}
+        self._bases: dict[int, Array] = {}
 
     def base(self, version: int) -> Array:
         """The network's own weights, a little changed; running statistics as they are."""
-        return self._bases[version]
-
-    def _drawn_base(self, version: int) -> Array:
+        if version in self._bases:
+            return self._bases[version]
         changed = self.first.copy()
         for slot in layout(self.module):
             if slot.is_trained:
@@ -240,19 +226,16 @@ class Fleet:
             tied = {slot.name: changed[slot.start : slot.stop] for slot in layout(self.module)}
             tied["head.weight"][:] = tied["embedding.weight"]
         changed.flags.writeable = False
+        self._bases[version] = changed
         return changed
 
     def jobs(self) -> list[Job]:
-        return [
-            Job(
-                index,
-                Work(WorkKind.TRAIN, epochs=client.epochs, tells_epoch_losses=client.tells),
-                self.base(client.base),
-                (1,),
-                most_steps=client.most_steps,
-            )
-            for index, client in enumerate(self.clients)
-        ]
+        jobs = []
+        for index, client in enumerate(self.clients):
+            work = Work(WorkKind.TRAIN, epochs=client.epochs, tells_epoch_losses=client.tells)
+            base, most = self.base(client.base), client.most_steps
+            jobs.append(Job(index, work, base, (1,), most_steps=most))
+        return jobs
 
     def kernel(self, kind: type[Kernel], chosen: LocalSettings, **options: Any) -> Kernel:
         return kind(self.module, self.data, local_settings=chosen, seed=5, **options)
@@ -262,11 +245,8 @@ class Fleet:
 
     def errors(self, found: list[JobResult], expected: list[JobResult]) -> list[float]:
         """Distance to the expected vectors, relative to the update; 0 if there is none to both."""
-        pairs = zip(self.clients, found, expected, strict=True)
-        return [
-            distance(result, reference, self.base(client.base))
-            for client, result, reference in pairs
-        ]
+        bases = (self.base(client.base) for client in self.clients)
+        return [distance(*each) for each in zip(found, expected, bases, strict=True)]
 
 
 def distance(found: JobResult, expected: JobResult, base: Array) -> float:

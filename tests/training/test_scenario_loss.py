@@ -34,7 +34,6 @@ def local(function: Function, **changes: Any) -> LocalSettings:
     return PLAIN.model_copy(update={"loss": given_loss(function), **changes})
 
 
-# --- trial of the loss alone ----------------------------------------------------------------------
 @pytest.mark.parametrize("samples", [VECTORS, IMAGES, TEXTS])
 def test_a_loss_that_keeps_its_contract_passes(samples: SampleForm) -> None:
     check_scenario_loss(local(squared), nn.Linear(6, 3), samples)
@@ -74,9 +73,6 @@ def test_a_network_with_a_loss_of_its_own_takes_no_other_and_no_smoothed_labels(
     check_scenario_loss(PLAIN, svm, VECTORS)
 
 
-# --- trainer of a network of fleetsim's -----------------------------------------------------------
-
-
 def test_a_loss_across_samples_is_trained_one_client_at_a_time() -> None:
     chosen = local(against_others)
     kind, reason = trainer_for_loss("vectorised", AUTO, nn.Linear(6, 3), VECTORS, chosen)
@@ -96,7 +92,6 @@ def test_trainers_of_one_client_at_a_time_need_no_proof(kind: Any) -> None:
     assert found == (kind, "the loss is called for one client at a time")
 
 
-# --- kernels --------------------------------------------------------------------------------------
 def test_kernels_agree_on_a_loss_and_another_loss_gives_another_model() -> None:
     clients = [Client(size, 2) for size in (8, 5, 3)]
     fleet = Fleet(chain((6, 3)), clients, shape=(6,), num_classes=3)
@@ -110,7 +105,6 @@ def test_kernels_agree_on_a_loss_and_another_loss_gives_another_model() -> None:
         assert other.loss != pytest.approx(one.loss, rel=1e-2)
 
 
-# --- whole tasks ----------------------------------------------------------------------------------
 def prepared(model: Any, chosen: LocalSettings, kind: Any = "auto") -> PreparedTask:
     task = TaskSettings.model_construct(
         dataset=DigitsSettings(), partition=IidSettings(), model=model, local=chosen
@@ -167,15 +161,3 @@ def test_a_network_may_return_more_than_logits_to_its_loss_while_it_trains() -> 
     assert result.loss is not None
     assert result.loss > 0
     assert task.trainer.evaluate(task.parameters).accuracy is not None
-
-
-def test_a_network_of_one_s_own_is_proved_with_the_loss() -> None:
-    def net(samples: SampleForm) -> nn.Module:
-        return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 10))
-
-    own = prepared(given(net), local(squared))
-    across = prepared(given(net), local(against_others))
-
-    assert own.trainer_kind == "vectorised"
-    assert across.trainer_kind == "serial"
-    assert "vectorised is not proved equal: it differs" in str(across.trainer_reason)

@@ -1,33 +1,22 @@
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import TrainerData
 from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import fault
 from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_schedule import CosineSettings
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    Gpt2Settings,
-    LogisticSettings,
-    LstmSettings,
-    ModelSettings,
-    ResNet18Settings,
-    SvmSettings,
-    TwoNNSettings,
-)
-from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import TRAINS, choose_trainer
+from tests.learning.side_by_side import Client, Fleet, chain
 
-SMALL = TwoNNSettings(hidden=(4, 4))
+SMALL = models.TwoNNSettings(hidden=(4, 4))
 IMAGE = (1, 32, 32)
 PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rate=0.1))
 
@@ -35,78 +24,75 @@ PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rat
 @pytest.mark.parametrize(
     ("model", "on_cpu", "on_cuda"),
     [
-        (LogisticSettings(), "stacked", "stacked"),
-        (SvmSettings(), "stacked", "stacked"),
-        (TwoNNSettings(), "stacked", "stacked"),
-        (FedGraCnnSettings(), "channels-last", "vectorised"),
-        (GpflCnnSettings(), "channels-last", "vectorised"),
-        (ResNet18Settings(norm="batch"), "channels-last", "vectorised"),
-        (LstmSettings(), "serial", "serial"),
-        (Gpt2Settings(), "serial", "vectorised"),
-        (Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
+        (models.LogisticSettings(), "stacked", "stacked"),
+        (models.SvmSettings(), "stacked", "stacked"),
+        (models.TwoNNSettings(), "stacked", "stacked"),
+        (models.FedGraCnnSettings(), "channels-last", "vectorised"),
+        (models.GpflCnnSettings(), "channels-last", "vectorised"),
+        (models.ResNet18Settings(norm="batch"), "channels-last", "vectorised"),
+        (models.LstmSettings(), "serial", "serial"),
+        (models.Gpt2Settings(), "serial", "vectorised"),
+        (models.Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
     ],
 )
-def test_auto_takes_what_was_measured_to_be_fastest(
-    model: ModelSettings, on_cpu: TrainerKind, on_cuda: TrainerKind
-) -> None:
+def test_auto_takes_what_was_measured_to_be_fastest(model, on_cpu, on_cuda):
     auto = TrainerSettings()
 
     assert choose_trainer(auto, model, PLAIN, torch_device="cpu") == on_cpu
     assert choose_trainer(auto, model, PLAIN, torch_device="cuda") == on_cuda
 
 
+STACKED = "kind: stacked trains 2nn, logistic, svm alone, not fedgra-cnn; use auto or serial"
+
+
 @pytest.mark.parametrize(
     ("wanted", "model", "says"),
     [
-        (
-            TrainerSettings(kind="stacked"),
-            FedGraCnnSettings(),
-            r"kind: stacked trains 2nn, logistic, svm alone, not fedgra-cnn; use auto or serial",
-        ),
-        (TrainerSettings(kind="vectorised"), LstmSettings(), r"kind: .* not lstm; use auto"),
+        (TrainerSettings(kind="stacked"), models.FedGraCnnSettings(), STACKED),
+        (TrainerSettings(kind="vectorised"), models.LstmSettings(), r"kind: .* not lstm; use auto"),
         (TrainerSettings(kind="channels-last"), SMALL, r"kind: .* not 2nn; use auto"),
-        (TrainerSettings(kind="channels-last"), FedGraCnnSettings(), r"kind: .* on the CPU alone"),
+        (
+            TrainerSettings(kind="channels-last"),
+            models.FedGraCnnSettings(),
+            r"kind: .* on the CPU alone",
+        ),
         (TrainerSettings(precision="mixed"), SMALL, r"precision: mixed is for trainer.kind = vec"),
     ],
 )
-def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(
-    wanted: TrainerSettings, model: ModelSettings, says: str
-) -> None:
+def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, model, says):
     device = "cuda" if "CPU" in says else "cpu"
     with pytest.raises(ScenarioError, match=rf"trainer\.{says}"):
         choose_trainer(wanted, model, PLAIN, torch_device=device)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"optimizer": AdamSettings(learning_rate=0.01)},
-        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, nesterov=True)},
-        {"optimizer": SgdSettings(learning_rate=0.1, momentum=0.9, dampening=0.1)},
-        {"optimizer": SgdSettings(learning_rate=0.1, within_task=CosineSettings())},
-        {"max_gradient_norm": 1.0},
-        {"label_smoothing": 0.1},
-    ],
-)
-def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change: dict[str, Any]) -> None:
+MOMENTUM: Any = {"learning_rate": 0.1, "momentum": 0.9}
+NOT_PLAIN = [
+    {"optimizer": AdamSettings(learning_rate=0.01)},
+    {"optimizer": SgdSettings(**MOMENTUM, nesterov=True)},
+    {"optimizer": SgdSettings(**MOMENTUM, dampening=0.1)},
+    {"optimizer": SgdSettings(learning_rate=0.1, within_task=CosineSettings())},
+    {"max_gradient_norm": 1.0},
+    {"label_smoothing": 0.1},
+]
+
+
+@pytest.mark.parametrize("change", NOT_PLAIN)
+def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
     local = PLAIN.model_copy(update=change)
 
     assert choose_trainer(TrainerSettings(), SMALL, local, torch_device="cpu") == "vectorised"
-    cnn = FedGraCnnSettings()
+    cnn = models.FedGraCnnSettings()
     assert choose_trainer(TrainerSettings(), cnn, local, torch_device="cpu") == "channels-last"
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked trains by sgd .* use auto or"):
         choose_trainer(TrainerSettings(kind="stacked"), SMALL, local, torch_device="cpu")
-    module = build_model(SMALL, input_shape=IMAGE, num_classes=3, seed=1)
-    one = np.zeros((1, *IMAGE), np.float32)
-    label = np.zeros(1, np.int64)
-    data = TrainerData(one, label, [label], one, label)
+    fleet = Fleet(chain((6, 4)), [Client(1)], shape=(6,))
     with pytest.raises(ValueError, match="plain steps of SGD"):
-        StackedKernel(module, data, local_settings=local, seed=1)
+        fleet.kernel(StackedKernel, local)
 
 
 @pytest.mark.parametrize("name", sorted(TRAINS["serial"] - {"gpt2", "lstm"}))
 def test_the_table_says_what_the_kernels_can(name: str) -> None:
-    model: ModelSettings = TypeAdapter(ModelSettings).validate_python({"kind": name})
+    model: models.ModelSettings = TypeAdapter(models.ModelSettings).validate_python({"kind": name})
     module = build_model(model, input_shape=IMAGE, num_classes=3, seed=1)
 
     assert (widths_of(module) is not None) == (name in TRAINS["stacked"])

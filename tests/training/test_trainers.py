@@ -6,20 +6,15 @@ import torch
 
 from fleetsim.contracts import (
     Evaluation,
-    IntArray,
     Job,
     JobResult,
-    Outcome,
     Parameters,
-    Purpose,
-    Report,
     Trainer,
     Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
-from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.training.trainers import NullTrainer
 from tests.learning.digits_training import SIZES, TRAIN, data_of, run, trainer_of
 from tests.learning.side_by_side import SMALL, Client, Fleet, local, same, vector_of
@@ -55,9 +50,7 @@ def test_clients_with_equal_data_draw_different_batches() -> None:
 
 @pytest.mark.parametrize(("asked", "used"), [(None, 60), (25, 25), (60, 60), (500, 60)])
 @pytest.mark.parametrize("kind", [WorkKind.EVALUATE, WorkKind.GRADIENT])
-def test_a_sample_draw_is_capped_at_what_the_client_has(
-    kind: WorkKind, asked: int | None, used: int
-) -> None:
+def test_a_sample_draw_is_capped_at_what_the_client_has(kind, asked, used):
     trainer, base = trainer_of()
     result = run(trainer, 1, base, work=Work(kind, num_samples=asked))
 
@@ -78,18 +71,6 @@ def test_samples_are_drawn_without_replacement_and_by_address() -> None:
     assert run(trainer, 1, base, (1,), some).loss != run(trainer, 1, base, (2,), some).loss
 
 
-def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
-    trainer, base = trainer_of(learning_rate=1e12)
-    result = run(trainer, 0, base)
-    report = Report(
-        0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, result.num_samples, vector=result.vector
-    )
-
-    assert not np.isfinite(vector_of(result)).all()
-    with pytest.raises(ValueError, match=r"client 0 .* not finite"):
-        FedAvg(FedAvgSettings()).aggregate(base, [report])
-
-
 def trainers() -> list[tuple[Trainer, Parameters]]:
     serial, base = trainer_of()
     return [(serial, base), (NullTrainer(np.array(SIZES)), base)]
@@ -107,24 +88,6 @@ def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> No
             trainer.results([ticket])
         with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
             trainer.cancel(ticket)
-
-
-@pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
-@pytest.mark.parametrize(
-    ("client", "work"),
-    [
-        (10, TRAIN),
-        (-1, TRAIN),
-        (0, Work(WorkKind.TRAIN)),
-        (0, Work(WorkKind.TRAIN, epochs=1, num_samples=5)),
-        (0, Work(WorkKind.EVALUATE, num_samples=0)),
-    ],
-)
-def test_senseless_jobs_are_refused_at_once(
-    trainer: Trainer, base: Parameters, client: int, work: Work
-) -> None:
-    with pytest.raises(ValueError, match=r"client|epoch|sample"):
-        trainer.submit(Job(client, work, base, (1,)))
 
 
 def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:
@@ -148,24 +111,7 @@ def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
 @pytest.mark.parametrize(
     ("device", "says"), [("cuda", "torch sees no cuda device"), ("tpu", "'tpu' is neither cpu nor")]
 )
-def test_a_device_that_is_not_there_is_the_commands_fault(
-    monkeypatch: pytest.MonkeyPatch, device: str, says: str
-) -> None:
+def test_a_device_that_is_not_there_is_the_commands_fault(monkeypatch, device, says):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ScenarioError, match=f"--torch-device: {says}"):
         trainer_of(torch_device=device)
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ([np.arange(3), np.arange(0)], "client 1 has no training samples"),
-        ([np.array([1437])], "client 0 has a row outside of the 1437"),
-        ([np.array([-1])], "client 0 has a row outside"),
-    ],
-)
-def test_shares_must_be_rows_of_the_data_for_all_clients(
-    shares: list[IntArray], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        trainer_of(data=data_of(shares))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,14 +32,13 @@ NUM_TEST = 1203
 def data() -> TrainerData:
     """Seven clients, and a longer test set."""
     every = digits_training.data_of()
-    many = {name: getattr(every, f"train_{name}")[:NUM_TEST] for name in ("inputs", "labels")}
-    return replace(
-        every,
-        shares=every.shares[:7],
-        test_inputs=many["inputs"],
-        test_labels=many["labels"],
-        validation_rows=np.arange(1400, 1420),
-    )
+    inputs, labels = every.train_inputs[:NUM_TEST], every.train_labels[:NUM_TEST]
+    test: Any = {
+        "test_inputs": inputs,
+        "test_labels": labels,
+        "validation_rows": np.arange(1400, 1420),
+    }
+    return replace(every, shares=every.shares[:7], **test)
 
 
 def kernel_of(kind: type[Kernel]) -> tuple[Kernel, Parameters]:
@@ -173,9 +173,7 @@ def _program(is_killed: bool, pids: Connection) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize(("is_killed", "exit_code"), [(True, -9), (False, 0)])
-def test_processes_do_not_outlive_their_program(
-    is_killed: bool, exit_code: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_processes_do_not_outlive_their_program(is_killed, exit_code, capfd):
     """A program that ends has the pool still there, and its helper at work.
 
     It would wait for ever for a process that waits for it.
@@ -214,18 +212,6 @@ def test_processes_cannot_share_a_cuda_device() -> None:
     kernel, _ = kernel_of(_Elsewhere)
     with pytest.raises(ScenarioError, match="--workers: 2 processes cannot share"):
         DataTrainer(kernel, workers=2)
-
-
-def test_no_jobs_are_no_work() -> None:
-    kernel, _ = kernel_of(StackedKernel)
-
-    assert Pool(kernel, 2).compute([]) == []
-
-
-def test_a_pool_has_at_least_this_process() -> None:
-    kernel, _ = kernel_of(Kernel)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        Pool(kernel, 0)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

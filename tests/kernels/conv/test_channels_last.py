@@ -13,18 +13,9 @@ from fleetsim.contracts import Work, WorkKind
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv import channels_last
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel, form_of
-from fleetsim.kernels.conv.pooled_convolution import PooledConv2d
 from fleetsim.kernels.cpu import gemm
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    LeNet5Settings,
-    ModelSettings,
-    ResNet18Settings,
-    ShuffleNetV2Settings,
-    Vgg16Settings,
-)
 from fleetsim.learning.models.vision import MakeNorm, Residual, group_norm
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import (
@@ -57,19 +48,10 @@ def batch_norm(channels: int) -> nn.Module:
 
 def two_blocks(norm: MakeNorm) -> nn.Module:
     """A network with convolutions of every form, for images of 8 x 8 pixels (see `small_forms`)."""
-    return drawn(
-        nn.Sequential(
-            nn.Conv2d(3, 4, 3, padding=1),
-            residual(4, norm),
-            nn.Conv2d(4, 8, 3, stride=2, padding=1),
-            residual(8, norm),
-            nn.Conv2d(8, 6, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(24, NUM_CLASSES),
-        )
-    )
+    blocks = nn.Conv2d(3, 4, 3, padding=1), residual(4, norm)
+    strided = nn.Conv2d(4, 8, 3, stride=2, padding=1), residual(8, norm)
+    end = nn.Conv2d(8, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    return drawn(nn.Sequential(*blocks, *strided, *end, nn.Linear(24, NUM_CLASSES)))
 
 
 @pytest.fixture
@@ -79,21 +61,17 @@ def small_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels_last, "MIN_CHANNELS", 4)
 
 
-NETWORKS: dict[str, tuple[Callable[[], nn.Module], Shape, int]] = {
-    "fedgra-cnn": (lambda: built(FedGraCnnSettings(), (1, 10, 8), 1), (1, 10, 8), 3),
-    "gpfl-cnn": (lambda: built(GpflCnnSettings(), (3, 18, 20), 1), (3, 18, 20), 3),
-    "lenet5": (lambda: built(LeNet5Settings(), (3, 12, 14), 1), (3, 12, 14), 3),
+NETWORKS: dict[str, tuple[Callable[[], nn.Module] | models.ModelSettings, Shape, int]] = {
+    "fedgra-cnn": (models.FedGraCnnSettings(), (1, 10, 8), 3),
+    "gpfl-cnn": (models.GpflCnnSettings(), (3, 18, 20), 3),
+    "lenet5": (models.LeNet5Settings(), (3, 12, 14), 3),
     "two blocks, group": (lambda: two_blocks(group_norm), (3, 8, 8), 3),
     "two blocks, batch": (lambda: two_blocks(batch_norm), (3, 8, 8), 8),
-    "resnet18, group": (lambda: built(ResNet18Settings(), (3, 16, 16), 1), (3, 16, 16), 3),
-    "resnet18, batch": (lambda: built(ResNet18Settings(norm="batch"), (3, 9, 9), 1), (3, 9, 9), 8),
-    "vgg16": (lambda: built(Vgg16Settings(), (3, 32, 32), 1), (3, 32, 32), 2),
-    "shufflenet-v2, group": (lambda: built(ShuffleNetV2Settings(), (3, 9, 9), 1), (3, 9, 9), 3),
-    "shufflenet-v2, batch": (
-        lambda: built(ShuffleNetV2Settings(norm="batch"), (3, 16, 16), 1),
-        (3, 16, 16),
-        16,
-    ),
+    "resnet18, group": (models.ResNet18Settings(), (3, 16, 16), 3),
+    "resnet18, batch": (models.ResNet18Settings(norm="batch"), (3, 9, 9), 8),
+    "vgg16": (models.Vgg16Settings(), (3, 32, 32), 2),
+    "shufflenet-v2, group": (models.ShuffleNetV2Settings(), (3, 9, 9), 3),
+    "shufflenet-v2, batch": (models.ShuffleNetV2Settings(norm="batch"), (3, 16, 16), 16),
 }
 """Network, image shape and batch size. BatchNorm in the many layers of ShuffleNet makes more of the
 last bit the fewer pixels a batch has: with 3 images of 9x9 pixels one unit in the last place of the
@@ -102,7 +80,8 @@ images is 3e-11 of the update, in the reference itself; with 16 of 16x16, 6e-14.
 
 def fleet_of(name: str, *sizes: int, dtype: torch.dtype = torch.float64) -> Fleet:
     network, shape, _ = NETWORKS[name]
-    return Fleet(network(), [Client(size) for size in sizes], shape=shape, dtype=dtype)
+    module = network() if callable(network) else built(network, shape, 1)
+    return Fleet(module, [Client(size) for size in sizes], shape=shape, dtype=dtype)
 
 
 FAST = {"fedgra-cnn", "gpfl-cnn", "lenet5", "two blocks, group", "two blocks, batch"}
@@ -162,9 +141,7 @@ def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None
         assert mine.loss_rms == pytest.approx(theirs.loss_rms, rel=1e-12)
 
 
-def test_images_are_evaluated_in_parts_and_never_parted_in_training(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_images_are_evaluated_in_parts_and_never_parted_in_training(monkeypatch):
     """Or BatchNorm would see other statistics."""
     fleet = fleet_of(BLOCKS, 4)
     kernel = fleet.kernel(ChannelsLastKernel, local(4))
@@ -199,19 +176,8 @@ def spied(note: Callable[[Tensor], None]) -> tuple[Fleet, Pool]:
 KINDS = [Work(WorkKind.TRAIN, epochs=1), Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE)]
 
 
-def test_maps_of_one_channel_images_are_channels_last_from_the_first_layer_on() -> None:
-    seen: list[Tensor] = []
-    fleet, pool = spied(seen.append)
-    seen.clear()
-    pool.compute([fleet.jobs()[0]._replace(work=work) for work in KINDS])
-
-    assert [maps.stride(1) for maps in seen] == [1] * 6
-
-
 @pytest.mark.parametrize("is_exact", [True, False])
-def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(
-    monkeypatch: pytest.MonkeyPatch, is_exact: bool
-) -> None:
+def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(monkeypatch, is_exact):
     if not hasattr(torch.backends.mkldnn, "matmul"):
         pytest.skip("torch has no such switch before 2.9")
     switch: Any = torch.backends.mkldnn
@@ -234,44 +200,38 @@ class Own(nn.Sequential):
 SHARED = nn.ReLU()
 
 
-@pytest.mark.parametrize(
-    ("module", "changed"),
-    [
-        (nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)), True),
-        (nn.Sequential(nn.Sigmoid(), nn.MaxPool2d(2)), True),
-        (nn.Sequential(nn.GELU(), nn.MaxPool2d(2)), False),
-        (nn.Sequential(nn.ReLU(), nn.AvgPool2d(2)), False),
-        (nn.Sequential(SHARED, nn.MaxPool2d(2), SHARED), False),
-        (Own(nn.ReLU(), nn.MaxPool2d(2)), False),
-    ],
-    ids=str,
-)
-def test_rising_activations_and_poolings_behind_them_change_places(
-    module: nn.Sequential, changed: bool
-) -> None:
+SWAPPED = [
+    (nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)), True),
+    (nn.Sequential(nn.Sigmoid(), nn.MaxPool2d(2)), True),
+    (nn.Sequential(nn.GELU(), nn.MaxPool2d(2)), False),
+    (nn.Sequential(nn.ReLU(), nn.AvgPool2d(2)), False),
+    (nn.Sequential(SHARED, nn.MaxPool2d(2), SHARED), False),
+    (Own(nn.ReLU(), nn.MaxPool2d(2)), False),
+]
+
+
+@pytest.mark.parametrize(("module", "changed"), SWAPPED, ids=str)
+def test_rising_activations_and_poolings_behind_them_change_places(module, changed):
     before = list(module)
     channels_last._pool_first(module)
 
     assert list(module) == (before[::-1] if changed else before)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "shape", "forms"),
-    [
-        (FedGraCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
-        (GpflCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
-        (LeNet5Settings(), (3, 32, 32), {"PooledConv2d": 1}),
-        (ResNet18Settings(), (3, 32, 32), {"ColumnConv2d": 4, "WinogradConv2d": 10}),
-        (ResNet18Settings(), (3, 64, 64), {"WinogradConv2d": 10}),
-        (ResNet18Settings(), (3, 9, 9), {"ColumnConv2d": 4}),
-        (Vgg16Settings(), (3, 32, 32), {"ColumnConv2d": 6, "WinogradConv2d": 6}),
-        (ShuffleNetV2Settings(), (3, 32, 32), {}),
-    ],
-    ids=str,
-)
-def test_forms_of_the_published_networks(
-    chosen: ModelSettings, shape: Shape, forms: dict[str, int]
-) -> None:
+FORMS = [
+    (models.FedGraCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+    (models.GpflCnnSettings(), (1, 28, 28), {"PooledConv2d": 1}),
+    (models.LeNet5Settings(), (3, 32, 32), {"PooledConv2d": 1}),
+    (models.ResNet18Settings(), (3, 32, 32), {"ColumnConv2d": 4, "WinogradConv2d": 10}),
+    (models.ResNet18Settings(), (3, 64, 64), {"WinogradConv2d": 10}),
+    (models.ResNet18Settings(), (3, 9, 9), {"ColumnConv2d": 4}),
+    (models.Vgg16Settings(), (3, 32, 32), {"ColumnConv2d": 6, "WinogradConv2d": 6}),
+    (models.ShuffleNetV2Settings(), (3, 32, 32), {}),
+]
+
+
+@pytest.mark.parametrize(("chosen", "shape", "forms"), FORMS, ids=str)
+def test_forms_of_the_published_networks(chosen, shape, forms):
     """Columns, over 2^20 weights on 16 positions. ResNet-18: 256 to 512 and 512 to 512 (3 times);
     VGG-16: the last six, which see 4x4 (from 256 to 512 on) and 2x2 pixels.
 
@@ -286,55 +246,3 @@ def test_forms_of_the_published_networks(
 
     names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")
     assert {name: found[name] for name in names if found[name]} == forms
-
-
-@pytest.mark.parametrize(
-    ("conv", "pool"),
-    [
-        (nn.Conv2d(7, 2, 3), nn.MaxPool2d(2)),
-        (nn.Conv2d(8, 2, 3), nn.MaxPool2d(2, stride=1)),
-        (nn.Conv2d(8, 2, 3), nn.MaxPool2d((3, 1))),
-        (nn.Conv2d(8, 2, 3), nn.AvgPool2d(2)),
-        (nn.Conv2d(8, 2, 3, groups=2), nn.MaxPool2d(2)),
-    ],
-    ids=str,
-)
-def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
-    """Runs of 21 numbers, windows of one and three positions, and what the loops do not know."""
-    module = nn.Sequential(conv, pool)
-    before = str(module)
-    channels_last._take_pooled(module)
-    assert str(module) == before
-
-    module = nn.Sequential(nn.Conv2d(8, 2, 3), nn.MaxPool2d(2))
-    channels_last._take_pooled(module)
-    assert [type(layer) for layer in module] == [PooledConv2d]
-
-
-@pytest.mark.parametrize(
-    ("conv", "size", "suits"),
-    [
-        (nn.Conv2d(64, 64, 3), (4, 4), True),
-        (nn.Conv2d(63, 64, 3), (4, 4), False),
-        (nn.Conv2d(64, 63, 3), (4, 4), False),
-        (nn.Conv2d(64, 64, 5), (4, 4), False),
-        (nn.Conv2d(64, 64, 3, stride=2), (4, 4), False),
-        (nn.Conv2d(64, 64, 3, groups=2), (4, 4), False),
-        # 9 * 2^17 are more than 2^20 weights, 9 * 2^16 are fewer.
-        (nn.Conv2d(256, 512, 3), (8, 8), False),
-        (nn.Conv2d(256, 256, 3), (8, 8), True),
-        # 16 * 16 of 14 * 14 is 1.31, of 14 * 13 1.41.
-        (nn.Conv2d(64, 64, 3), (14, 14), True),
-        (nn.Conv2d(64, 64, 3), (14, 13), False),
-    ],
-    ids=str,
-)
-def test_when_winograds_algorithm_is_taken(
-    conv: nn.Conv2d, size: tuple[int, int], suits: bool
-) -> None:
-    assert channels_last._suits_winograd(conv, size) is suits
-
-
-def test_samples_that_are_no_images_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"\(60,\) is no image"):
-        form_of(nn.Linear(60, 2), (60,), 3)

@@ -1,5 +1,3 @@
-"""Other forms of convolutions against torch's own layers, and examples by hand."""
-
 import numpy as np
 import pytest
 import torch
@@ -15,6 +13,7 @@ from fleetsim.kernels.conv.winograd import WinogradConv2d
 from fleetsim.kernels.cpu.workspace import Workspace
 
 SMALL = st.integers(1, 3)
+PAIR = st.tuples(SMALL, SMALL)
 
 
 def drawn(*shape: int) -> Tensor:
@@ -32,9 +31,7 @@ def conv_of(
     *,
     bias: bool = True,
 ) -> nn.Conv2d:
-    conv = nn.Conv2d(
-        num_in, num_out, kernel, stride, padding, bias=bias, device="meta", dtype=torch.float64
-    )
+    conv = nn.Conv2d(num_in, num_out, kernel, stride, padding, bias=bias, dtype=torch.float64)
     conv.weight = nn.Parameter(drawn(num_out, num_in, *kernel).detach())
     if bias:
         conv.bias = nn.Parameter(drawn(num_out).detach())
@@ -52,18 +49,12 @@ def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
 @pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(4, 7), st.integers(4, 7)),
-    kernel=st.tuples(SMALL, SMALL),
-    stride=st.tuples(SMALL, SMALL),
+    kernel=PAIR,
+    stride=PAIR,
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
     bias=st.booleans(),
 )
-def test_columns_are_the_convolution(
-    sizes: tuple[int, int, int, int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    bias: bool,
-) -> None:
+def test_columns_are_the_convolution(sizes, kernel, stride, padding, bias):
     num_samples, num_in, num_out, height, width = sizes
     conv = conv_of(num_in, num_out, kernel, stride, padding, bias=bias)
     maps = drawn(num_samples, num_in, height, width)
@@ -76,28 +67,19 @@ def test_columns_are_the_convolution(
 @pytest.mark.slow
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(5, 9), st.integers(5, 9)),
-    kernel=st.tuples(SMALL, SMALL),
+    kernel=PAIR,
     stride=st.tuples(st.integers(1, 2), st.integers(1, 2)),
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
-    window=st.tuples(SMALL, SMALL),
-    step=st.tuples(SMALL, SMALL),
+    window=PAIR,
+    step=PAIR,
     dilation=st.integers(1, 2),
     ceil_mode=st.booleans(),
     bias=st.booleans(),
     activation=st.sampled_from([nn.ReLU(), nn.Sigmoid()]),
 )
 def test_pooled_convolutions_are_the_two_layers(
-    sizes: tuple[int, int, int, int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
-    window: tuple[int, int],
-    step: tuple[int, int],
-    dilation: int,
-    ceil_mode: bool,
-    bias: bool,
-    activation: nn.Module,
-) -> None:
+    sizes, kernel, stride, padding, window, step, dilation, ceil_mode, bias, activation
+):
     """With windows that overlap and such that leave gaps; a ReLU makes some gradients 0."""
     num_samples, num_in, num_out, height, width = sizes
     conv = conv_of(num_in, num_out, kernel, stride, padding, bias=bias)
@@ -106,12 +88,9 @@ def test_pooled_convolutions_are_the_two_layers(
     convolved = conv(maps)
     assume(min(convolved.shape[2:]) > dilation * (max(window) - 1))
 
-    torch.testing.assert_close(
-        all_of(nn.Sequential(PooledConv2d(conv, pool), activation), maps),
-        all_of(nn.Sequential(conv, pool, activation), maps),
-        rtol=1e-12,
-        atol=1e-12,
-    )
+    fast, plain = (PooledConv2d(conv, pool),), (conv, pool)
+    found, expected = (all_of(nn.Sequential(*some, activation), maps) for some in (fast, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def scaled_conv(
@@ -138,15 +117,8 @@ def scaled_conv(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_winograds_algorithm_equals_the_convolution_in_float64(
-    monkeypatch: pytest.MonkeyPatch,
-    num: int,
-    num_in: int,
-    num_out: int,
-    padding: tuple[int, int],
-    size: tuple[int, int],
-    bias: bool,
-    part_byte: int,
-) -> None:
+    monkeypatch, num, num_in, num_out, padding, size, bias, part_byte
+):
     """Also where maps are no whole tiles, and whether one image or all are a part."""
     monkeypatch.setattr(winograd, "PART_BYTE", part_byte)
     conv, maps = scaled_conv(num_in, num_out, padding, bias=bias), drawn(num, num_in, *size)
@@ -161,9 +133,7 @@ def test_winograds_algorithm_equals_the_convolution_in_float64(
 
 @pytest.mark.slow  # compiling the loops for float32 takes as long as all other tests here
 @pytest.mark.parametrize(("channels", "side"), [(64, 32), (128, 16), (256, 8)])
-def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(
-    channels: int, side: int
-) -> None:
+def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(channels, side):
     """Relative to all values; images after a ReLU, as in networks. The docstring says 1.2e-6."""
     maps = drawn(4, channels, side, side).detach().relu_()
     conv = scaled_conv(channels, channels, bias=False)
@@ -184,13 +154,9 @@ def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
         b_t[line, :5] = np.poly([q for q in points if q != point])[::-1]
     b_t[5] = np.poly(points)[::-1]
     a_t = np.array([[p**power for p in points] + [float(power == 3)] for power in range(4)])
-    g = np.array(
-        [
-            [p**power / np.prod([p - q for q in points if q != p]) for power in range(3)]
-            for p in points
-        ]
-        + [[0.0, 0.0, 1.0]]
-    )
+    scale = [np.prod([p - q for q in points if q != p]) for p in points]
+    g = np.array([[p**power / s for power in range(3)] for p, s in zip(points, scale, strict=True)])
+    g = np.vstack([g, [0.0, 0.0, 1.0]])
     x, kernel = drawn(6, 6).detach().numpy(), drawn(3, 3).detach().numpy()
     expected = a_t @ ((g @ kernel @ g.T) * (b_t @ x @ b_t.T)) @ a_t.T
     plain = [[(x[i : i + 3, j : j + 3] * kernel).sum() for j in range(4)] for i in range(4)]
@@ -204,9 +170,7 @@ def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
 
 
 @pytest.mark.parametrize("num_images", [1, 9])
-def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(
-    num_images: int,
-) -> None:
+def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(num_images):
     """Sums of up to 225 terms of either sign; 1e-5 of the largest is 84 units in its last place."""
     conv, pool = conv_of(8, 6, (3, 3), padding=(1, 1)), nn.MaxPool2d(2)
     maps = drawn(num_images, 8, 10, 10)
@@ -230,38 +194,16 @@ def test_what_is_not_a_number_spreads_through_pooled_convolutions() -> None:
     torch.testing.assert_close(maps, pool(conv(images)), equal_nan=True)
 
 
-def test_only_what_is_wanted_is_computed() -> None:
-    """Images, which have no gradient, and maps, first of trained and then of frozen weights."""
-    conv, pool = conv_of(2, 3, (3, 3)), nn.MaxPool2d(2)
-    images = drawn(2, 2, 8, 8).detach()
-    for layer, plain in (
-        (ColumnConv2d(conv), conv),
-        (PooledConv2d(conv, pool), nn.Sequential(conv, pool)),
-        (WinogradConv2d(conv, Workspace()), conv),
-    ):
-        conv.requires_grad_()
-        for each in (images, images.clone().requires_grad_()):
-            gradients = []
-            for network in (layer, plain):
-                conv.zero_grad()
-                each.grad = None
-                network(each).sum().backward()
-                gradients.append([each.grad, conv.weight.grad, conv.bias.grad])
-            torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
-            assert (gradients[0][0] is None) == (each is images)
-            conv.requires_grad_(requires_grad=False)
+PLAIN = [
+    ({"padding": 1}, True),
+    ({"groups": 2}, False),
+    ({"dilation": 2}, False),
+    ({"padding": 1, "padding_mode": "reflect"}, False),
+    ({"padding": "same"}, False),
+]
 
 
-@pytest.mark.parametrize(
-    ("conv", "is_plain"),
-    [
-        (nn.Conv2d(4, 4, 3, padding=1), True),
-        (nn.Conv2d(4, 4, 3, groups=2), False),
-        (nn.Conv2d(4, 4, 3, dilation=2), False),
-        (nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"), False),
-        (nn.Conv2d(4, 4, 3, padding="same"), False),
-    ],
-    ids=["plain", "groups", "dilation", "reflected padding", "padding by name"],
-)
-def test_only_plain_convolutions_have_other_forms(conv: nn.Conv2d, is_plain: bool) -> None:
+@pytest.mark.parametrize(("form", "is_plain"), PLAIN)
+def test_only_plain_convolutions_have_other_forms(form, is_plain):
+    conv = nn.Conv2d(4, 4, 3, **form)
     assert is_plain_convolution(conv) == is_plain

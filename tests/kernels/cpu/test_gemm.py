@@ -73,8 +73,8 @@ def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
 @pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "rounds"])
 @pytest.mark.parametrize("family", [0, 24, 25, 26, 27])
 def test_onednn_is_preferred_where_it_is_exact_and_worth_it_and_mkl_is_slow(
-    family: int, is_exact: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    family, is_exact, monkeypatch
+):
     """The mean product of (750, 10) at batch 10 is 2 * 10 * 750 * 10 = 150,000 FLOP."""
     text = f"vendor_id : AuthenticAMD\ncpu family : {family}\n" if family else ""
     monkeypatch.setattr(gemm, "forms", lambda: forms_of(text))

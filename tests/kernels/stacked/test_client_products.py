@@ -1,6 +1,3 @@
-"""Three products of a client's samples, of floats and of bytes, against their definitions."""
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +15,6 @@ from fleetsim.kernels.stacked.client_products import (
     ByteProducts,
     ClientProducts,
     NumberProducts,
-    products_of,
 )
 from fleetsim.learning.data.byte_images import ByteImages
 
@@ -69,13 +65,9 @@ def all_three(
 def by_definition(samples: Tensor, dtype: torch.dtype) -> list[Tensor]:
     """The same in float64, with weights and moves of a number type."""
     num, features = samples.shape
-    weights, biases = drawn(UNITS, features, dtype, 0.1), drawn(1, UNITS, dtype)
-    moves = drawn(num, UNITS, dtype, 0.01).t()
-    return [
-        samples @ weights.double().t() + biases.double(),
-        samples @ samples.t() + 1,
-        moves.double() @ samples,
-    ]
+    weights, biases = drawn(UNITS, features, dtype, 0.1).double(), drawn(1, UNITS, dtype).double()
+    moves = drawn(num, UNITS, dtype, 0.01).t().double()
+    return [samples @ weights.t() + biases, samples @ samples.t() + 1, moves @ samples]
 
 
 def errors(found: list[Tensor], expected: list[Tensor]) -> list[float]:
@@ -119,18 +111,6 @@ def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None
         assert mine <= 1.5 * theirs
 
 
-@pytest.mark.parametrize("num", [1, 99, 100, 101, 230])
-def test_floats_give_what_they_say(num: int) -> None:
-    inputs = drawn(240, 7, torch.float64)
-    rows = torch.arange(240 - num, 240)
-    products = NumberProducts(Samples(inputs.numpy(), CPU), num, UNITS, Workspace())
-    found = all_three(products, rows, 7, torch.float64)
-
-    expected = by_definition(inputs[rows], torch.float64)
-    for each, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(each, theirs, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.usefixtures("whole_numbers")
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> None:
@@ -149,38 +129,24 @@ def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> Non
     assert not torch.isfinite(sums[1]).any()
 
 
-@pytest.mark.parametrize(
-    ("num", "is_fast", "make", "kind"),
-    [
-        (150, True, lambda: images(2, 1), ByteProducts),
-        (149, True, lambda: images(2, 1), NumberProducts),
-        (150, False, lambda: images(2, 1), NumberProducts),
-        (150, True, lambda: np.zeros((2, 25), np.float32), NumberProducts),
-        (2**16, True, lambda: images(2, 1), ByteProducts),
-        (2**16 + 1, True, lambda: images(2, 1), NumberProducts),
-        (150, True, lambda: images(1, 1, 256), ByteProducts),
-        (150, True, lambda: images(1, 1, 257), NumberProducts),
-    ],
-)
+FASTER = [
+    (150, True, images(2, 1), ByteProducts),
+    (149, True, images(2, 1), NumberProducts),
+    (150, False, images(2, 1), NumberProducts),
+    (150, True, np.zeros((2, 25), np.float32), NumberProducts),
+    (2**16, True, images(2, 1), ByteProducts),
+    (2**16 + 1, True, images(2, 1), NumberProducts),
+    (150, True, images(1, 1, 256), ByteProducts),
+    (150, True, images(1, 1, 257), NumberProducts),
+]
+
+
+@pytest.mark.parametrize(("num", "is_fast", "samples", "kind"), FASTER)
 def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
-    num: int,
-    is_fast: bool,
-    make: Callable[[], ByteImages],
-    kind: type,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    num, is_fast, samples, kind, monkeypatch
+):
     chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
     monkeypatch.setattr(client_products, "forms", lambda: chosen)
-    found = client_products.products_of(Samples(make(), CPU), num, 3, Workspace())
+    found = client_products.products_of(Samples(samples, CPU), num, 3, Workspace())
 
     assert type(found) is kind
-
-
-def test_what_was_taken_before_does_not_show() -> None:
-    samples, space = Samples(images(9, 1), CPU), Workspace()
-    anew = all_three(products_of(samples, 4, UNITS, space), torch.arange(4), 25, torch.float32)
-    products = products_of(samples, 9, UNITS, space)
-    all_three(products, torch.arange(9), 25, torch.float32)
-
-    again = all_three(products, torch.arange(4), 25, torch.float32)
-    assert all(map(torch.equal, anew, again))

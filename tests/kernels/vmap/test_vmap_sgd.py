@@ -1,5 +1,3 @@
-"""Networks of scenarios, BatchNorm, mixed precision and memory of clients vectorised by torch."""
-
 import numpy as np
 import pytest
 import torch
@@ -53,9 +51,6 @@ def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> N
     assert max(rounded.errors(found, expected)) <= 0.05
 
 
-# --- mixed precision ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_CUDA)])
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_a_mixed_step_is_near_the_exact_one(name: str, device: str) -> None:
@@ -73,9 +68,6 @@ def test_a_mixed_step_is_near_the_exact_one(name: str, device: str) -> None:
         assert result.loss == pytest.approx(reference.loss, rel=0.02)
 
 
-# --- memory and stacks ----------------------------------------------------------------------------
-
-
 def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:
     """Weights and gradients of 100 byte each, 5 samples of 20 byte: 300 byte a client."""
     size = Footprint(weights_byte=100, sample_byte=20)
@@ -84,9 +76,6 @@ def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:
     assert stacks(size, lengths, local(), 3 * 300) == [[1, 4, 2], [0, 3], [5, 6]]
     assert stacks(size, lengths, EVERY_TERM, 4 * 460)[0] == [1, 4, 2, 0]
     assert stacks(size, lengths, local(), 1) == [[1], [4], [2], [0], [3], [5], [6]]
-
-
-# --- what cannot be vectorised --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,9 +89,7 @@ def test_a_stack_is_bounded_by_its_weights_and_activations() -> None:
         (nn.Flatten(), "no weights"),
     ],
 )
-def test_a_network_that_cannot_be_stacked_is_refused_with_the_reason(
-    module: nn.Module, reason: str
-) -> None:
+def test_a_network_that_cannot_be_stacked_is_refused_with_the_reason(module, reason):
     assert reason in (fault(module) or "")
     one, label = np.zeros((1, 3), np.float32), np.zeros(1, np.int64)
     data = TrainerData(one, label, [label], one, label)

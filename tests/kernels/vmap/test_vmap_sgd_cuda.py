@@ -1,5 +1,3 @@
-"""Clients trained at once on a CUDA device."""
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Epsilon against closed forms and a published table."""
-
 import math
 import sys
 from pathlib import Path

@@ -84,9 +84,3 @@ def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:
     aggregator = FedBuff(settings, buffers=np.array([False, True]))
 
     np.testing.assert_allclose(aggregator.aggregate(ONE, [FRESH, late]), [6.0, 3.0])
-
-
-@pytest.mark.parametrize("aggregator", [FedBuff(FedBuffSettings()), FedAsync(FedAsyncSettings())])
-def test_an_update_without_its_base_is_refused(aggregator):
-    with pytest.raises(ValueError, match="client 0 does not say which model it started from"):
-        aggregator.aggregate(ONE, [FRESH._replace(base=None)])

@@ -196,9 +196,8 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
     resumed.restore(uplink.state())
 
     for round_, change in enumerate(changes):
-        assert received(resumed, round_ % 3, round_, change) == received(
-            uplink, round_ % 3, round_, change
-        )
+        task = round_ % 3, round_, change
+        assert received(resumed, *task) == received(uplink, *task)
 
 
 @pytest.mark.parametrize(("share", "num_sent"), [(0.1, 1), (0.25, 1), (0.5, 2), (0.75, 3)])

@@ -1,5 +1,3 @@
-"""Differential privacy: sums by hand, and their noise."""
-
 import math
 
 import numpy as np
@@ -15,11 +13,8 @@ from tests.learning.aggregation.reports import report, vector
 FEDAVG = FedAvgSettings(weights="uniform")
 
 
-def settings(
-    *, clip: float = 5.0, noise: float = 1.0, delta: float = 1e-5, sampling: str = "poisson"
-) -> CentralPrivacySettings:
-    values = {"clip_norm": clip, "noise_multiplier": noise, "delta": delta, "sampling": sampling}
-    return CentralPrivacySettings.model_validate(values)
+def settings(*, clip: float = 5.0, noise: float = 1.0) -> CentralPrivacySettings:
+    return CentralPrivacySettings(clip_norm=clip, noise_multiplier=noise, delta=1e-5)
 
 
 def private(
@@ -116,8 +111,10 @@ def test_stale_models_weights_and_buffers() -> None:
         )
 
 
-def test_without_a_finite_update_there_is_no_model() -> None:
-    with pytest.raises(ValueError, match="none of 0 reports"):
-        private(settings()).aggregate(vector(0.0), [])
-    with pytest.raises(ValueError, match="client 0 sent 1 weights of 1 that are not finite"):
-        private(settings()).aggregate(vector(0.0), [report(0, [np.nan])])
+def test_without_a_finite_update_there_is_no_model():
+    for sent, says in (
+        ([], "none of 0 reports"),
+        ([report(0, [np.nan])], "client 0 .* not finite"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            private(settings()).aggregate(vector(0.0), sent)

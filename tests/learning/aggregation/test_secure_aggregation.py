@@ -1,16 +1,12 @@
-"""Secure aggregation: bytes by hand and as published, and rounds that fail."""
-
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fleetsim import rng
 from fleetsim.learning.aggregation.secure_aggregation import (
     SecAggPlusSettings,
     SecAggSettings,
     SecureAggregation,
-    num_alive_neighbours,
 )
 
 
@@ -90,13 +86,3 @@ def test_the_graph_is_drawn_for_each_round_and_seed() -> None:
     assert share == pytest.approx(8 / 19, abs=0.1)
     assert rounds == [plus(4).is_unmasked(everybody, everybody[2:], r) for r in range(400)]
     assert rounds != [plus(4, seed=2).is_unmasked(everybody, everybody[2:], r) for r in range(400)]
-
-
-def test_neighbours_alive_against_a_count_of_pairs() -> None:
-    alive = rng.stream(1, "alive", 0).random(11) < 0.5
-    counted = [
-        sum(bool(alive[j]) for j in range(11) if 0 < min((i - j) % 11, (j - i) % 11) <= 3)
-        for i in range(11)
-    ]
-
-    assert num_alive_neighbours(alive, 6).tolist() == counted

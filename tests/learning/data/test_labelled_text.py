@@ -1,5 +1,3 @@
-"""Texts with users and labels out of a CSV file."""
-
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,37 +86,25 @@ def test_the_drawn_texts_are_not_the_first_and_always_the_same(tmp_path: Path) -
     assert one.test_labels.tolist() != [number % 2 for number in range(20)]
 
 
-def test_users_with_few_texts_are_left_out(tmp_path: Path) -> None:
-    rows = "ann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
-    data = load(
-        tmp_path, "user,label,text\n" + rows, min_texts=3, test={"kind": "drawn", "fraction": 0.4}
-    )
+def test_users_with_few_texts_are_left_out(tmp_path):
+    rows = "user,label,text\nann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
+    data = load(tmp_path, rows, min_texts=3, test={"kind": "drawn", "fraction": 0.4})
 
     assert len(data.train_labels) + len(data.test_labels) == 3
 
 
-def test_sentiment140_is_read_as_published(tmp_path: Path) -> None:
+def test_sentiment140_is_read_as_published(tmp_path):
     rows = (
         b'"0","1467810369","Mon Apr 06","NO_QUERY","ann","@bob that\'s a bummer."\n'
         b'"4","1467810672","Mon Apr 06","NO_QUERY","bob","caf\xe9 was good, "\n'
         b'"0","1467810917","Mon Apr 06","NO_QUERY","ann","he said ""no"""\n'
     )
-    data = load(
-        tmp_path,
-        rows,
-        encoding="latin-1",
-        user=4,
-        text=5,
-        label=0,
-        max_tokens=25,
-        test={"kind": "drawn", "fraction": 0.5},
-    )
+    numbers, test = {"user": 4, "text": 5, "label": 0}, {"kind": "drawn", "fraction": 0.5}
+    data = load(tmp_path, rows, encoding="latin-1", max_tokens=25, test=test, **numbers)
 
     assert data.owner is not None
-    assert len(data.train_labels) == 2
-    assert len(data.test_labels) == 1
+    assert (len(data.train_labels), len(data.test_labels), data.num_classes) == (2, 1, 2)
     assert sorted([*data.train_labels, *data.test_labels]) == [0, 0, 1]
-    assert data.num_classes == 2
 
 
 HEAD = "user,label,text,part\n"

@@ -1,5 +1,3 @@
-"""Standardising: by hand, by the training part alone, and constant channels."""
-
 import numpy as np
 import pytest
 

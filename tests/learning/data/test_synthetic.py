@@ -154,9 +154,7 @@ def test_leaf_multiples_have_a_mean_of_variance_two_from_seed_to_seed() -> None:
     assert within(float(np.mean(squares)), 2.01, 2.01 * math.sqrt((2 + 3 * 2 / 1025) / 300))
 
 
-def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(
-    leaf: list[SyntheticUser],
-) -> None:
+def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(leaf):
     # Of two logits that differ by g, each with noise of 0.1: P(turned) = Phi(-|g| / (0.1 sqrt 2)).
     turned, chances = 0, []
     for user in leaf:

@@ -1,5 +1,3 @@
-"""Windows and rows out of tokens, and the memory that they take."""
-
 import numpy as np
 import pytest
 from hypothesis import given

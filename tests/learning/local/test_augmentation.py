@@ -1,5 +1,3 @@
-"""Augmentation of training samples: each change by hand, draws by address, and whole trainings."""
-
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,7 @@ from torch import Tensor
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.errors import ScenarioError
-from fleetsim.kernels.base import Kernel, TrainerData
+from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local.augmentation import augmented
@@ -18,8 +16,7 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings
-from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, TwoNNSettings
+from fleetsim.learning.models.settings import LeNet5Settings, TwoNNSettings
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import choose_trainer
 from tests.learning.side_by_side import Client, Fleet, built, distance, vector_of
@@ -91,9 +88,6 @@ def test_mixup_mixes_samples_and_losses_with_one_share() -> None:
     torch.testing.assert_close(batch.losses(scores, losses), expected)
 
 
-# --- training -------------------------------------------------------------------------------------
-
-
 def local(settings: AugmentationSettings) -> LocalSettings:
     sgd = SgdSettings(learning_rate=0.05)
     return LocalSettings(epochs=2, batch_size=8, optimizer=sgd, augmentation=settings)
@@ -137,11 +131,8 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
     for kind in ("stacked", "vectorised"):
         with pytest.raises(ScenarioError, match=f"trainer.kind: {kind} trains on samples as they"):
             choose_trainer(TrainerSettings(kind=kind), small, local(ALL), torch_device="cpu")
-    module = build_model(LogisticSettings(), input_shape=SHAPE, num_classes=3, seed=1)
-    one, label = np.zeros((1, *SHAPE), np.float32), np.zeros(1, np.int64)
-    data = TrainerData(one, label, [label], one, label)
     with pytest.raises(ValueError, match="are not augmented"):
-        VectorisedKernel(module, data, local_settings=local(ALL), seed=1)
+        FLEET.kernel(VectorisedKernel, local(ALL))
 
 
 @pytest.mark.parametrize(
@@ -153,9 +144,7 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
         (AugmentationSettings(noise_sd=0.1, mixup_alpha=0.1), (64,), True, None),
     ],
 )
-def test_samples_that_cannot_be_changed_so_are_named(
-    settings: AugmentationSettings, shape: tuple[int, ...], are_numbers: bool, key: str | None
-) -> None:
+def test_samples_that_cannot_be_changed_so_are_named(settings, shape, are_numbers, key):
     found = settings.fault(shape, are_numbers=are_numbers)
 
     assert (found[0] if found else None) == key

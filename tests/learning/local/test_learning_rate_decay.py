@@ -1,5 +1,3 @@
-"""The learning rate of each round, and that tasks are trained with the one they were sent with."""
-
 from pathlib import Path
 
 import pytest
@@ -11,33 +9,33 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.local.learning_rate_decay import (
-    CosineDecaySettings,
-    DecaySettings,
-    ExponentialDecaySettings,
-    NoDecaySettings,
-    StepDecaySettings,
-)
+from fleetsim.learning.local import learning_rate_decay as decays
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import Client, Fleet, assert_equal, built, local
 
-CASES: list[tuple[DecaySettings, list[int], list[float]]] = [
-    (NoDecaySettings(), [0, 1, 2, 10**6], [1, 1, 1, 1]),
+CASES: list[tuple[decays.DecaySettings, list[int], list[float]]] = [
+    (decays.NoDecaySettings(), [0, 1, 2, 10**6], [1, 1, 1, 1]),
     # A step comes after its round.
-    (StepDecaySettings(after_rounds=(2, 5), factor=0.5), [0, 2, 3, 5, 6, 99], [1, 1, 2, 2, 4, 4]),
-    (ExponentialDecaySettings(factor=0.5), [0, 1, 2, 3], [1, 1, 2, 4]),
-    (ExponentialDecaySettings(factor=0.5, every_rounds=3), [1, 3, 4, 6, 7], [1, 1, 2, 2, 4]),
+    (
+        decays.StepDecaySettings(after_rounds=(2, 5), factor=0.5),
+        [0, 2, 3, 5, 6, 99],
+        [1, 1, 2, 2, 4, 4],
+    ),
+    (decays.ExponentialDecaySettings(factor=0.5), [0, 1, 2, 3], [1, 1, 2, 4]),
+    (decays.ExponentialDecaySettings(factor=0.5, every_rounds=3), [1, 3, 4, 6, 7], [1, 1, 2, 2, 4]),
     # Half a cosine from 1 to its floor.
-    (CosineDecaySettings(over_rounds=4, floor_fraction=0.2), [0, 1, 3, 5, 99], [1, 1, 5 / 3, 5, 5]),
+    (
+        decays.CosineDecaySettings(over_rounds=4, floor_fraction=0.2),
+        [0, 1, 3, 5, 99],
+        [1, 1, 5 / 3, 5, 5],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("decay", "rounds", "divisors"), CASES, ids=lambda case: str(case)[:20])
-def test_a_decay_divides_the_rate_from_its_rounds_on(
-    decay: DecaySettings, rounds: list[int], divisors: list[float]
-) -> None:
+def test_a_decay_divides_the_rate_from_its_rounds_on(decay, rounds, divisors):
     sgd = SgdSettings(learning_rate=0.8, decay=decay)
     found = [0.8 / sgd.learning_rate_at(round_) for round_ in rounds]
 
@@ -45,7 +43,9 @@ def test_a_decay_divides_the_rate_from_its_rounds_on(
 
 
 def test_a_warm_up_over_rounds_multiplies_the_decay() -> None:
-    sgd = SgdSettings(learning_rate=0.8, warm_up_rounds=4, decay=CosineDecaySettings(over_rounds=2))
+    sgd = SgdSettings(
+        learning_rate=0.8, warm_up_rounds=4, decay=decays.CosineDecaySettings(over_rounds=2)
+    )
 
     assert [sgd.learning_rate_at(r) for r in (0, 1, 2, 3)] == pytest.approx([0.2, 0.2, 0.2, 0.0])
 
@@ -53,10 +53,7 @@ def test_a_warm_up_over_rounds_multiplies_the_decay() -> None:
 @pytest.mark.parametrize("after_rounds", [[], [5, 2], [5, 5], [0]])
 def test_rounds_of_a_decay_ascend(after_rounds: list[int]) -> None:
     with pytest.raises(ValidationError, match="after_rounds"):
-        StepDecaySettings.model_validate({"after_rounds": after_rounds, "factor": 0.5})
-
-
-# --- training -----------------------------------------------------------------------------------
+        decays.StepDecaySettings.model_validate({"after_rounds": after_rounds, "factor": 0.5})
 
 
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel, VectorisedKernel, ChannelsLastKernel])

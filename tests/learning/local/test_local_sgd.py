@@ -14,15 +14,6 @@ from tests.learning.local.tanh_network import NUM_SAMPLES, data, network, passes
 from tests.learning.side_by_side import Array, local, vector_of
 
 
-def test_momentum_starts_from_nothing_in_every_task() -> None:
-    module, base = network()
-    first, again = (
-        local_sgd.train(module, base, *data(), local(momentum=0.9), passes(2)) for _ in range(2)
-    )
-
-    assert vector_of(again).tobytes() == vector_of(first).tobytes()
-
-
 def test_the_first_epochs_of_a_longer_training_are_the_shorter_one() -> None:
     """So a client that goes on from a probe has trained what the whole training begins with."""
     short, long = (local_sgd.orders(stream(), epochs, NUM_SAMPLES) for epochs in (2, 5))
@@ -90,9 +81,7 @@ def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
     assert vector_of(local_sgd.gradient(module, base, inputs, labels))[2] == 0.0
 
 
-def test_sequences_are_evaluated_few_at_a_time_with_equal_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sequences_are_evaluated_few_at_a_time_with_equal_results(monkeypatch):
     module = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     tokens = torch.arange(70).view(10, 7) % 5
     base = flatten(module)

@@ -1,6 +1,7 @@
-"""Memory of a step: by hand, by torch's own allocator, and as phones measured it."""
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -9,25 +10,12 @@ from torch.profiler import ProfilerActivity, profile
 
 from fleetsim.contracts import SampleForm
 from fleetsim.fleet.devices.memory import ENGINES
-from fleetsim.learning.local.optimizer_settings import (
-    AdagradSettings,
-    AdamSettings,
-    AdamWSettings,
-    OptimizerSettings,
-    RmsPropSettings,
-    SgdSettings,
-)
+from fleetsim.learning.local import optimizer_settings as optimizers
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    LeNet5Settings,
-    LstmSettings,
-    ModelSettings,
-    ShuffleNetV2Settings,
-)
 from fleetsim.learning.models.text import Gpt2
 from fleetsim.validation import measurements, peak_memory
 from tests.learning.side_by_side import local
@@ -37,24 +25,19 @@ LABEL_AND_LOSS = 8 + 4 + 4
 FROZEN = nn.Sequential(nn.Linear(6, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 4))
 
 
-@pytest.mark.parametrize(
-    ("module", "shape", "by_hand"),
-    [
-        # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
-        (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
-        # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
-        (
-            nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten()),
-            (3, 10, 10),
-            4 * (300 + 800) + 8 * 200 + 4 * 200,
-        ),
-        # The first layer keeps nothing.
-        (FROZEN, (6,), 4 * (5 + 4)),
-    ],
-)
-def test_a_sample_keeps_inputs_of_layers_and_the_softmax(
-    module: nn.Module, shape: tuple[int, ...], by_hand: int
-) -> None:
+POOLED = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(2), nn.Flatten())
+KEPT = [
+    # 6 float32, 5 units behind the ReLU, 4 logits as their log-softmax.
+    (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)), (6,), 4 * (6 + 5 + 4)),
+    # 8 channels of 10 x 10 from 3; of 5 x 5 behind the pool, with one int64 each.
+    (POOLED, (3, 10, 10), 4 * (300 + 800) + 8 * 200 + 4 * 200),
+    # The first layer keeps nothing.
+    (FROZEN, (6,), 4 * (5 + 4)),
+]
+
+
+@pytest.mark.parametrize(("module", "shape", "by_hand"), KEPT)
+def test_a_sample_keeps_inputs_of_layers_and_the_softmax(module, shape, by_hand):
     assert 0 <= step_memory(module, shape, local()).sample_byte - by_hand <= LABEL_AND_LOSS
 
 
@@ -68,20 +51,18 @@ def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None
 @pytest.mark.parametrize(
     ("optimizer", "moments"),
     [
-        (SgdSettings(learning_rate=0.1), 0),
-        (SgdSettings(learning_rate=0.1, momentum=0.9), 1),
-        (AdamSettings(learning_rate=0.1), 2),
-        (AdamWSettings(learning_rate=0.1), 2),
-        (AdagradSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1), 1),
-        (RmsPropSettings(learning_rate=0.1, centered=True), 2),
-        (RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
+        (optimizers.SgdSettings(learning_rate=0.1), 0),
+        (optimizers.SgdSettings(learning_rate=0.1, momentum=0.9), 1),
+        (optimizers.AdamSettings(learning_rate=0.1), 2),
+        (optimizers.AdamWSettings(learning_rate=0.1), 2),
+        (optimizers.AdagradSettings(learning_rate=0.1), 1),
+        (optimizers.RmsPropSettings(learning_rate=0.1), 1),
+        (optimizers.RmsPropSettings(learning_rate=0.1, centered=True), 2),
+        (optimizers.RmsPropSettings(learning_rate=0.1, centered=True, momentum=0.9), 3),
     ],
 )
 @pytest.mark.parametrize("mu", [0.0, 0.1])
-def test_the_state_is_a_copy_each_of_weights_gradients_moments_and_anchor(
-    optimizer: OptimizerSettings, moments: int, mu: float
-) -> None:
+def test_the_state_is_a_copy_each_of_weights_gradients_moments_and_anchor(optimizer, moments, mu):
     chosen = LocalSettings(epochs=1, batch_size=16, optimizer=optimizer, proximal_mu=mu)
     state_byte = step_memory(nn.Linear(9, 10), (9,), chosen).state_byte
 
@@ -107,18 +88,15 @@ def test_running_statistics_are_held_once() -> None:
         (nn.Sequential(nn.Conv2d(3, 2, 3).requires_grad_(False), nn.Conv2d(2, 2, 1)), 0),
     ],
 )
-def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(
-    layer: nn.Module, unfolded: int
-) -> None:
+def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(layer, unfolded):
     module = nn.Sequential(layer, nn.Flatten())
 
     assert step_memory(module, (3, 10, 10), local()).unfolded_byte == 4 * unfolded
 
 
-def test_counting_leaves_the_module_as_it_was() -> None:
-    module = build_model(
-        ShuffleNetV2Settings(norm="batch"), input_shape=(3, 9, 9), num_classes=10, seed=0
-    ).eval()
+def test_counting_leaves_the_module_as_it_was():
+    model = models.ShuffleNetV2Settings(norm="batch")
+    module = build_model(model, input_shape=(3, 9, 9), num_classes=10, seed=0).eval()
     before = flatten(module)
     step_memory(module, (3, 9, 9), local())
 
@@ -140,9 +118,6 @@ def test_attention_keeps_squares_of_the_context() -> None:
     assert squares >= 4 * 2 * (128**2 - 3 * 64**2 + 2 * 32**2)
 
 
-# --- prediction: torch's own allocator ------------------------------------------------------------
-
-
 def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Tensor) -> int:
     """Bytes at the peak of a step: weights, inputs and whatever torch allocates in it."""
     module.train()
@@ -155,53 +130,37 @@ def allocated_at_peak(module: nn.Module, samples: torch.Tensor, labels: torch.Te
     return outside + int(np.cumsum(changes).max())
 
 
-@pytest.mark.parametrize(
-    ("settings", "shape", "below", "above"),
-    [
-        (LeNet5Settings(), (1, 28, 28), 0.35, 0.0),
-        (FedGraCnnSettings(), (1, 28, 28), 0.1, 0.0),
-        (ShuffleNetV2Settings(norm="batch"), (3, 32, 32), 0.0, 0.03),
-    ],
-    ids=["lenet5", "fedgra-cnn", "shufflenet"],
-)
+LSTM = models.LstmSettings(embedding=8, hidden=32, layers=2)
+ALLOCATED = [
+    (models.LeNet5Settings(), (1, 28, 28), None, 0.35, 0.0),
+    (models.FedGraCnnSettings(), (1, 28, 28), None, 0.1, 0.0),
+    (models.ShuffleNetV2Settings(norm="batch"), (3, 32, 32), None, 0.0, 0.03),
+    (LSTM, (40,), 80, 0.25, 0.25),
+]
+
+
+@pytest.mark.parametrize(("settings", "shape", "words", "below", "above"), ALLOCATED)
 def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_layers(
-    settings: ModelSettings, shape: tuple[int, ...], below: float, above: float
-) -> None:
-    module = build_model(settings, input_shape=shape, num_classes=10, seed=0)
+    settings, shape, words, below, above
+):
+    module = build_model(
+        settings, input_shape=shape, num_classes=words or 10, vocabulary_size=words, seed=0
+    )
     memory = step_memory(module, shape, local())
-    labels = torch.zeros(32, dtype=torch.int64)
-    measured = allocated_at_peak(module, torch.zeros(32, *shape), labels)
+    samples = torch.zeros(32, *shape, dtype=torch.int64 if words else torch.float32)
+    measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))
     said = memory.state_byte + 32 * memory.sample_byte
 
     assert (1 - below) * measured <= said <= (1 + above) * measured
 
 
-def test_torch_allocates_what_a_step_of_an_lstm_is_said_to_take() -> None:
-    settings = LstmSettings(embedding=8, hidden=32, layers=2)
-    module = build_model(settings, input_shape=(40,), num_classes=80, vocabulary_size=80, seed=0)
-    memory = step_memory(module, (40,), local())
-    samples = torch.zeros(32, 40, dtype=torch.int64)
-    measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))
-
-    assert memory.state_byte + 32 * memory.sample_byte == pytest.approx(measured, rel=0.25)
-
-
-# --- fit: MNN on Snapdragon 855 phones ------------------------------------------------------------
-
-
 @pytest.mark.slow
-def test_mnn_on_phones_is_met_within_what_the_page_says() -> None:
+def test_mnn_on_phones_is_met_within_what_the_page_says():
     readings = measurements.table("mnn-memory")
-    errors = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
-    bounds = {
-        "LeNet": 0.03,
-        "AlexNet": 0.21,
-        "MobileNetV2": 0.08,
-        "SqueezeNet": 0.15,
-        "GoogLeNet": 0.07,
-    }
+    errors: Any = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
+    worst = errors.groupby(readings.network).max()
+    bounds = {"LeNet": 0.03, "AlexNet": 0.21, "MobileNetV2": 0.08, "SqueezeNet": 0.15}
 
     assert errors.size == 28
     assert errors.mean() == pytest.approx(0.067, abs=0.005)
-    for network, error in zip(readings.network, errors, strict=True):
-        assert error < bounds[network], network
+    assert (worst < pd.Series({**bounds, "GoogLeNet": 0.07})[worst.index]).all()

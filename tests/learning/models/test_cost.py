@@ -8,19 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fleetsim.contracts import SampleForm
 from fleetsim.learning.local.measured_networks import measured_cost
+from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    FedGraCnnSettings,
-    GpflCnnSettings,
-    LeNet5Settings,
-    ModelSettings,
-    ResNet18Settings,
-    ShuffleNetV2Settings,
-    SvmSettings,
-    TwoNNSettings,
-    Vgg16Settings,
-)
 from fleetsim.learning.models.text import Gpt2
 
 CIFAR = (3, 32, 32)
@@ -34,44 +24,28 @@ def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
     return int(counter.get_total_flops())
 
 
-IMAGE_NETWORKS: list[ModelSettings] = [
-    SvmSettings(),
-    TwoNNSettings(),
-    LeNet5Settings(),
-    FedGraCnnSettings(),
-    GpflCnnSettings(),
-    ResNet18Settings(),
-    Vgg16Settings(),
-    ShuffleNetV2Settings(),
+BUILT_IN: list[models.ModelSettings] = [
+    models.SvmSettings(),
+    models.TwoNNSettings(),
+    models.LeNet5Settings(),
+    models.FedGraCnnSettings(),
+    models.GpflCnnSettings(),
+    models.ResNet18Settings(),
+    models.Vgg16Settings(),
+    models.ShuffleNetV2Settings(),
 ]
-RECURRENT: dict[str, Any] = {
-    "input_size": 5,
-    "hidden_size": 7,
-    "num_layers": 2,
-    "bidirectional": True,
-}
+RECURRENT: Any = {"num_layers": 2, "bidirectional": True, "batch_first": True}
+IMAGE, ROW, TEXT = torch.zeros(1, *CIFAR), torch.zeros(1, 9, 5), torch.zeros(1, 6).long()
+GPT: Any = {"layers": 2, "heads": 2, "width": 8}
 NETWORKS: list[tuple[nn.Module, Tensor]] = [
-    *(
-        (build_model(model, input_shape=CIFAR, num_classes=10, seed=0), torch.zeros(1, *CIFAR))
-        for model in IMAGE_NETWORKS
-    ),
-    *(
-        (kind(**RECURRENT, batch_first=True), torch.zeros(1, 9, 5))
-        for kind in (nn.RNN, nn.GRU, nn.LSTM)
-    ),
-    *(
-        (
-            Gpt2(SampleForm((6,), 11, 11, is_sequence), layers=2, heads=2, width=8),
-            torch.zeros(1, 6, dtype=torch.int64),
-        )
-        for is_sequence in (True, False)
-    ),
+    *((build_model(each, input_shape=CIFAR, num_classes=10, seed=0), IMAGE) for each in BUILT_IN),
+    *((kind(5, 7, **RECURRENT), ROW) for kind in (nn.RNN, nn.GRU, nn.LSTM)),
+    *((Gpt2(SampleForm((6,), 11, 11, each), **GPT), TEXT) for each in (True, False)),
 ]
 
 
-@pytest.mark.parametrize("index", range(len(NETWORKS)))
-def test_torch_counts_the_same(index: int) -> None:
-    module, sample = NETWORKS[index]
+@pytest.mark.parametrize(("module", "sample"), NETWORKS)
+def test_torch_counts_the_same(module, sample):
     counted = counted_by_torch(module, sample)
 
     assert sum(model_cost(module, tuple(sample.shape[1:])).forward_flop.values()) == counted
@@ -84,16 +58,12 @@ def test_a_layer_that_nobody_can_count_is_refused() -> None:
 
 TWICE = nn.Linear(3, 3)
 LAYERS: list[tuple[nn.Module, tuple[int, ...], dict[str, int]]] = [
-    (
-        nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 2)),
-        (3,),
-        {"gemm": 2},
-    ),
+    (nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), (3,), {"gemm": 2}),
     (nn.Sequential(TWICE, TWICE), (3,), {"gemm": 2}),
     # Two layers in two directions.
     (nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True), (7, 6), {"rnn": 4}),
     # Two blocks of four linear layers and an attention; the logits.
-    (Gpt2(SampleForm((6,), 11, 11), layers=2, heads=2, width=8), (6,), {"gemm": 11}),
+    (Gpt2(SampleForm((6,), 11, 11), **GPT), (6,), {"gemm": 11}),
     (NETWORKS[2][0], CIFAR, {"conv": 2, "gemm": 3}),
     (nn.Conv2d(4, 4, 3, groups=4), (4, 9, 9), {"depthwise": 1}),
     (nn.Conv2d(4, 8, 1), (4, 9, 9), {"conv": 1}),
@@ -102,9 +72,7 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...], dict[str, int]]] = [
 
 
 @pytest.mark.parametrize(("module", "shape", "counts"), LAYERS)
-def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(
-    module: nn.Module, shape: tuple[int, ...], counts: dict[str, int]
-) -> None:
+def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(module, shape, counts):
     cost = model_cost(module, shape)
 
     assert cost.layer_counts == counts
@@ -112,7 +80,5 @@ def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(
 
 
 @pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])
-def test_measured_networks_have_the_layers_that_their_papers_count(
-    model: str, num_layers: int
-) -> None:
+def test_measured_networks_have_the_layers_that_their_papers_count(model, num_layers):
     assert measured_cost(model).num_layers == num_layers

@@ -1,5 +1,3 @@
-"""Dropout by a job's address: how often, at which scale, when, and with which trainer."""
-
 import math
 
 import numpy as np
@@ -75,14 +73,6 @@ def test_gradients_and_evaluations_are_of_the_whole_network():
         assert with_dropout.loss == without.loss
         if without.vector is not None and with_dropout.vector is not None:
             assert with_dropout.vector.tobytes() == without.vector.tobytes()
-
-
-def test_without_it_the_network_and_its_draws_are_what_they_were():
-    assert [type(layer) for layer in module(PLAIN).children()].count(Dropout) == 0
-    stream, untouched = np.random.default_rng(1), np.random.default_rng(1)
-    with dropping_out(module(PLAIN), stream):
-        pass
-    assert stream.random() == untouched.random()
 
 
 def test_one_client_is_trained_after_the_other():

@@ -1,5 +1,3 @@
-"""Hinge losses of several classes: by hand, against other formulations, and trained by all."""
-
 from typing import get_args
 
 import numpy as np
@@ -13,7 +11,7 @@ from fleetsim import rng
 from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
+from fleetsim.learning.models.hinge_loss import hinge_losses
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
@@ -96,9 +94,7 @@ def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:
     assert evaluated.accuracy == 0.5
 
 
-def test_a_form_that_would_lose_the_loss_is_refused() -> None:
+def test_a_form_that_would_lose_the_loss_is_refused():
     machine = build_model(SvmSettings(), input_shape=(1, 4, 4), num_classes=2, seed=1)
-
-    assert isinstance(machine, LinearSvm)
     with pytest.raises(TypeError, match="LinearSvm has a loss of its own"):
         form_of(machine, (1, 4, 4), 4)

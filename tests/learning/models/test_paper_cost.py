@@ -15,6 +15,7 @@ PAPER: dict[str, Any] = {
     "layers": {"conv": 4, "gemm": 2},
     "parameters": 1000,
 }
+MEMORY = {"kind": "share", "free_fraction": [0.5, 0.9]}
 BLANK = {"kind": "blank", "input_shape": [8]}
 
 
@@ -37,9 +38,8 @@ def test_cost_and_memory_are_as_stated() -> None:
 
 
 def ran(tmp_path, name: str, **changes: Any) -> fleetsim.Run:
-    return fleetsim.run(
-        loaded(**changes), train=False, workers=1, progress=False, out=tmp_path / name
-    )
+    train, out = changes.pop("train", False), tmp_path / name
+    return fleetsim.run(loaded(**changes), train=train, workers=1, progress=False, out=out)
 
 
 def test_bytes_on_the_wire_and_flop_are_those_of_the_paper(tmp_path) -> None:
@@ -69,45 +69,33 @@ def test_a_model_of_any_size_takes_no_memory_of_the_host(tmp_path) -> None:
 def test_training_a_model_on_paper_is_refused_in_one_line(tmp_path) -> None:
     data = {"kind": "digits"}
     with pytest.raises(ScenarioError, match="'cost' has no weights to train; use --no-train"):
-        fleetsim.run(
-            loaded(**{"task.dataset": data}), workers=1, progress=False, out=tmp_path / "no"
-        )
+        ran(tmp_path, "no", train=True, **{"task.dataset": data})
 
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"model": {"flop_per_sample": {}}}, "has no FLOP; give those of a class"),
-        ({"model": {"layers": {"conv": 4}}}, "the class gemm has FLOP and no layers"),
-        (
-            {"model": {"layers": {"conv": 4, "gemm": 2, "rnn": 1}}},
-            "the class rnn has layers and no FLOP",
-        ),
-        ({"model": {"parameters": 0}}, "task.model.parameters = 0"),
-        (
-            {"model": {"upload_byte": 5}, "server.compression": {"kind": "quantise-8bit"}},
-            "task.model.upload_byte = 5: is the size on the wire, which server.compression",
-        ),
-        (
-            {"fleet.memory": {"kind": "share", "free_fraction": [0.5, 0.9]}},
-            "task.model.sample_byte: missing, and fleet.memory checks the memory of a step",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_refused_in_one_line(changes: dict[str, Any], says: str) -> None:
+SMALL = {"kind": "quantise-8bit"}
+FAULTS: list[Any] = [
+    ({"flop_per_sample": {}}, {}, "has no FLOP; give those of a class"),
+    ({"layers": {"conv": 4}}, {}, "the class gemm has FLOP and no layers"),
+    ({"layers": {"conv": 4, "gemm": 2, "rnn": 1}}, {}, "the class rnn has layers and no FLOP"),
+    ({"parameters": 0}, {}, "task.model.parameters = 0"),
+    ({"upload_byte": 5}, {"server.compression": SMALL}, "task.model.upload_byte = 5: is the size"),
+    ({}, {"fleet.memory": MEMORY}, "task.model.sample_byte: missing, and fleet.memory checks"),
+]
+
+
+@pytest.mark.parametrize(("model", "changes", "says"), FAULTS)
+def test_what_contradicts_itself_is_refused_in_one_line(model, changes, says):
     with pytest.raises(ScenarioError) as fault:
-        loaded(**changes)
+        loaded(model=model, **changes)
 
     (line,) = fault.value.faults
     assert says in line
 
 
 def test_memory_is_checked_where_it_is_known(tmp_path) -> None:
-    memory = {"kind": "share", "free_fraction": [0.5, 0.9]}
-    fits = {"sample_byte": 1000}
-    ran(tmp_path, "fits", model=fits, **{"fleet.memory": memory})
+    ran(tmp_path, "fits", model={"sample_byte": 1000}, **{"fleet.memory": MEMORY})
 
     with pytest.raises(ScenarioError, match=r"fleet.memory: an SGD step takes .* MiB or more"):
-        ran(tmp_path, "no", model={"sample_byte": 10**12}, **{"fleet.memory": memory})
+        ran(tmp_path, "no", model={"sample_byte": 10**12}, **{"fleet.memory": MEMORY})

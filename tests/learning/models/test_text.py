@@ -1,6 +1,5 @@
-"""Networks for text: size, cost, structure, initial weights, one step of training."""
-
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,41 +10,24 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models import settings as models
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import (
-    Gpt2Settings,
-    LogisticSettings,
-    LstmSettings,
-    ModelSettings,
-)
 from fleetsim.learning.models.text import Block
 
-SMALL_LSTM = LstmSettings(embedding=3, hidden=5, layers=2)
-SMALL_GPT2 = Gpt2Settings(layers=2, heads=2, width=8)
-BOTH: list[ModelSettings] = [SMALL_LSTM, SMALL_GPT2]
+SMALL_LSTM = models.LstmSettings(embedding=3, hidden=5, layers=2)
+SMALL_GPT2 = models.Gpt2Settings(layers=2, heads=2, width=8)
+BOTH: list[models.ModelSettings] = [SMALL_LSTM, SMALL_GPT2]
 
 
-def build(
-    model: ModelSettings,
-    *,
-    context: int = 6,
-    vocabulary_size: int = 11,
-    is_sequence: bool = True,
-    seed: int = 0,
-) -> nn.Module:
-    return build_model(
-        model,
-        input_shape=(context,),
-        num_classes=vocabulary_size,
-        vocabulary_size=vocabulary_size,
-        is_sequence=is_sequence,
-        seed=seed,
-    )
+def build(model: models.ModelSettings, context: int = 6, words: int = 11, **form: Any) -> nn.Module:
+    form = {"is_sequence": True, "seed": 0, **form}
+    samples: Any = {"input_shape": (context,), "num_classes": words, "vocabulary_size": words}
+    return build_model(model, **samples, **form)
 
 
-def tokens(num: int, context: int = 6, vocabulary_size: int = 11) -> Tensor:
-    return torch.from_numpy(rng.stream(1, "test").integers(vocabulary_size, size=(num, context)))
+def tokens(num: int) -> Tensor:
+    return torch.from_numpy(rng.stream(1, "test").integers(11, size=(num, 6)))
 
 
 def test_the_lstm_has_leafs_layers_with_the_two_biases_of_torch() -> None:
@@ -57,7 +39,7 @@ def test_the_lstm_has_leafs_layers_with_the_two_biases_of_torch() -> None:
         first, second = gates * (8 + 256 + biases), gates * (256 + 256 + biases)
         return vocabulary * 8 + first + second + (256 + 1) * vocabulary
 
-    module = build(LstmSettings(), context=80, vocabulary_size=80)
+    module = build(models.LstmSettings(), 80, 80)
 
     assert formula(90, biases=1) == 820_522
     assert flatten(module).size == formula(80, biases=2)
@@ -66,22 +48,15 @@ def test_the_lstm_has_leafs_layers_with_the_two_biases_of_torch() -> None:
 def test_gpt2_small_has_the_published_number_of_parameters() -> None:
     # 124,439,808 weights are in huggingface.co/openai-community/gpt2, which OpenAI calls 124M
     with torch.device("meta"):
-        small = Gpt2Settings().build(SampleForm((1024,), 50_257, 50_257, is_sequence=True))
+        small = models.Gpt2Settings().build(SampleForm((1024,), 50_257, 50_257, is_sequence=True))
 
     assert sum(parameter.numel() for parameter in small.parameters()) == 124_439_808
 
 
-def test_the_vector_holds_the_tied_embedding_once() -> None:
-    module = build(SMALL_GPT2)
-    slots = layout(module)
-
-    assert [slot.name for slot in slots if slot.shape == (11, 8)] == ["tokens.weight"]
-    assert flatten(module).size == sum(parameter.numel() for parameter in module.parameters())
-    assert all(slot.is_trained for slot in slots)
-
-
 @pytest.mark.parametrize("model", BOTH)
-def test_there_are_logits_at_every_position_or_at_the_last_alone(model: ModelSettings) -> None:
+def test_there_are_logits_at_every_position_or_at_the_last_alone(
+    model: models.ModelSettings,
+) -> None:
     each, last = (build(model, is_sequence=is_sequence) for is_sequence in (True, False))
     samples = tokens(4)
 
@@ -90,7 +65,7 @@ def test_there_are_logits_at_every_position_or_at_the_last_alone(model: ModelSet
 
 
 @pytest.mark.parametrize("model", BOTH)
-def test_no_position_sees_what_comes_after_it(model: ModelSettings) -> None:
+def test_no_position_sees_what_comes_after_it(model: models.ModelSettings) -> None:
     module = build(model)
     samples = tokens(4)
     changed = samples.clone()
@@ -116,21 +91,16 @@ def test_a_block_equals_torchs_encoder_layer_with_normalised_inputs_and_tanh_gel
         "norm1.": block.norm1,
         "norm2.": block.norm2,
     }
-    theirs.load_state_dict(
-        {
-            prefix + name: value
-            for prefix, layer in pairs.items()
-            for name, value in layer.state_dict().items()
-        }
-    )
-    states = torch.from_numpy(rng.stream(1, "test").standard_normal((3, 5, 8), np.float32))
+    states = {prefix: layer.state_dict() for prefix, layer in pairs.items()}
+    theirs.load_state_dict({a + b: value for a, of in states.items() for b, value in of.items()})
+    hidden = torch.from_numpy(rng.stream(1, "test").standard_normal((3, 5, 8), np.float32))
     mask = nn.Transformer.generate_square_subsequent_mask(5)
 
-    torch.testing.assert_close(block(states), theirs(states, src_mask=mask, is_causal=True))
+    torch.testing.assert_close(block(hidden), theirs(hidden, src_mask=mask, is_causal=True))
 
 
 def test_gpt2_begins_as_published() -> None:
-    module = build(Gpt2Settings(layers=8, heads=2, width=64), context=400, vocabulary_size=500)
+    module = build(models.Gpt2Settings(layers=8, heads=2, width=64), 400, 500)
     weights = dict(module.named_parameters())
     expected = {
         "tokens.weight": 0.02,
@@ -153,33 +123,21 @@ def test_gpt2_begins_as_published() -> None:
             assert (value == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "shape", "num_classes", "vocabulary_size", "says"),
-    [
-        (SMALL_LSTM, (1, 8, 8), 10, None, r"lstm needs text, .* the shape \(1, 8, 8\)"),
-        (SMALL_GPT2, (1, 8, 8), 10, None, r"gpt2 needs text, .* the shape \(1, 8, 8\)"),
-        (LogisticSettings(), (6,), 11, 11, r"text of 6 tokens; what fits: lstm, gpt2$"),
-        (SMALL_GPT2, (6,), 2, 11, r"one of the 11 tokens, .* 2 classes; choose lstm"),
-    ],
-    ids=str,
-)
-def test_other_samples_are_refused(
-    model: ModelSettings,
-    shape: tuple[int, ...],
-    num_classes: int,
-    vocabulary_size: int | None,
-    says: str,
-) -> None:
+OTHERS = [
+    (SMALL_LSTM, (1, 8, 8), 10, None, r"lstm needs text, .* the shape \(1, 8, 8\)"),
+    (SMALL_GPT2, (1, 8, 8), 10, None, r"gpt2 needs text, .* the shape \(1, 8, 8\)"),
+    (models.LogisticSettings(), (6,), 11, 11, r"text of 6 tokens; what fits: lstm, gpt2$"),
+    (SMALL_GPT2, (6,), 2, 11, r"one of the 11 tokens, .* 2 classes; choose lstm"),
+]
+
+
+@pytest.mark.parametrize(("model", "shape", "num_classes", "words", "says"), OTHERS)
+def test_other_samples_are_refused(model, shape, num_classes, words, says):
+    form: Any = {"input_shape": shape, "num_classes": num_classes, "vocabulary_size": words}
     with pytest.raises(ScenarioError, match=says):
-        build_model(
-            model,
-            input_shape=shape,
-            num_classes=num_classes,
-            vocabulary_size=vocabulary_size,
-            seed=0,
-        )
+        build_model(model, **form, seed=0)
 
 
 def test_heads_must_share_the_width_equally() -> None:
     with pytest.raises(ValidationError, match="width 100 is no multiple of heads 12"):
-        Gpt2Settings(width=100)
+        models.Gpt2Settings(width=100)

@@ -7,22 +7,20 @@ import numpy as np
 from fleetsim.contracts import IntArray
 from fleetsim.learning.partition.split import PartitionSettings, split
 
+Labels = Sequence[int] | IntArray
+
 
 def parts(
     settings: PartitionSettings,
-    labels: Sequence[int] | IntArray,
+    labels: Labels,
     num_clients: int,
     *,
     seed: int = 1,
-    owner: Sequence[int] | IntArray | None = None,
+    owner: Labels | None = None,
 ) -> tuple[IntArray, ...]:
-    return split(
-        settings,
-        labels=np.asarray(labels, dtype=np.int64),
-        owner=None if owner is None else np.asarray(owner, dtype=np.int64),
-        num_clients=num_clients,
-        seed=seed,
-    )
+    owned = None if owner is None else np.asarray(owner, dtype=np.int64)
+    known = np.asarray(labels, dtype=np.int64)
+    return split(settings, labels=known, owner=owned, num_clients=num_clients, seed=seed)
 
 
 def balanced(num_labels: int, per_label: int) -> IntArray:

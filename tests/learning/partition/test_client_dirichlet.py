@@ -1,5 +1,3 @@
-"""Client-wise Dirichlet: the programme by its conditions, mixes and sizes by their law."""
-
 import math
 
 import hypothesis

@@ -1,12 +1,9 @@
-"""Partitioners of the library flwr-datasets; those that need it are skipped without the extra."""
-
 import random  # noqa: TID251 - its state is looked at
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
@@ -89,12 +86,6 @@ def test_parts_are_those_of_the_partitioner_itself(library):
     assert sorted(map(tuple, natural)) == [tuple(range(n, n + 50)) for n in range(0, 400, 50)]
 
 
-def test_labels_are_what_it_splits_by(library):
-    found = parts("PathologicalPartitioner", {"num_classes_per_partition": 1}, size=4)
-
-    assert [len(np.unique(LABELS[part])) for part in found] == [1] * 4
-
-
 def test_every_sample_of_many_clients_is_assigned(library):
     labels = np.arange(6000) % 10
     arguments = {"alpha": 1.0, "min_partition_size": 1}
@@ -128,11 +119,6 @@ def test_a_fault_is_one_line(name, arguments, message, library):
 def test_natural_ones_need_clients(library):
     with pytest.raises(ScenarioError, match="NaturalIdPartitioner needs a data set with clients"):
         parts("NaturalIdPartitioner", owner=None)
-
-
-def test_vertical_ones_are_no_partitions_of_samples():
-    with pytest.raises(ValidationError, match="VerticalEvenPartitioner"):
-        FlwrDatasetsSettings.model_validate({"partitioner": "VerticalEvenPartitioner"})
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):

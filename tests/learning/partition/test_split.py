@@ -1,5 +1,3 @@
-"""Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
-
 import math
 from typing import Any
 
@@ -20,36 +18,20 @@ from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 
+few, shares = st.integers(1, 3), st.floats(0.5, 50.0)
+topped: Any = {"alpha": st.floats(0.001, 0.1), "min_samples": st.integers(1, 20)}
+any_partition = st.one_of(
+    *map(st.just, (IidSettings(), OneClassSettings(), NaturalSettings())),
+    st.builds(DirichletSettings, alpha=shares, min_samples=few),
+    st.builds(DirichletSettings, **topped, when_short=st.just("top-up")),
+    st.builds(ShardsSettings, shards_per_client=st.integers(1, 4)),
+    st.builds(ClientDirichletSettings, concentration=shares, when_infeasible=st.just("nearest")),
+    st.builds(PartlyIidSettings, num_iid=few, runs_per_client=few, size_sigma=st.floats(0.0, 0.5)),
+)
+
 
 @given(
-    settings=st.one_of(
-        st.just(IidSettings()),
-        st.builds(DirichletSettings, alpha=st.floats(0.5, 50.0), min_samples=st.integers(1, 3)),
-        st.builds(
-            DirichletSettings,
-            alpha=st.floats(0.001, 0.1),
-            min_samples=st.integers(1, 20),
-            when_short=st.just("top-up"),
-        ),
-        st.builds(ShardsSettings, shards_per_client=st.integers(1, 4)),
-        st.builds(
-            ClientDirichletSettings,
-            concentration=st.floats(0.5, 50.0),
-            when_infeasible=st.just("nearest"),
-        ),
-        st.builds(
-            PartlyIidSettings,
-            num_iid=st.integers(1, 3),
-            runs_per_client=st.integers(1, 3),
-            size_sigma=st.floats(0.0, 0.5),
-        ),
-        st.just(OneClassSettings()),
-        st.just(NaturalSettings()),
-    ),
-    num_clients=st.integers(1, 8),
-    num_labels=st.integers(1, 5),
-    num_samples=st.integers(200, 260),
-    seed=st.integers(0, 1000),
+    any_partition, st.integers(1, 8), st.integers(1, 5), st.integers(200, 260), st.integers(0, 1000)
 )
 def test_parts_are_sorted_disjoint_and_complete(
     settings, num_clients, num_labels, num_samples, seed
@@ -132,11 +114,7 @@ def test_every_sample_goes_to_every_client_alike(settings, labels, num_clients, 
 
 @pytest.mark.parametrize(
     ("settings", "num_clients"),
-    [
-        (DirichletSettings(alpha=1e6), 2),
-        (OneClassSettings(), 2),
-        (PartlyIidSettings(num_iid=1), 3),
-    ],
+    [(DirichletSettings(alpha=1e6), 2), (OneClassSettings(), 2), (PartlyIidSettings(num_iid=1), 3)],
 )
 def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
     part = parts(settings, np.zeros(1000, dtype=np.int64), num_clients)[1]
@@ -167,18 +145,17 @@ def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
 
 
 @given(
-    num_clients=st.integers(1, 8),
-    shards_per_client=st.integers(1, 3),
-    label_sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
-    seed=st.integers(0, 100),
+    st.integers(1, 8),
+    st.integers(1, 3),
+    st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    st.integers(0, 100),
 )
 def test_shards_of_a_single_label_are_the_largest_that_suffice(
     num_clients, shards_per_client, label_sizes, seed
 ):
     num_shards = num_clients * shards_per_client
-    labels = stream(seed, "test/labels").permutation(
-        np.repeat(np.arange(len(label_sizes)), label_sizes)
-    )
+    ordered = np.repeat(np.arange(len(label_sizes)), label_sizes)
+    labels = stream(seed, "test/labels").permutation(ordered)
     if num_shards > len(labels):
         return
     settings = ShardsSettings(shards_per_client=shards_per_client, single_label=True)
@@ -200,11 +177,10 @@ def test_balanced_labels_have_the_same_shards_either_way() -> None:
     labels = balanced(10, 600)
 
     for per_client in (1, 2):
-        whole, pure = (
-            ShardsSettings(shards_per_client=per_client),
-            ShardsSettings(shards_per_client=per_client, single_label=True),
+        chosen = (
+            ShardsSettings(shards_per_client=per_client, single_label=s) for s in (False, True)
         )
-        plain, single = parts(whole, labels, 100), parts(pure, labels, 100)
+        plain, single = (parts(settings, labels, 100) for settings in chosen)
 
         assert all(np.array_equal(a, b) for a, b in zip(plain, single, strict=True))
         assert max(len(set(labels[part])) for part in plain) == per_client
@@ -222,9 +198,8 @@ def test_a_split_is_drawn_again_until_all_clients_have_enough(settings, num_clie
 
     def fewest(min_samples: int) -> int:
         chosen = settings.model_copy(update={"min_samples": min_samples})
-        return min(
-            len(part) for seed in range(8) for part in parts(chosen, labels, num_clients, seed=seed)
-        )
+        drawn = (parts(chosen, labels, num_clients, seed=seed) for seed in range(8))
+        return min(len(part) for each in drawn for part in each)
 
     assert fewest(1) < 20 <= fewest(20)
 
@@ -235,12 +210,8 @@ def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> 
     num_clients, alpha, num_seeds = 20, 0.1, 40
     settings = DirichletSettings(alpha=alpha, min_samples=1, when_short="top-up")
 
-    counts = np.array(
-        [
-            histograms(parts(settings, labels, num_clients, seed=seed), labels)
-            for seed in range(num_seeds)
-        ]
-    )
+    drawn = (parts(settings, labels, num_clients, seed=seed) for seed in range(num_seeds))
+    counts = np.array([histograms(each, labels) for each in drawn])
 
     # Labels are independent; clients of one label are not, so errors come from 400 label draws.
     share = counts / 400
@@ -290,15 +261,6 @@ def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(drawn, topped, strict=True))
 
 
-def test_natural_clients_hold_what_they_own() -> None:
-    owner = [7, 0, 3, 0, 7, 7]
-    found = parts(NaturalSettings(), [0] * 6, 3, owner=owner)
-    fewer = parts(NaturalSettings(), [0] * 6, 2, owner=owner)
-
-    assert [part.tolist() for part in found] == [[1, 3], [2], [0, 4, 5]]
-    assert {tuple(part) for part in fewer} < {tuple(part) for part in found}
-
-
 @given(num_clients=st.integers(1, 12), seed=st.integers(0, 1000))
 def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, seed: int) -> None:
     owner = np.arange(60) * 7 % 12
@@ -321,6 +283,8 @@ def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) 
     assert [part.tolist() for part in found] == [part.tolist() for part in flat]
 
 
+INFEASIBLE = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")
+PARTLY = PartlyIidSettings(num_iid=1, runs_per_client=3)
 REFUSED = [
     (IidSettings(), [5], 6, "fleet.size: 6 clients .* 5 training samples"),
     (DirichletSettings(alpha=1.0), [99], 10, "min_samples: .* need 100, .* to 9 or less"),
@@ -329,21 +293,11 @@ REFUSED = [
     (NaturalSettings(), [9], 3, "task.partition.kind: natural needs a data set with"),
     (ClientDirichletSettings(concentration=1.0, min_samples=20), [50, 50], 10, "to 10 or less"),
     (ClientDirichletSettings(concentration=1.0, min_samples=10), [50, 50], 10, "or fleet.size$"),
-    (
-        ClientDirichletSettings(concentration=0.05, when_infeasible="refuse"),
-        [30] * 10,
-        3,
-        "no sizes make .* 3 clients .* to nearest, .*size",
-    ),
+    (INFEASIBLE, [30] * 10, 3, "no sizes make .* 3 clients .* to nearest, .*size"),
     (OneClassSettings(), [5, 5, 5], 2, "size: .* 2 clients cannot hold 3 labels; .* 3 or more"),
     (OneClassSettings(), [5], 4, "size: the 5 samples of label 0 make no 4 slices of 2"),
     (PartlyIidSettings(num_iid=5), [40], 4, "num_iid: 5 clients .* fleet has 4; lower it to 4"),
-    (
-        PartlyIidSettings(num_iid=1, runs_per_client=3),
-        [8],
-        4,
-        "size_sigma: client 1 would have 2 of the 8 samples, and needs 3",
-    ),
+    (PARTLY, [8], 4, "size_sigma: client 1 would have 2 of the 8 samples, and needs 3"),
 ]
 
 

@@ -1,5 +1,3 @@
-"""Files in zip archives and gzipped tars: the wanted ones alone, from archives of any content."""
-
 import tarfile
 import zipfile
 from pathlib import Path

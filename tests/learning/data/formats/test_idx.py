@@ -1,5 +1,3 @@
-"""IDX files: what is read, and what every kind of damage is called."""
-
 import gzip
 import struct
 from pathlib import Path
@@ -55,28 +53,26 @@ GOOD = idx_bytes(np.arange(200, dtype=np.uint8).reshape(2, 10, 10))
 PACKED = gzip.compress(GOOD)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(GOOD[:-30], "truncated: .*216 bytes unpacked, found 186", id="raw"),
-        pytest.param(GOOD + b"\0", "too long: .*216 bytes unpacked, found 217", id="longer"),
-        pytest.param(PACKED[:-60], r"truncated: .*216 bytes unpacked, found \d+", id="gz"),
-        pytest.param(PACKED[:-4], "truncated: the gzip checksum at its end is cut", id="gz-end"),
-        pytest.param(GOOD[:10], "header of 3 dimensions takes 16 bytes, found 10", id="header"),
-        pytest.param(b"", "not an IDX file", id="empty"),
-        pytest.param(b"\x89PNG1234", "not an IDX file: it begins with bytes 89 50 4e 47", id="png"),
-        pytest.param(b"\0\0\x0a\x01\0\0\0\0", "not an IDX file.* 00 00 0a 01", id="type"),
-        pytest.param(PACKED[:-8] + b"\0" * 8, "damaged gzip file", id="gz-crc"),
-        pytest.param(PACKED[:60] + b"\xff" * 20 + PACKED[80:], "damaged gzip file", id="gz-middle"),
-    ],
-)
+BROKEN = [
+    (GOOD[:-30], "truncated: .*216 bytes unpacked, found 186"),
+    (GOOD + b"\0", "too long: .*216 bytes unpacked, found 217"),
+    (PACKED[:-60], r"truncated: .*216 bytes unpacked, found \d+"),
+    (PACKED[:-4], "truncated: the gzip checksum at its end is cut"),
+    (GOOD[:10], "header of 3 dimensions takes 16 bytes, found 10"),
+    (b"", "not an IDX file"),
+    (b"\x89PNG1234", "not an IDX file: it begins with bytes 89 50 4e 47"),
+    (b"\0\0\x0a\x01\0\0\0\0", "not an IDX file.* 00 00 0a 01"),
+    (PACKED[:-8] + b"\0" * 8, "damaged gzip file"),
+    (PACKED[:60] + b"\xff" * 20 + PACKED[80:], "damaged gzip file"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BROKEN)
 def test_a_broken_file_is_named_with_what_was_expected_and_found(tmp_path, content, message):
     path = write(tmp_path / "broken", content)
 
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(DataError, match=rf"^{path}: .*{message}") as caught:
         read_idx(path)
-
-    assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
 
 
@@ -86,20 +82,11 @@ def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledIma
     )
 
 
-def test_labels_are_int64_beside_their_images() -> None:
-    found = labelled(np.zeros((2, 3, 4), np.uint8), np.array([0, 9], np.uint8))
-
-    assert found.images.shape == (2, 1, 3, 4)
-    assert found.labels.dtype == np.int64
-    assert found.labels.tolist() == [0, 9]
-
-
 @pytest.mark.parametrize(
     ("images", "labels", "message"),
     [
         (np.zeros((2, 3, 3), np.uint8), np.zeros(3, np.uint8), "labels: 3 labels for the 2 images"),
         (np.zeros((2, 3, 3), np.uint8), np.array([1, 7], np.uint8), "label 7 of sample 1 .* 0..6"),
-        (np.zeros((2, 9), np.uint8), np.zeros(2, np.uint8), "images: expected images .* in 2"),
         (np.zeros((2, 3, 3), np.int32), np.zeros(2, np.uint8), "images: .* found int32 in 3"),
         (np.zeros((2, 3, 3), np.uint8), np.zeros((2, 1), np.uint8), "labels: expected .* in 2"),
     ],

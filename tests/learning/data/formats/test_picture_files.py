@@ -1,5 +1,3 @@
-"""Pictures in folders, zip archives and gzipped tars: read alike, and refused alike."""
-
 import struct
 import tarfile
 import zipfile
@@ -43,8 +41,7 @@ def in_tar(home: Path, contents: dict[str, bytes]) -> PictureFiles:
 
 
 def in_tar_of_dots(home: Path, contents: dict[str, bytes]) -> PictureFiles:
-    named = {f"./{name}": content for name, content in contents.items()}
-    return TarPictures(tarred(home / "a.tar.gz", named), top="top")
+    return in_tar(home, {f"./{name}": content for name, content in contents.items()})
 
 
 def in_zip_with_top(home: Path, contents: dict[str, bytes]) -> PictureFiles:
@@ -65,8 +62,7 @@ def test_pictures_and_labels_come_in_the_order_that_was_asked_for(tmp_path, plac
     images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], SIZE)
     found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], SIZE)
 
-    assert images.dtype == np.uint8
-    assert images.shape == (3, 3, 3, 4)
+    assert (images.dtype, images.shape) == (np.uint8, (3, 3, 3, 4))
     assert (images == np.reshape([[0, 0, 7], [0, 8, 0], [9, 0, 0]], (3, 3, 1, 1))).all()
     assert found.labels.tolist() == [0, 2, 2]
     assert found.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]

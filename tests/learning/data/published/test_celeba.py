@@ -1,5 +1,3 @@
-"""CelebA: small archives and folders in its form, by person."""
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.catalogue import listing
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
@@ -126,51 +123,25 @@ def test_a_line_that_is_no_picture_and_person_is_told_with_its_number(line: str)
         by_person(f"000009.jpg 5\n{line}\n", "a.txt")
 
 
-TWO = "2\nYoung Smiling\n000009.jpg 1 -1\n"
-NO_LINE = ", line 4: .* is no picture with 2 times 1 or -1"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (TWO + "000001.jpg 1\n", NO_LINE),
-        (TWO + "000001.jpg 1 1 1\n", NO_LINE),
-        (TWO + "000001.jpg 1 0\n", NO_LINE),
-        ("3\n", ": no names of attributes on its second line"),
-    ],
-)
-def test_a_text_that_gives_no_attributes_is_told(text: str, says: str) -> None:
-    with pytest.raises(DataError, match=rf"^a\.txt{says}"):
+@pytest.mark.parametrize("line", ["000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"])
+def test_a_text_that_gives_no_attributes_is_told(line):
+    text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
+    with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or -1"):
         labels_by_picture(text, "Smiling", "a.txt")
+    with pytest.raises(DataError, match=r"^a\.txt: no names of attributes on its second line"):
+        labels_by_picture("3\n", "Smiling", "a.txt")
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache's folder of the set; nothing else on this machine is looked at."""
+def test_the_set_is_not_downloaded_but_its_page_is_named_and_what_was_put_there_is_verified(
+    published, tmp_path, monkeypatch
+):
     monkeypatch.setattr(fetch, "cache_folder", lambda name: tmp_path / name)
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
-    return tmp_path / "celeba"
-
-
-def test_the_set_is_not_downloaded_but_its_page_is_named(cache: Path) -> None:
-    with pytest.raises(DataError) as caught:
+    names = f"{ARCHIVE}, list_attr_celeba.txt, identity_CelebA.txt"
+    with pytest.raises(DataError, match=rf"get {names} from https://mmlab\..*/celeba$"):
         fetch.fetch("celeba", progress=False, registry=dict(REGISTRY))
+    assert not any(tmp_path.iterdir())
 
-    told = str(caught.value)
-    assert f"get {ARCHIVE}, list_attr_celeba.txt, identity_CelebA.txt from https://mmlab." in told
-    assert told.endswith(f"put them into {cache}")
-    assert not any(cache.parent.iterdir())
-
-
-def test_files_that_were_put_there_are_verified_by_the_same_command(published, cache):
-    cache.symlink_to(published[0])
+    (tmp_path / "celeba").symlink_to(published[0])
     by_hand = {name: replace(known, by_hand="a page") for name, known in published[1].items()}
-
-    assert fetch.fetch("celeba", progress=False, registry=by_hand) == cache
-
-
-def test_the_list_of_data_sets_says_which_are_got_by_hand() -> None:
-    how = {kind: way for kind, _, way in listing("datasets").rows}
-
-    assert how["celeba"] == "by hand, see docs/data.md"
-    assert how["cinic10"] == how["tiny-imagenet"] == "fleetsim data fetch"
+    assert fetch.fetch("celeba", progress=False, registry=by_hand) == tmp_path / "celeba"

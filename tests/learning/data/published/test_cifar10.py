@@ -1,7 +1,4 @@
-"""CIFAR-10: records, archives and folders of pictures by tiny stand-ins, then the real pictures."""
-
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,18 +77,12 @@ def test_a_record_is_a_label_and_three_channels_row_by_row() -> None:
     assert pictures.images[0, 2, 31, 31] == 255
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"", r"a\.bin: 0 bytes are no whole number"),
-        (b"\0" * 3072, r"a\.bin: 3072 bytes are no whole number"),
-        (record(1) + b"\0", r"a\.bin: 3074 bytes are no whole number"),
-        (record(9) + record(10), r"a\.bin: label 10 of record 1 is outside 0\.\.9"),
-    ],
-)
-def test_bytes_that_are_no_records_are_refused(content: bytes, says: str) -> None:
-    with pytest.raises(DataError, match=says):
-        read_records(content, "a.bin")
+def test_bytes_that_are_no_records_are_refused():
+    for content in (b"", b"\0" * 3072, record(1) + b"\0"):
+        with pytest.raises(DataError, match=rf"a\.bin: {len(content)} bytes are no whole number"):
+            read_records(content, "a.bin")
+    with pytest.raises(DataError, match=r"a\.bin: label 10 of record 1 is outside 0\.\.9"):
+        read_records(record(9) + record(10), "a.bin")
 
 
 def test_the_archive_is_read_in_order_and_standardised_with_the_published_figures(published):
@@ -121,18 +112,14 @@ def test_the_unpacked_files_are_the_same_set(tmp_path, published, inner):
     assert np.array_equal(packed.test_labels, unpacked.test_labels)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (record(1), rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"),
-        (None, r"lacks cifar-10-binary\.tar\.gz"),
-    ],
-)
-def test_a_damaged_or_missing_unpacked_file_is_told(tmp_path, published, change, says):
+def test_a_damaged_or_missing_unpacked_file_is_told(tmp_path, published):
     placed(tmp_path, files())
-    damaged(tmp_path / "data_batch_3.bin", change)
-
-    with pytest.raises(DataError, match=says):
+    damaged(tmp_path / "data_batch_3.bin", record(1))
+    said = rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"
+    with pytest.raises(DataError, match=said):
+        load(tmp_path, published[1])
+    damaged(tmp_path / "data_batch_3.bin", None)
+    with pytest.raises(DataError, match=r"lacks cifar-10-binary\.tar\.gz"):
         load(tmp_path, published[1])
 
 
@@ -174,9 +161,6 @@ def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, want
         ("ship", None, "ship is no folder; .* one per class"),
         ("frog/1.png", None, r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"),
         ("cat/0.png", picture((0, 0, 0), (32, 31)), "32 x 31 pixels in mode RGB, .* 32 x 32 in R"),
-        ("cat/0.png", picture(0, (32, 32), mode="L"), "32 x 32 pixels in mode L, expected 32 x"),
-        ("cat/0.png", b"", r"cat/0\.png: no readable picture"),
-        ("cat/0.png", picture((3, 0, 255), (32, 32))[:8], r"cat/0\.png: no readable picture"),
         ("cat/0.png", picture((3, 0, 255), (32, 32))[:60], r"cat/0\.png: no readable picture"),
     ],
 )
@@ -190,7 +174,6 @@ def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, says):
 @pytest.mark.parametrize(
     ("pictures_at", "files_at", "are_files_read"),
     [
-        ("data/cifar10", None, False),
         ("cifar10", "cifar10", True),
         ("data/cifar10", "cifar10/cifar-10-batches-bin", True),
         ("cifar10", "data/cifar10", False),
@@ -201,8 +184,7 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
 ):
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path))
     pictures(tmp_path / pictures_at / "train")
-    if files_at is not None:
-        placed(tmp_path / files_at, files())
+    placed(tmp_path / files_at, files())
 
     if are_files_read:
         assert len(load(None, published[1]).train_labels) == 20
@@ -211,18 +193,12 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
             load(None, published[1])
 
 
-@pytest.fixture
-def real_pictures(real_data: Callable[[str], Path], tmp_path: Path) -> Path:
-    """Folder of all 60,000 pictures as JPEG."""
-    with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
-        tar.extractall(tmp_path / "pictures", filter="data")
-    return tmp_path / "pictures"
-
-
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_pictures: Path) -> None:
-    data = load(real_pictures, dict(REGISTRY))
+def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_data, tmp_path):
+    with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    data = load(tmp_path, dict(REGISTRY))
 
     assert data.train_inputs.shape == (50_000, 3, 32, 32)
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10

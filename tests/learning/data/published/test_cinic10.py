@@ -1,5 +1,3 @@
-"""CINIC-10: small archives and folders in its form."""
-
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +7,9 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.formats.picture_files import FolderPictures
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import CLASSES
-from fleetsim.learning.data.published.cinic10 import Cinic10Settings, read_pictures
+from fleetsim.learning.data.published.cinic10 import Cinic10Settings
 from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.formats.picture_archives import picture, unpacked
 from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, tarred
@@ -87,7 +84,6 @@ COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
     [
         (None, None, LACKS),
         ("CINIC-10.tar", None, LACKS),  # an archive without a published checksum
-        ("CINIC-10.tar", "", COUNTED),
         (None, "", COUNTED),
         (None, "CINIC-10", COUNTED),
         (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
@@ -101,15 +97,6 @@ def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, says):
 
     with pytest.raises(DataError, match=says):
         load(tmp_path, dict(REGISTRY))
-
-
-def test_unpacked_folders_are_read_as_the_archive_is(tmp_path: Path) -> None:
-    files = FolderPictures(unpacked(tmp_path, contents()))
-
-    found = read_pictures(files, ("test",), None, per_class=2)
-
-    assert found.labels.tolist() == [label for label in range(10) for _ in range(2)]
-    assert found.images[3, :, 5, 7].tolist() == [30, 1, 1]
 
 
 def test_sizes_are_known_before_the_files_are_read() -> None:

@@ -1,5 +1,3 @@
-"""EMNIST: upright images, classes from 0, and archives that are not what they seem."""
-
 import gzip
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Finding, verifying and downloading published sets, against a server on this machine."""
-
 import contextlib
 import gzip
 import hashlib
@@ -28,11 +26,8 @@ NAME = "things-idx1-ubyte.gz"
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """A web site of a few files, and who asked for what.
-
-    Of files in `cut` more bytes are announced than come; those in `drips` come in single bytes, ten
-    a second.
-    """
+    """A web site of `files` and the names `asked` for. Of files in `cut` more bytes are announced
+    than come; those in `drips` come in single bytes, ten a second."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
     class Handler(BaseHTTPRequestHandler):
@@ -46,14 +41,11 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body) + 100 * (name in answers.cut)))
             self.end_headers()
-            if name in answers.drips:
-                with contextlib.suppress(ConnectionError):  # the client has left
-                    for number in range(100):
-                        self.wfile.write(body[number : number + 1])
-                        time.sleep(0.1)
-                return
-            with contextlib.suppress(ConnectionError):
-                self.wfile.write(body)
+            with contextlib.suppress(ConnectionError):  # the client has left
+                for byte in body[: 100 * (name in answers.drips)]:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.1)
+                self.wfile.write(b"" if name in answers.drips else body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Tests are quiet."""
@@ -79,18 +71,10 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def tiny(*urls: str, extra: bool = False) -> RemoteSet:
     """One set, `tiny`, of one file at the given addresses, and perhaps an extra file."""
-    names = [NAME, "extra.gz"] if extra else [NAME]
-    files = tuple(
-        RemoteFile(
-            name=name,
-            num_byte=len(PACKED),
-            sha256=hashlib.sha256(PACKED).hexdigest(),
-            unpacked_sha256=hashlib.sha256(CONTENT).hexdigest(),
-            urls=tuple(url + name for url in urls),
-            is_extra=name != NAME,
-        )
-        for name in names
-    )
+    packed, plain = (hashlib.sha256(content).hexdigest() for content in (PACKED, CONTENT))
+    first = RemoteFile(NAME, len(PACKED), packed, plain, tuple(url + NAME for url in urls))
+    more = replace(first, name="extra.gz", urls=tuple(url + "extra.gz" for url in urls))
+    files = (first, replace(more, is_extra=True)) if extra else (first,)
     return RemoteSet("tiny", "a tiny set", files, "MIT", "nobody")
 
 

@@ -1,5 +1,3 @@
-"""Roles of plays as clients of a next-character task."""
-
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +6,7 @@ import pytest
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.published.shakespeare import (
     ALPHABET,
     ARCHIVE,
@@ -67,11 +65,6 @@ def test_a_role_says_its_lines_without_stage_directions_and_is_of_one_play() -> 
         ("p", "BEN"): ["Away!\n"],
         ("q", "ANN"): ["b\n"],
     }
-
-
-def test_the_alphabet_is_leafs() -> None:
-    assert len(ALPHABET) == len(set(ALPHABET)) == 80
-    assert sorted(ALPHABET) == list(ALPHABET)
 
 
 def test_nothing_outside_of_the_file_is_read_and_what_is_no_xml_is_refused(tmp_path):
@@ -143,14 +136,6 @@ def test_another_play_in_the_archive_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=f"{ARCHIVE}: p is not the published file: .*SHA-256"):
         load_from(tmp_path, SHORT, p=play(ANN=LINES))
-
-
-def test_all_37_plays_are_known() -> None:
-    files = REGISTRY["shakespeare"].files
-
-    assert len(files) == len({file.sha256 for file in files}) == 37
-    assert {len(file.sha256) for file in files} == {64}
-    assert files[6].name == "hamlet_moby.xml"
 
 
 @pytest.mark.slow

@@ -1,11 +1,8 @@
-"""Tiny ImageNet: small archives and folders in its form."""
-
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
@@ -89,24 +86,17 @@ def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None
         load(*published, train_samples=800)
 
 
-@pytest.mark.parametrize(
-    ("top", "files", "says"),
-    [
-        ("", contents(), "2 classes, Tiny ImageNet has 200"),
-        (TOP, contents(), "2 classes, Tiny ImageNet has 200"),
-        (
-            "",
-            contents()
-            | {"wnids.txt": "\n".join(f"n{number:08}" for number in range(200)).encode()},
-            "0 pictures of n00000000 in train, Tiny ImageNet has 500",
-        ),
-        ("", {ARCHIVE: b""}, r"200\.zip: not the published .* SHA-256 6198c8ae"),
-    ],
-)
-def test_unpacked_folders_are_counted_and_archives_verified(tmp_path, top, files, says):
-    unpacked(tmp_path / top, files)
-
-    with pytest.raises(DataError, match=says):
+def test_unpacked_folders_are_counted_and_archives_verified(tmp_path):
+    unpacked(tmp_path, {ARCHIVE: b""})
+    with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
+        load(tmp_path, dict(REGISTRY))
+    (tmp_path / ARCHIVE).unlink()
+    unpacked(tmp_path / TOP, contents())
+    with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
+        load(tmp_path, dict(REGISTRY))
+    ids = "\n".join(f"n{number:08}" for number in range(200))
+    unpacked(tmp_path / TOP, {"wnids.txt": ids.encode()})
+    with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
         load(tmp_path, dict(REGISTRY))
 
 
@@ -117,10 +107,8 @@ NO_ID = r"wnids\.txt: .* is no WordNet id, or there twice"
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("wnids.txt", b"", NO_ID),
         ("wnids.txt", b"n00000003 n00000003", NO_ID),
         ("wnids.txt", b"../../n003", NO_ID),
-        ("wnids.txt", b"n00000003\xff", NO_ID),
         (GREY, picture(0, (64, 63), mode="L"), f"{GREY}: 64 x 63 pixels .*, expected 64 x 64; sa"),
     ],
 )
@@ -133,22 +121,10 @@ def test_files_of_another_form_are_refused(tmp_path, name, content, says):
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "val_1.JPEG",
-        f"val_1.JPEG\tn00000004{BOX}",
-        f"../val_1.JPEG\tn00000003{BOX}",
-        f"val_0.JPEG\tn00000003{BOX}",
-    ],
+    ["val_1.JPEG", "val_1.JPEG\tn00000004", "../val_1.JPEG\tn00000003", "val_0.JPEG\tn00000003"],
 )
-def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line: str) -> None:
-    text = f"val_0.JPEG\tn00000003{BOX}\n{line}\n"
+def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line):
+    text = f"val_0.JPEG\tn00000003{BOX}\n{line}{BOX}\n"
 
     with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
         annotated(text, CLASSES, "a.txt")
-
-
-def test_sizes_are_known_before_the_files_are_read() -> None:
-    assert TinyImageNetSettings().num_training() == 100_000
-    assert TinyImageNetSettings(train_samples=2_000).num_training() == 2_000
-    with pytest.raises(ValidationError, match="multiple of 200"):
-        TinyImageNetSettings(test_samples=500)

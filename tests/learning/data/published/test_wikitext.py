@@ -1,5 +1,3 @@
-"""WikiText-2: articles as clients, words or bytes as tokens, the next token as label."""
-
 from pathlib import Path
 from typing import Any
 

@@ -42,24 +42,15 @@ def task(
     *,
     start: float,
     sample: float,
-    state: dict[str, Array] | None = None,
-    received: dict[str, Array] | None = None,
     settings: LocalSettings = LOCAL,
-    most_steps: int | None = None,
+    **more: Any,
 ) -> JobResult:
     """Two steps of rate .1 of a client with one sample."""
     model = Quadratic()
-    data = ClientData(
-        client=3,
-        inputs=torch.tensor([[sample]], dtype=torch.float64),
-        labels=torch.tensor([0]),
-        state=state or {},
-        received=received or {},
-        losses=model.losses,
-        settings=settings,
-        epochs=2,
-        most_steps=most_steps,
-    )
+    inputs = torch.tensor([[sample]], dtype=torch.float64)
+    kept: Any = {"state": {}, "received": {}, "most_steps": None, **more}
+    kept |= {"losses": model.losses, "settings": settings, "epochs": 2}
+    data = ClientData(client=3, inputs=inputs, labels=torch.tensor([0]), **kept)
     return run_algorithm(algorithm, model, number(start), data, np.random.default_rng(1))
 
 

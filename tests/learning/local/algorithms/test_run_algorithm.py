@@ -1,5 +1,3 @@
-"""Own training of clients as a job: batches of the built-in training, and wrong answers."""
-
 import json
 import re
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.contracts import ClientUpdate, Job, Work, WorkKind
+from fleetsim.contracts import ClientUpdate
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.own_training import OwnTrainingKernel
@@ -52,62 +50,49 @@ def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
         def train_client(self, model: Any, data: Any, generator: Any, settings: Any) -> Any:
             total = data.state.get("total", np.zeros(2)) + data.received["more"]
             metrics = {"draw": float(generator.random()), "rate": settings.optimizer.learning_rate}
-            return ClientUpdate(
-                loss=1.5, state={"total": total}, sent=data.received, metrics=metrics
-            )
+            return ClientUpdate(1.5, state={"total": total}, sent=data.received, metrics=metrics)
 
     fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
     more = {"more": np.array([1.0, 2.0])}
     kept = {"total": np.array([10.0, 20.0])}
-    jobs = [
-        Job(k, Work(WorkKind.TRAIN, epochs=1), fleet.base(0), (1,), 0.25)._replace(
-            state=kept if k else {}, received=more
-        )
-        for k in range(2)
-    ]
+    plain = [job._replace(learning_rate=0.25, received=more) for job in fleet.jobs()]
+    jobs = [plain[0]._replace(state={}), plain[1]._replace(state=kept)]
     one, two = (
         Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Sums()), workers).compute(jobs)
         for workers in (1, 2)
     )
 
-    totals = [result.state["total"].tolist() for result in one if result.state]
-    assert totals == [[1.0, 2.0], [11.0, 22.0]]
-    assert [r.loss_rms for r in one] == [1.5, 1.5]
-    draws = [result.metrics["draw"] for result in one if result.metrics]
-    assert len(set(draws)) == 2
-    assert all(result.metrics and result.metrics["rate"] == 0.25 for result in one)
+    for results in (one, two):
+        totals = [result.state["total"].tolist() for result in results if result.state]
+        assert totals == [[1.0, 2.0], [11.0, 22.0]]
+    assert [(r.loss_rms, r.metrics and r.metrics["rate"]) for r in one] == [(1.5, 0.25)] * 2
+    assert len({result.metrics["draw"] for result in one if result.metrics}) == 2
     for result, again in zip(one, two, strict=True):
-        assert again.metrics == result.metrics
-        assert again.state is not None
-        assert result.state is not None
-        assert again.state["total"].tolist() == result.state["total"].tolist()
         assert same(result._replace(state=None, sent=None), again._replace(state=None, sent=None))
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        (
-            None,
-            r"train_client must return a ClientUpdate \(from fleetsim.contracts\), got NoneType",
-        ),
-        (ClientUpdate("low"), "with a number as loss, got str"),  # type: ignore[arg-type]
-        (ClientUpdate(0.1, metrics={"x": "y"}), "with a number as x, got str"),  # type: ignore[dict-item]
-        (ClientUpdate(0.1, state={"c": [1.0]}), "whose state is a dict of numpy arrays of numbers"),  # type: ignore[dict-item]
-        (ClientUpdate(0.1, sent={"c": np.array(["a"])}), "whose sent is a dict of numpy arrays"),
-        (ClientUpdate(0.1, metrics=[1.0]), "whose metrics are numbers by name, got list"),  # type: ignore[arg-type]
-        (ClientUpdate(0.1, metrics={1: 1.0}), "whose metrics are numbers by name"),  # type: ignore[dict-item]
-        (ClientUpdate(0.1, loss_rms="low"), "with a number as loss_rms, got str"),  # type: ignore[arg-type]
-        (ClientUpdate(0.1, epoch_losses="ab"), "whose epoch_losses are a tuple of numbers"),  # type: ignore[arg-type]
-        (ClientUpdate(0.1, epoch_losses=("a",)), "with a number as epoch_losses, got str"),  # type: ignore[arg-type]
-        (ClientUpdate(0.1, sent=[number(1.0)]), "whose sent .* got list"),  # type: ignore[arg-type]
-    ],
-)
-def test_a_wrong_answer_is_one_line(answer: Any, says: str) -> None:
-    wrong = SimpleNamespace(train_client=lambda *_: answer)
+WRONG: list[Any] = [
+    (None, r"train_client must return a ClientUpdate \(from fleetsim.contracts\), got NoneType"),
+    ({"loss": "low"}, "with a number as loss, got str"),
+    ({"metrics": {"x": "y"}}, "with a number as x, got str"),
+    ({"state": {"c": [1.0]}}, "whose state is a dict of numpy arrays of numbers"),
+    ({"sent": {"c": np.array(["a"])}}, "whose sent is a dict of numpy arrays"),
+    ({"sent": [number(1.0)]}, "whose sent .* got list"),
+    ({"metrics": [1.0]}, "whose metrics are numbers by name, got list"),
+    ({"metrics": {1: 1.0}}, "whose metrics are numbers by name"),
+    ({"loss_rms": "low"}, "with a number as loss_rms, got str"),
+    ({"epoch_losses": "ab"}, "whose epoch_losses are a tuple of numbers"),
+    ({"epoch_losses": ("a",)}, "with a number as epoch_losses, got str"),
+]
+
+
+@pytest.mark.parametrize(("answer", "says"), WRONG)
+def test_a_wrong_answer_is_one_line(answer, says):
+    keys: Any = {"loss": 0.1, **(answer or {})}
+    update = answer and ClientUpdate(**keys)
 
     with pytest.raises(PluginError, match=says) as found:
-        task(wrong, start=1.0, sample=3.0)
+        task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
     assert "\n" not in str(found.value)
 
 
