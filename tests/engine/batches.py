@@ -108,9 +108,6 @@ def go_together_as_alone(
     """Check that tasks cut off together equal those cut off alone, in two equal worlds.
 
     The cut is `cut_share` of the way from the dispatch to the `enough`-th delivery.
-
-    Returns:
-        (the results, the last end).
     """
     now_s = tasks[0].dispatched_at_s
     batch = laid_out(worlds[0], tasks, now_s, **settings)
@@ -133,9 +130,6 @@ def is_what_had_been_until_each_cut(
     """Check that a cut at any moment leaves what had been done and used until then.
 
     Tasks are dispatched at 0, and cut off at each end of one and at `moments` in between.
-
-    Returns:
-        The results of all cuts.
     """
     whole = laid_out(new_world(), tasks, **settings)
     between_s = np.linspace(0.0, whole.end_s.max(), moments)

@@ -56,6 +56,12 @@ NANO_FILE = str(Path(__file__).with_name("jetson-nano-cpu.yaml"))
 NANO = {NANO_FILE: 1.0}
 
 
+def task_energies(row: Any) -> tuple[Any, ...]:
+    """Return the joules of a task, or of the tasks of clients, in the order of `Component`."""
+    parts = ("compute", "receive", "transmit", "tail", "idle")
+    return tuple(getattr(row, f"energy_{part}_j") for part in parts)
+
+
 def epochs_s(num: int = 1, num_samples: int = 100) -> float:
     """Time of local epochs on the Nano, in batches of 50."""
     work, samples = Work(WorkKind.TRAIN, epochs=num), np.array([num_samples])
@@ -217,23 +223,11 @@ class Tiny:
         self.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
 
     def fleet(self) -> Fleet:
-        settings = FleetSettings.model_validate(
-            {
-                "size": self.size,
-                "devices": self.devices,
-                "network": self.network,
-                "channel": {"unmetered_radio": PLAIN_RADIO, **self.channel},
-                "wifi": {"kind": "indoor", **self.wifi},
-                "transport": self.transport,
-                "heterogeneity": self.heterogeneity,
-                "shared_links": self.shared_links,
-                "usage": self.usage,
-                "battery": self.battery,
-                "thermal": self.thermal,
-                "memory": self.memory,
-                "crash_per_hour": self.crash_per_hour,
-            }
-        )
+        keys = "size devices network transport heterogeneity shared_links usage battery thermal"
+        given = {key: getattr(self, key) for key in (*keys.split(), "memory", "crash_per_hour")}
+        given["channel"] = {"unmetered_radio": PLAIN_RADIO, **self.channel}
+        given["wifi"] = {"kind": "indoor", **self.wifi}
+        settings = FleetSettings.model_validate(given)
         samples = self.samples or [100] * self.size
         return build_fleet(settings, seed=self.seed, num_samples=np.array(samples, dtype=np.int64))
 
@@ -297,12 +291,9 @@ class Tiny:
 def goes_on(
     tiny: Tiny, new: Callable[[State | None], Server], after: Sequence[int]
 ) -> MemoryRecorder:
-    """Check that runs resumed after these rounds record the rest, to the last bit.
+    """Check that runs resumed after these rounds record the rest, and return the whole record.
 
     `new` builds a server at a state, anew with all that a run changes.
-
-    Returns:
-        The record of the whole run.
     """
     whole = tiny.recorder = MemoryRecorder()
     server = new(None)

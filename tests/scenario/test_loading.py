@@ -6,8 +6,6 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.network.channels import TraceSettings
-from fleetsim.learning.data.published.mnist import MnistSettings
 from fleetsim.scenario import load
 
 
@@ -68,9 +66,7 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     shutil.copy(bundled.folder("radios") / "lte.yaml", home / "my-radio.yaml")
     shutil.copytree(bundled.folder("traces") / "people-week", home / "my-people")
     shutil.copytree(bundled.folder("traces") / "commute-5g", home / "my-network")
-    text = (bundled.folder("scenarios") / "quickstart.yaml").read_text("utf-8")
-    path = home / "scenario.yaml"
-    path.write_text(text, encoding="utf-8")
+    shutil.copy(bundled.folder("scenarios") / "quickstart.yaml", home / "scenario.yaml")
     changes = [
         "fleet.devices={hardware/my-phone.yaml: 1.0}",
         "fleet.channel={kind: trace, trace: my-network, metered_radio: my-radio.yaml}",
@@ -78,18 +74,16 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
         "task.dataset={kind: mnist, folder: my-people}",
     ]
 
-    scenario = load(path, changes)
+    scenario = load(home / "scenario.yaml", changes)
     (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
     monkeypatch.chdir("/")
     again = load(tmp_path / "resolved.yaml")
 
-    assert list(scenario.fleet.devices) == [str(home / "hardware" / "my-phone.yaml")]
-    assert scenario.fleet.channel.metered_radio == str(home / "my-radio.yaml")
-    assert isinstance(scenario.fleet.channel, TraceSettings)
-    assert scenario.fleet.channel.trace == str(home / "my-network")
-    assert scenario.fleet.usage.trace == str(home / "my-people")
-    assert isinstance(scenario.task.dataset, MnistSettings)
-    assert scenario.task.dataset.folder == str(home / "my-people")
+    fleet, dataset = scenario.data()["fleet"], scenario.data()["task"]["dataset"]
+    assert list(fleet["devices"]) == [str(home / "hardware" / "my-phone.yaml")]
+    assert fleet["channel"]["metered_radio"] == str(home / "my-radio.yaml")
+    assert fleet["channel"]["trace"] == str(home / "my-network")
+    assert fleet["usage"]["trace"] == dataset["folder"] == str(home / "my-people")
     assert again == scenario
 
 

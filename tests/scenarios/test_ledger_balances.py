@@ -1,7 +1,6 @@
 """Balance of the ledger of real runs: energy of the tasks equals that of the clients' meters."""
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +32,7 @@ BUFFERED = ["server.max_staleness=0", "server.deadline_s=4"]
         ("quickstart-fedbuff", BUFFERED, 8, False, {"used", "stale", "cancelled"}),
     ],
 )
-def test_the_ledger_of_a_run_adds_up_to_meters_and_rounds(
-    name: str, changes: list[str], rounds: int, train: bool, fates: set[str], tmp_path: Path
-) -> None:
+def test_the_ledger_of_a_run_adds_up(name, changes, rounds, train, fates, tmp_path):
     scenario = load(name, [*changes, f"stop.rounds={rounds}"])
     done = run(scenario, out=tmp_path / "run", train=train, workers=1)
     entries = done.ledger()

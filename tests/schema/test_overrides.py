@@ -35,9 +35,6 @@ def value_at(data: Any, *key_path: str | int) -> Any:
     return data
 
 
-# --- what an override does -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "key_path", "value"),
     [
@@ -95,9 +92,6 @@ def test_a_mapping_set_as_a_whole_forgets_the_lines_below_it():
     assert changed.where(("server", "selector", "pacer", "step_s")).startswith("--set")
 
 
-# --- the kind rule -------------------------------------------------------------------------------
-
-
 def test_another_kind_drops_the_keys_that_the_file_gave_the_old_one():
     changed = apply(document(), ["server.selector.kind=random"])
 
@@ -125,9 +119,6 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         "--set server.selector.kind=random: drops --set server.selector.pacer.step_s=5 as well; "
         "put it before that one",
     )
-
-
-# --- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,8 +180,6 @@ def test_any_override_is_applied_or_refused(changes):
         return
     assert isinstance(changed.data, dict)
 
-
-# --- content hash --------------------------------------------------------------------------------
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -29,14 +29,14 @@ class Halving(FirstCome):
 
     needs_losses = True
 
-    def __init__(self, tried: int = 1, **asked: Any) -> None:
+    def __init__(self, tried: int = 1, model: Any = None, **asked: Any) -> None:
         super().__init__()
-        self.tried, self.asked = tried, asked
+        self.tried, self.model, self.asked = tried, model, asked
 
     def probe(self, view: RoundView) -> list[ProbeRequest]:
         work = Work(WorkKind.TRAIN, epochs=self.tried)
         return [
-            ProbeRequest(client, work, uploads_vector=False)
+            ProbeRequest(client, work, uploads_vector=False, parameters=self.model)
             for client in (view.candidates.tolist() if view.stage == 0 else [])
         ]
 
@@ -116,28 +116,15 @@ class OfLastRound(Halving):
         return Cohort(clients, continues=np.full(clients.size, view.round == 2))
 
 
-class OfAnotherModel(Halving):
-    """Lets clients train a model of its own in the probe."""
-
-    def probe(self, view: RoundView) -> list[ProbeRequest]:
-        own = np.ones(3, dtype=np.float32)
-        return [
-            ProbeRequest(request.client, request.work, uploads_vector=False, parameters=own)
-            for request in super().probe(view)
-        ]
-
-
 @pytest.mark.parametrize(
-    ("selector", "minimum_reports"), [(OfLastRound, 1), (OfLastRound, 3), (OfAnotherModel, 1)]
+    ("selector", "minimum_reports"),
+    [(OfLastRound(), 1), (OfLastRound(), 3), (Halving(model=np.ones(3, dtype=np.float32)), 1)],
 )
 def test_nobody_goes_on_from_a_probe_of_another_round_or_model(halving, selector, minimum_reports):
     """Also where the model is unchanged, because too few answered: a resumed run knows no probe."""
     halving.server = {"cohort": 2, "minimum_reports": minimum_reports}
-    halving.stop = {"rounds": 2}
-    halving.selector = selector()
-
     with pytest.raises(SimulationError, match="client 0 has not"):
-        halving.run()
+        halving.run(selector=selector, stop={"rounds": 2})
 
 
 def test_who_is_taken_away_hands_in_the_probes_epoch_with_the_whole_steps_that_followed(halving):

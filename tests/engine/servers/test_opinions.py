@@ -1,9 +1,7 @@
 """Opinions of clients on the global model are recorded where a selector asks for them."""
 
-import pytest
-
 from fleetsim.contracts import JobResult, ProbeRequest, Purpose, Work, WorkKind
-from tests.engine.tiny import FirstCome, KnownTrainer, Tiny
+from tests.engine.tiny import FirstCome, KnownTrainer
 
 
 class Evaluates(KnownTrainer):
@@ -17,13 +15,8 @@ class Evaluates(KnownTrainer):
         ]
 
 
-@pytest.fixture
-def tiny(tmp_path) -> Tiny:
-    return Tiny(tmp_path, trainer=Evaluates())
-
-
-def probed(tiny: Tiny, *requests: ProbeRequest):
-    tiny.run(selector=FirstCome({1: list(requests)}))
+def probed(tiny, *requests):
+    tiny.run(trainer=Evaluates(), selector=FirstCome({1: list(requests)}))
     return [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
 
 
@@ -33,10 +26,8 @@ EVALUATE = Work(WorkKind.EVALUATE)
 def test_only_opinions_go_on_record(tiny):
     rows = probed(tiny, ProbeRequest(3, EVALUATE, is_opinion=True), ProbeRequest(1, EVALUATE))
 
-    assert [(row.client, row.opinion, row.belief) for row in rows] == [
-        (3, 0.3, None),
-        (1, None, None),
-    ]
+    found = [(row.client, row.opinion, row.belief) for row in rows]
+    assert found == [(3, 0.3, None), (1, None, None)]
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
     assert {(row.opinion, row.belief) for row in trained} == {(None, None)}
 

@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.engine.servers.running_tasks import (
-    RunningTask,
-    saved_tasks,
-    state_of_running,
-)
+from fleetsim.engine.servers.running_tasks import RunningTask, saved_tasks, state_of_running
 from fleetsim.engine.tasks.task import Task, TrainingRequest
 
 FRACTIONS = st.floats(0.0, 1.0, exclude_min=True)

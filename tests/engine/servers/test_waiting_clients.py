@@ -41,9 +41,8 @@ def waiting(tiny: Tiny) -> Tiny:
 
 
 def waited_j(row: TaskRow | RoundRow) -> float:
-    joules = row.energy_enlisted_idle_j
-    assert joules is not None
-    return joules
+    assert row.energy_enlisted_idle_j is not None
+    return row.energy_enlisted_idle_j
 
 
 def waits_j(tiny) -> dict[int, float | None]:
@@ -119,13 +118,11 @@ class Probing(FirstCome):
     needs_probes = True
 
     def probe(self, view):
-        if view.stage == 0:
-            quick = ProbeRequest(0, NOTHING, needs_model=False, upload_byte=1_000_000)
-            slow = ProbeRequest(1, NOTHING, needs_model=False, upload_byte=3_000_000)
-            return [quick, slow]
-        if view.stage == 1:
-            return [ProbeRequest(1, NOTHING, needs_model=False, upload_byte=5_000_000)]
-        return []
+        stages = [[(0, 1_000_000), (1, 3_000_000)], [(1, 5_000_000)], []]
+        return [
+            ProbeRequest(client, NOTHING, needs_model=False, upload_byte=byte)
+            for client, byte in stages[view.stage]
+        ]
 
     def select(self, view):
         return Cohort(np.array([0, 2]))
@@ -134,15 +131,12 @@ class Probing(FirstCome):
 def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
     # Stage 0: client 0 answers at 1 s, client 1 at 3 s. Stage 1: client 1 at 8 s. Then 0 is sent
     # out, 1 is free, 2 is slow.
-    waiting.run(selector=Probing(), server={"cohort": 2})
-    rows = {(row.purpose.value, row.task): row for row in waiting.recorder.tasks}
+    rows = waiting.rows(selector=Probing(), server={"cohort": 2})
+    waited = {(row.purpose.value, row.task): waited_j(row) for row in rows}
 
-    probes = [rows["probe", task].energy_enlisted_idle_j for task in (0, 1, 2)]
-    assert probes == pytest.approx([IDLE_W * 7.0, 0.0, 0.0])
-    assert rows["train", 3].energy_enlisted_idle_j == pytest.approx(
-        IDLE_W * (task_s(300) - task_s(100))
-    )
-    assert rows["train", 4].energy_enlisted_idle_j == 0.0
+    for_others_j = IDLE_W * (task_s(300) - task_s(100))
+    expected = {("probe", 0): IDLE_W * 7.0, ("probe", 1): 0.0, ("probe", 2): 0.0}
+    assert waited == pytest.approx(expected | {("train", 3): for_others_j, ("train", 4): 0.0})
 
 
 def phone_and_board(tiny, **battery) -> tuple[int, int]:
@@ -221,12 +215,8 @@ def mixed(tiny: Tiny, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
     tiny.battery, tiny.crash_per_hour, tiny.seed = battery, crash_per_hour, seed
     tiny.stop, tiny.idle = {"rounds": 8}, "charged"
     slow = Work(WorkKind.EVALUATE, num_samples=30)
-    tiny.selector = FirstCome(
-        {
-            round_: [ProbeRequest(c, slow, needs_model=False, upload_byte=1000) for c in range(5)]
-            for round_ in range(1, 20, 2)
-        }
-    )
+    probes = [ProbeRequest(c, slow, needs_model=False, upload_byte=1000) for c in range(5)]
+    tiny.selector = FirstCome(dict.fromkeys(range(1, 20, 2), probes))
     return tiny
 
 

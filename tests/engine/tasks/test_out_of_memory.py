@@ -207,13 +207,3 @@ def test_memory_is_looked_at_when_the_computation_begins(playing, computes_from_
 
     assert download_s > 0.005
     assert done.outcome is outcome
-
-
-def test_a_run_is_lost_to_the_app_as_the_trace_says(playing):
-    # The first round is over before the game, each later one fails until the game is closed.
-    rows = playing.rows(memory=share("fails"), stop={"time_s": 130.0})
-    computing_from_s = [row.dispatched_at_s + row.download_s for row in rows]
-
-    assert {row.outcome for row in rows} >= {Outcome.DELIVERED, Outcome.MEMORY}
-    for row, from_s in zip(rows, computing_from_s, strict=True):
-        assert (row.outcome is Outcome.MEMORY) == (60.0 <= from_s < 100.0)
