@@ -14,13 +14,10 @@ from tests.engine.tiny import NANO_FILE, Tiny
 
 CAPACITY_J = 3600.0
 LIVE: dict[str, Any] = {
-    "capacity_wh": 1.0,
-    "charge_w": 10.0,
-    "cutoff_fraction": 0.1,
-    "charging": {"kind": "cc-cv"},
+    "capacity_wh": 1.0, "charge_w": 10.0, "cutoff_fraction": 0.1, "charging": {"kind": "cc-cv"},
     "discharging": {"kind": "resistive"},
     "everyday": {"standby_w": 0.5, "screen_w": 1.0, "cpu_w": 8.0, "restart_fraction": 0.25},
-}
+}  # fmt: skip
 STATES = st.tuples(st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 0.8]))
 
 

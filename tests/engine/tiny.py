@@ -10,15 +10,12 @@ import numpy as np
 from fleetsim.contracts import (
     Aggregator,
     Evaluation,
-    IntArray,
     Job,
     JobResult,
     MemoryRecorder,
     ModelCost,
     Parameters,
     ProbeRequest,
-    RoundOutcome,
-    RoundView,
     Screen,
     Selector,
     State,
@@ -77,8 +74,8 @@ class FirstCome:
 
     def __init__(self, probes: dict[int, list[ProbeRequest]] | None = None) -> None:
         self.probes = probes or {}
-        self.views: list[RoundView] = []
-        self.outcomes: list[RoundOutcome] = []
+        self.views: list[Any] = []
+        self.outcomes: list[Any] = []
 
     def setup(self, fleet):
         return []
@@ -86,18 +83,17 @@ class FirstCome:
     def probe(self, view):
         return self.probes.get(view.round, []) if view.stage == 0 else []
 
-    def select(self, view) -> IntArray:
+    def select(self, view):
         self.views.append(view)
-        chosen: IntArray = view.candidates[: view.wanted]
-        return chosen
+        return view.candidates[: view.wanted]
 
-    def observe(self, outcome) -> None:
+    def observe(self, outcome):
         self.outcomes.append(outcome)
 
-    def state(self) -> State:
+    def state(self):
         return {}
 
-    def restore(self, state: State) -> None:
+    def restore(self, state):
         pass
 
 
@@ -110,18 +106,16 @@ class KnownTrainer:
         self.computed: list[int] = []
         self.steps: list[int | None] = []
 
-    def submit(self, job: Job) -> int:
+    def submit(self, job):
+        ticket = len(self.given) + 1_000_000 * job.client
         self.given.append(job)
-        ticket = len(self.jobs) + len(self.computed) + 1_000 * job.client
-        while ticket in self.jobs:
-            ticket += 1
         self.jobs[ticket] = job
         return ticket
 
-    def start(self, tickets: Sequence[int]) -> None:
+    def start(self, tickets):
         assert all(ticket in self.jobs for ticket in tickets)
 
-    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+    def results(self, tickets):
         done = []
         for ticket in tickets:
             job = self.jobs.pop(ticket)
@@ -132,25 +126,24 @@ class KnownTrainer:
             done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=told))
         return done
 
-    def change(self, job: Job) -> np.float32:
+    def change(self, job):
         """Return the change of a client."""
         return np.float32(job.client + 1)
 
-    def cancel(self, ticket: int) -> None:
+    def cancel(self, ticket):
         del self.jobs[ticket]
 
-    def evaluate(self, parameters: Parameters) -> Evaluation:
+    def evaluate(self, parameters):
         return Evaluation(accuracy=None, loss=float(parameters[0]))
 
-    def validate(self, parameters: Parameters) -> Evaluation | None:
+    def validate(self, parameters):
         return None
 
 
 class RateTrainer(KnownTrainer):
     """Every client adds the learning rate that its job has."""
 
-    def change(self, job: Job) -> np.float32:
-        assert job.learning_rate is not None
+    def change(self, job):
         return np.float32(job.learning_rate)
 
 

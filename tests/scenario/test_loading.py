@@ -1,4 +1,4 @@
-"""Scenarios beyond their single settings; bad ones are in bad_input."""
+"""Scenarios beyond their single settings, and their outline; bad ones are in bad_input."""
 
 import shutil
 
@@ -6,7 +6,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.scenario import load
+from fleetsim.scenario import load, outline
 
 
 def hashes(*changes, seed=None):
@@ -109,3 +109,26 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
     with pytest.raises(ScenarioError, match=r"must be at most 7\.1428$"):
         load("quickstart", ["server.cohort=7", "server.over_commit=8"])
     load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])
+
+
+def lines_of(name, overrides=(), **keys):
+    return {
+        line.split()[0]: line.split(None, 1)[1] for line in outline(load(name, overrides, **keys))
+    }
+
+
+def test_a_buffered_server_says_what_closes_its_rounds():
+    by_answers = lines_of("quickstart-fedbuff", {"server.deadline_s": 60})
+    by_time = lines_of("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
+
+    assert by_answers["server"] == (
+        "buffered, 12 clients at work, a round every 8 answers, selector random, aggregator"
+        " fedbuff, deadline 60 s"
+    )
+    assert ", a round every 2.5 s, " in by_time["server"]
+
+
+def test_the_rules_that_end_a_run_are_all_named():
+    found = lines_of("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
+
+    assert found["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"

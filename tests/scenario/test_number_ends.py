@@ -37,15 +37,12 @@ stop: {{rounds: 4}}
 """
 BUFFERED = "server={mode: buffered, concurrency: 3}"
 SCENES = [
-    (),
-    ("server={mode: buffered, concurrency: 3, buffer_size: 2}",),
-    (BUFFERED,),
+    (), ("server={mode: buffered, concurrency: 3, buffer_size: 2}",), (BUFFERED,),
     ("server.cohort=8", "server.minimum_reports=7"),
-    ("server.aggregator={kind: fedavg, weights: uniform}",),
-    ("task.local.epochs=null",),
+    ("server.aggregator={kind: fedavg, weights: uniform}",), ("task.local.epochs=null",),
     ("task.local.optimizer.momentum=0.5",),
     ("fleet.channel={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}",),
-]
+]  # fmt: skip
 """Surroundings; a number is tried in the first in which it has an effect."""
 SOON = {kind: LIGHT.get(kind, {}) | {"batch_size": 2} for kind in ("favor", "fedmarl")} | {
     kind: LIGHT[kind] for kind in ("fedgcs", "fedcor")

@@ -1,4 +1,4 @@
-"""Runs whose clients train `task.local.steps` steps instead of epochs."""
+"""Runs whose clients train `task.local.steps` steps instead of epochs, and each kind of trainer."""
 
 from pathlib import Path
 
@@ -69,3 +69,23 @@ def test_exactly_one_of_epochs_and_steps_is_given(changes):
         load("quickstart", changes)
 
     assert "\n" not in str(raised.value).strip()
+
+
+FIVE = ("stop.rounds=5", "server.cohort=5")
+
+
+def test_a_run_learns_as_much_with_either_trainer_and_takes_the_same_time_and_energy(tmp_path):
+    runs = {}
+    for kind in ("serial", "stacked", "auto"):
+        scenario = load("quickstart", [*FIVE, f"trainer.kind={kind}"])
+        runs[kind] = run(scenario, out=tmp_path / kind)
+    untrained = run(load("quickstart", FIVE), out=tmp_path / "none", train=False)
+    serial, stacked = runs["serial"].rounds, runs["stacked"].rounds
+
+    trainers = [done.manifest.trainer for done in (untrained, *runs.values())]
+    assert trainers == ["none", "serial", "stacked", "stacked"]
+    assert runs["stacked"].manifest.digest == runs["auto"].manifest.digest
+    assert serial.accuracy.iloc[-1] > 0.2  # ten classes
+    assert abs(serial.accuracy - stacked.accuracy).max() <= 0.02
+    for column in ("finished_at_s", "energy_total_j", "num_delivered"):
+        assert serial[column].equals(stacked[column])

@@ -323,20 +323,16 @@ ERRORS_OF_NODES = {
     "any": set(),
     **dict.fromkeys(("default", "definition-ref", "definitions", "no-info", "union"), frozenset()),
     **dict.fromkeys(("function-after", "function-before"), OF_FUNCTIONS),
-    "bool": {"bool_type", "bool_parsing"},
-    "dict": {"dict_type"},
+    "bool": {"bool_type", "bool_parsing"}, "dict": {"dict_type"},
     "float": {"float_type", "float_parsing", "finite_number", *OF_NUMBERS},
     "int": {"int_type", "int_parsing", "int_parsing_size", "int_from_float", *OF_NUMBERS},
-    "list": {"list_type", "too_short", "too_long"},
-    "literal": {"literal_error"},
-    "model": {"model_type", "model_attributes_type"},
-    "model-field": {"missing"},
+    "list": {"list_type", "too_short", "too_long"}, "literal": {"literal_error"},
+    "model": {"model_type", "model_attributes_type"}, "model-field": {"missing"},
     "model-fields": {"extra_forbidden", "model_attributes_type", "model_type"},
-    "nullable": {"none_required"},
-    "str": {f"string_{what}" for what in OF_TEXT},
+    "nullable": {"none_required"}, "str": {f"string_{what}" for what in OF_TEXT},
     "tagged-union": {"union_tag_invalid", "union_tag_not_found", "model_attributes_type"},
     "tuple": {"tuple_type", "too_short", "too_long", "missing"},
-}
+}  # fmt: skip
 """Faults that each node of a settings class's schema can find, by pydantic_core's own names."""
 
 

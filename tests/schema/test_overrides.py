@@ -125,11 +125,8 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
     ("change", "says"),
     [
         ("server.cohort", "write KEY.PATH=VALUE, such as server.cohort=20"),
-        *[
-            (change, "write KEY.PATH=VALUE")
-            for change in ("=5", "", "server..cohort=5", ".cohort=5", "server cohort=5")
-        ],
-        *[(change, "write KEY.PATH=VALUE") for change in ("server[x]=5", 'devices."t2.small=5')],
+        *[(change, "write KEY.PATH=VALUE") for change in ("=5", "", "server..cohort=5",
+            ".cohort=5", "server cohort=5", "server[x]=5", 'devices."t2.small=5')],
         ("server.cohort=", "no value given; write null for none"),
         ("server.cohort=010", "010 could be octal"),
         ("server.selector=kind: oort", "write a list as [a, b] and a mapping as {key: value}"),

@@ -124,10 +124,9 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     written = {path: path.stat().st_mtime_ns for path in out.glob("*")}
     complete = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
 
-    assert notes == [
-        f"{out}: there is no run to resume yet, it begins here",
-        f"{out}: the run is complete, there is nothing to resume",
-    ]
+    says = ("there is no run to resume yet, it begins here",
+        "the run is complete, there is nothing to resume")  # fmt: skip
+    assert notes == [f"{out}: {text}" for text in says]
     assert begun.manifest.digest == whole.manifest.digest
     assert complete.manifest == begun.manifest
     assert len(written) == 7

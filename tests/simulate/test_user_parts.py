@@ -50,41 +50,27 @@ def test_a_wrong_answer_of_a_selector_is_one_line_of_the_user(
     assert str(tmp_path / "selectors_of_mine.py") in line
 
 
-class NumberAsWire(Scaffold):
-    def wire(self, num_parameters):
-        return num_parameters
-
-
-class HalfBytes(Scaffold):
-    def wire(self, num_parameters):
-        return Wire(download_byte=0.5 * num_parameters)
-
-
-class StepToText(Scaffold):
-    def server_step(self, server, step):
-        return "model", server
-
-
-class StepThatFails(Scaffold):
-    def server_step(self, server, step):
-        return step.after, server["no such array"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("training", "text"),
+    ("method", "answer", "text"),
     [
-        (NumberAsWire, "wire must return a Wire of whole numbers, got 650"),
-        (HalfBytes, "wire must return a Wire of whole numbers, got Wire(download_byte=325.0"),
-        (StepToText, "server_step must return a model of floats of shape (650,), got 'model'"),
-        (StepThatFails, "server_step fails: KeyError: 'no such array'"),
+        ("wire", lambda *_: 650, "must return a Wire of whole numbers, got 650"),
+        ("wire", lambda *_: Wire(download_byte=0.5),
+         "must return a Wire of whole numbers, got Wire(download_byte=0.5"),
+        ("server_step", lambda self, server, step: ("model", server),
+         "must return a model of floats of shape (650,), got 'model'"),
+        ("server_step", lambda self, server, step: (step.after, server["no such array"]),
+         "fails: KeyError: 'no such array'"),
     ],
-)
-def test_a_wrong_answer_of_a_training_is_one_line_of_the_user(training, text, scenario, tmp_path):
+)  # fmt: skip
+def test_a_wrong_answer_of_a_training_is_one_line_of_the_user(
+    method, answer, text, scenario, tmp_path
+):
+    training = type("Mine", (Scaffold,), {method: answer})
     with pytest.raises(PluginError) as caught:
         run(scenario, out=tmp_path / "run", local=training, workers=1)
 
     line = str(caught.value)
-    assert line.startswith(f"local {__name__}:{training.__name__}: {text}")
+    assert line.startswith(f"local {__name__}:Mine: {method} {text}")
     assert __file__ in line
     assert "\n" not in line

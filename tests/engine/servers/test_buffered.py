@@ -6,18 +6,19 @@ that still holds the version it is sent does not download it again. Client k add
 weight.
 """
 
+import cProfile
 import itertools
 import math
-import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
-from fleetsim.engine.servers.buffered import BufferedSettings
-from fleetsim.errors import ScenarioError
+from fleetsim.engine.servers.buffered import BufferedSettings, window_end_s
+from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.learning.aggregation.asynchronous import ConstantStaleness, FedBuff, FedBuffSettings
 from tests.engine.tiny import FirstCome, RateTrainer, goes_on, task_energies
 
@@ -87,18 +88,9 @@ def test_an_answer_at_the_end_of_a_window_counts_and_one_given_up_there_does_not
 
 def num_calls(run) -> int:
     """Calls of Python functions and steps of generators."""
-    count = 0
-
-    def counts(frame, event, argument):
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counts)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(run)
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 @pytest.mark.slow
@@ -214,3 +206,38 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
     metered_j = math.fsum(map(np.sum, task_energies(tiny.server_ran.clients())))
     assert metered_j == pytest.approx(sum(row.energy_j for row in rows))
+
+
+lengths_s = st.floats(1e-6, 1e6)
+
+
+@given(lengths_s, st.integers(0, 300))
+@example(3.3, 0)  # floor(3 * 3.3 / 3.3) + 1 is 3
+@example(0.1, 0)
+def test_window_after_window_ends_at_the_next_multiple(length_s, first):
+    at_s = first * length_s
+    for number in range(first + 1, first + 101):
+        ends_s = window_end_s(at_s, length_s, is_after=True)
+
+        assert ends_s == number * length_s
+        assert ends_s > at_s
+        assert window_end_s(ends_s, length_s, is_after=False) == ends_s
+        at_s = ends_s
+
+
+@given(lengths_s, st.floats(0.0, 1e8), st.booleans())
+def test_a_moment_lies_in_the_window_that_exact_arithmetic_gives(length_s, at_s, is_after):
+    ends_s = window_end_s(at_s, length_s, is_after=is_after)
+    before = round(Fraction(ends_s) / Fraction(length_s)) - 1
+
+    assert ends_s >= at_s
+    assert ends_s > at_s or not is_after
+    assert (before + 1) * length_s == ends_s
+    # The window before is over, or is none at all.
+    assert before == 0 or before * length_s < at_s or (is_after and before * length_s == at_s)
+
+
+@pytest.mark.parametrize("length_s", [1e-12, 5e-324])
+def test_windows_that_no_clock_can_tell_apart_are_refused(length_s):
+    with pytest.raises(SimulationError, match=r"make server\.window_s longer"):
+        window_end_s(1e6, length_s, is_after=True)

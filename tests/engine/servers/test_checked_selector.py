@@ -163,10 +163,9 @@ def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, select
 
 
 def test_a_round_whose_numbers_are_refused_leaves_no_task_either(tiny):
-    tiny.selector, tiny.user = Teller({"fine": 1.0}, {"loss": None}), USER
-    tiny.stop = {"rounds": 2}
+    selector = Teller({"fine": 1.0}, {"loss": None})
     with pytest.raises(PluginError, match="diagnostics must return"):
-        tiny.run()
+        tiny.run(selector=selector, user=USER, stop={"rounds": 2})
 
     assert {row.round for row in tiny.recorder.tasks} == {row.round for row in tiny.recorder.rounds}
 

@@ -29,11 +29,10 @@ def walked(
 
     `there` says from which seconds on the device is available, or is not.
     """
-    is_there, phase, waits = True, 0, False
-    left = list(needs_s)
-    seconds = [0.0, 0.0, 0.0]
-    loading_s, has_computed, moves = 0.0, False, False
-    num_pauses = num_transfers = paused_s = 0
+    is_there, waits, has_computed, moves = True, False, False, False
+    left, seconds = list(needs_s), [0.0, 0.0, 0.0]
+    phase = num_pauses = num_transfers = paused_s = 0
+    loading_s = 0.0
 
     def ended(outcome: Outcome, end_s: float) -> Ended:
         return Ended(outcome, end_s, tuple(seconds), num_pauses, paused_s, num_transfers)

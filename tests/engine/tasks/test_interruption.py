@@ -29,7 +29,6 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
@@ -128,36 +127,28 @@ def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_
 
 def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
     """A phone charges through its pause at 7.5 W and draws nothing for the task."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.battery = {"initial_fraction": [0.5, 0.5]}
+    tiny.devices, tiny.battery = {"pixel-6": 1.0}, {"initial_fraction": [0.5, 0.5]}
     tiny.trace("0,1,0,1,0 21,0,1,1,0 521,1,0,1,0", span_s=10**6)
     tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
     row = one_task(tiny, PAUSE)
-    capacity_j = float(tiny.fleet().batteries.capacity_j[0])
-    level = tiny.server_ran.clients().battery_fraction[0]
-    assert row.outcome is Outcome.DELIVERED
+    charged_j = 7.5 * 500.0 - row.energy_j
 
-    assert row.paused_s == 500.0
-    assert level == pytest.approx(0.5 + (7.5 * 500.0 - row.energy_j) / capacity_j)
-
-
-def drained_phone(tiny: Tiny, standby_w: float) -> TaskRow:
-    """A phone with 1800 J is taken away at 21 s and given back, uncharged, at 3000 s."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.battery = {
-        "capacity_wh": 1.0,
-        "initial_fraction": [0.5, 0.5],
-        "cutoff_fraction": 0.02,
-        "everyday": {"standby_w": standby_w, "screen_w": 0.0, "cpu_w": 0.0},
-    }
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 3000,1,0,1,0", span_s=10**6)
-    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
-    return one_task(tiny, PAUSE)
+    assert (row.outcome, row.paused_s) == (Outcome.DELIVERED, 500.0)
+    level = 0.5 + charged_j / tiny.fleet().batteries.capacity_j[0]
+    assert tiny.server_ran.clients().battery_fraction[0] == pytest.approx(level)
 
 
 def test_a_phone_that_runs_empty_in_its_pause_has_forgotten_its_task(tiny):
     """Of 1800 J, 2979 s of 0.1 W leave 1500, the computation takes some 900; 2 W take all."""
-    outlives, dies = drained_phone(tiny, 0.1), drained_phone(tiny, 2.0)
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 3000,1,0,1,0", span_s=10**6)
+    rows = []
+    for standby_w in (0.1, 2.0):
+        tiny.battery = {"capacity_wh": 1.0, "initial_fraction": [0.5, 0.5], "cutoff_fraction": 0.02}
+        tiny.battery["everyday"] = {"standby_w": standby_w, "screen_w": 0.0, "cpu_w": 0.0}
+        rows.append(one_task(tiny, PAUSE))
+    outlives, dies = rows
 
     assert (outlives.outcome, outlives.paused_s) == (Outcome.DELIVERED, 2979.0)
     assert (dies.outcome, dies.paused_s) == (Outcome.BATTERY, 2979.0)
@@ -170,12 +161,13 @@ def test_a_phone_cools_in_its_pause(tiny):
     tiny.devices = {"pixel-6": 1.0}
     tiny.thermal = {"kind": "skin", "ambient_c": 35.0, "time_constant_s": 100.0}
     tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e11})
-    tiny.trace("0,1,0,1,0", span_s=10**6)
-    without = one_task(tiny, PAUSE)
-    tiny.trace("0,1,0,1,0 201,0,0,1,0 3000,1,0,1,0", span_s=10**6)
-    paused = one_task(tiny, PAUSE)
-    assert without.compute_s > 400.0
+    rows = []
+    for trace in ("0,1,0,1,0", "0,1,0,1,0 201,0,0,1,0 3000,1,0,1,0"):
+        tiny.trace(trace, span_s=10**6)
+        rows.append(one_task(tiny, PAUSE))
+    without, paused = rows
 
+    assert without.compute_s > 400.0
     assert paused.num_pauses == 1
     assert paused.compute_s < without.compute_s - 1.0
 
@@ -436,18 +428,14 @@ def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy):
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 def test_a_cut_that_a_later_one_preceded_is_as_if_it_were_the_only_one(policy):
     fleet = busy_fleet(3)
-    tasks = tasks_of(fleet)
-
-    def batch_in(world: World) -> TaskBatch:
-        return laid_out(world, tasks, interruption=policy_of(policy))
-
-    last_s = float(batch_in(busy_world(fleet)).end_s.max())
+    tasks, given = tasks_of(fleet), {"interruption": policy_of(policy)}
+    last_s = float(laid_out(busy_world(fleet), tasks, **given).end_s.max())
     for cut_s in np.linspace(0.0, last_s, 6).tolist():
         twice, once = busy_world(fleet), busy_world(fleet)
-        batch = batch_in(twice)
+        batch = laid_out(twice, tasks, **given)
         batch.give_up(1.5 * cut_s + 1.0)
 
-        assert ended(batch, at_s=cut_s) == ended(batch_in(once), at_s=cut_s)
+        assert ended(batch, at_s=cut_s) == ended(laid_out(once, tasks, **given), at_s=cut_s)
         assert rows_of(twice) == rows_of(once)
 
 

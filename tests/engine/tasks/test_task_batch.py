@@ -24,11 +24,8 @@ from tests.engine.batches import (
 )
 
 KINDS: list[dict[str, Any]] = [
-    {},
-    {"download_bit": 0},
-    {"work": Work(WorkKind.NONE)},
-    {"upload_bit": 64},
-]
+    {}, {"download_bit": 0}, {"work": Work(WorkKind.NONE)}, {"upload_bit": 64},
+]  # fmt: skip
 
 
 # Few examples: each lays 24 tasks out one by one.
