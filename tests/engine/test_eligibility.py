@@ -95,7 +95,7 @@ def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
         charged_s += STEP_S / 2 * (plug + plugged)
         plugged = plug
         levels = np.minimum(1.0, initial + charged_s * CAPACITY_J / 20 / capacity_j)
-        levels[np.isinf(capacity_j)] = 1.0
+        levels[~np.isfinite(capacity_j)] = 1.0
         expected = []
         for client, (level, ram) in enumerate(zip(levels, ram_gib, strict=True)):
             now = {"charging": bool(plug), "unmetered": bool(wifi), "level": level}
