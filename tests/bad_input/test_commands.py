@@ -76,9 +76,6 @@ def test_a_cache_that_cannot_be_written_is_refused_before_any_download(refused, 
     assert "set XDG_CACHE_HOME" in line
 
 
-# --- run folders --------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory):
     """Folder with `good.yaml` and two complete runs of it, `run` and `other` with another seed."""

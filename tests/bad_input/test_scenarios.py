@@ -1,4 +1,4 @@
-"""Faults of a scenario or of a file that it names: exit 2, one line, nothing written."""
+"""Faults of a scenario, of what it names and of its learning task: exit 2, one line, no file."""
 
 import gzip
 
@@ -36,6 +36,7 @@ def secure(key: str, selector: str, *says: str) -> Bad:
     )
 
 
+COHORT = "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1"
 MIN_BATTERY = "  minimum_reports: 1", "  eligibility: {min_battery_fraction: 0.1}"
 DEVICES = "\n    pixel-6: 0.5\n    t2.small: 0.5"
 SCENARIOS = {
@@ -56,8 +57,7 @@ SCENARIOS = {
         "kind: constant, up_bit_per_s: 1e6, down_bit_per_s: 1e6}\n  shared_links: {cells: 3}",
         "bad.yaml:17: fleet.shared_links.cells = 3", "'constant' has no band; give"),
     "shared links of a buffered server": bad(
-        "kind: fading}\n  usage: {trace: null}\nserver:\n  cohort: 3\n  over_commit: 1.0\n"
-        "  deadline_s: 60\n  minimum_reports: 1",
+        f"kind: fading}}\n  usage: {{trace: null}}\nserver:{COHORT}",
         "kind: fading}\n  shared_links: {cell_up_bit_per_s: 1e8}\nserver:\n  mode: buffered\n"
         "  concurrency: 3\n  buffer_size: 1",
         "bad.yaml:17: fleet.shared_links", "server.mode = 'synchronous'"),
@@ -97,8 +97,7 @@ SCENARIOS = {
     "more chosen than there are": bad("over_commit: 1.0", "over_commit: 3",
         "bad.yaml:20: server.over_commit = 3", "at most 2.66"),
     "more at work than there are": bad(
-        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
-        "\n  mode: buffered\n  concurrency: 9\n  buffer_size: 2",
+        COHORT, "\n  mode: buffered\n  concurrency: 9\n  buffer_size: 2",
         "bad.yaml:20: server.concurrency = 9", "at most", "fleet.size = 8"),
     "more reports than the cohort": bad(
         "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
@@ -117,8 +116,7 @@ SCENARIOS = {
     "privacy of an even draw that is none": private(
         "{kind: fedavg, weights: uniform}", "round-robin", "poisson",
         "server.privacy.sampling = 'poisson'", "random alone does; set none"),
-    "privacy of a buffered server": bad(
-        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+    "privacy of a buffered server": bad(COHORT,
         "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
         "  privacy: {clip_norm: 1, noise_multiplier: 1, delta: 1e-5}",
         "bad.yaml:22: server.privacy", "'synchronous'"),
@@ -140,13 +138,11 @@ SCENARIOS = {
     "too few reports for krum": bad(
         "minimum_reports: 1", "minimum_reports: 2\n  aggregator: {kind: krum, num_byzantine: 0}",
         "bad.yaml:22: server.minimum_reports = 2", "must be at least 3", "'krum'"),
-    "too small a buffer for krum": bad(
-        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+    "too small a buffer for krum": bad(COHORT,
         "\n  mode: buffered\n  concurrency: 3\n  buffer_size: 2\n"
         "  aggregator: {kind: krum, num_byzantine: 0}",
         "bad.yaml:21: server.buffer_size = 2", "must be at least 3", "'krum'"),
-    "windows for krum": bad(
-        "\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1",
+    "windows for krum": bad(COHORT,
         "\n  mode: buffered\n  concurrency: 3\n  window_s: 2\n"
         "  aggregator: {kind: krum, num_byzantine: 0}",
         "bad.yaml:21: server.window_s = 2", "needs 3; set server.buffer_size"),
@@ -185,13 +181,9 @@ SCENARIOS = {
     "device without power": device(POWER, "", "own.yaml:1: power: missing"),
     "radio with negative watts": bad(
         "kind: fading", "kind: fading, unmetered_radio: radio.yaml",
-        "radio.yaml:5: tail_w.value = -1",
-        ">= 0",
-        files={
-            "radio.yaml": "title: r\npower_from: device\n# three\ntail_s: {value: 1, source: s}\n"
-            "tail_w: {value: -1, source: s}\n"
-        },
-    ),
+        "radio.yaml:5: tail_w.value = -1", ">= 0", files={"radio.yaml": "title: r\n"
+            "power_from: device\n# three\ntail_s: {value: 1, source: s}\n"
+            "tail_w: {value: -1, source: s}\n"}),
     "trace of nothing": bad(
         "trace: null", "trace: own", "own/states.csv, row 2", "empty", "at least one row",
         files={"own/states.csv": STATES, "own/users.csv": USERS}),
@@ -233,3 +225,46 @@ def test_every_fault_has_its_line(command):
         "error: bad.yaml:19: server.cohort",
         "error: bad.yaml:24: stop.rounds",
     ]
+
+
+LEARNING = {
+    "split that never comes out": bad(
+        "kind: iid", "kind: dirichlet, alpha: 0.001, min_samples: 150",
+        "task.partition.min_samples", "lower it", "task.partition.alpha above 0.001"),
+    "images too small for the model": bad(
+        "kind: logistic", "kind: lenet5", "task.model.kind", "12x12", "(1, 8, 8)", "2nn"),
+    "model too large for any memory": bad(
+        "kind: logistic", "kind: 2nn, hidden: [1000000, 1000000]", "task.model.kind",
+        "at most 1e+09"),
+    "fleet too large for any memory": bad(
+        "kind: digits", "kind: blank", "fleet.size", "not enough memory", words=("--no-train",)),
+    "choice by losses that nobody has": bad(
+        "kind: random", "kind: oort", "server.selector.kind", "another selector",
+        words=("--no-train",)),
+    "training on nothing": bad("kind: digits", "kind: blank", "task.dataset.kind", "--no-train"),
+    "graphics card that is not there": bad(
+        "seed: 1", "seed: 2", "--torch-device", "cuda", "use --torch-device cpu",
+        words=("--torch-device", "cuda")),
+    "data that is not there": bad(
+        "kind: digits", "kind: mnist", "mnist", "cache", "fleetsim data fetch mnist",
+        "FLEETSIM_DATA"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", LEARNING.values(), ids=LEARNING)
+def test_a_learning_task_that_cannot_be_is_refused_before_anything_is_written(
+    fault, refused, monkeypatch, tmp_path_factory
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    if "not enough memory" in fault.says:
+        monkeypatch.setattr("fleetsim.training.task_samples.blank_sizes", no_memory)
+
+    line = refused("run", scenario(fault), "--out", "run", *fault.words)
+
+    for part in fault.says:
+        assert part in line
+
+
+def no_memory(*_: object, **__: object) -> None:
+    raise MemoryError("Unable to allocate 7.28 TiB for an array")

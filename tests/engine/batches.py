@@ -1,5 +1,6 @@
 """Batches of tasks for tests of single tasks: builders, and laws that hold for any batch."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,18 +28,9 @@ def task(
     number: int, client: int, work: Work = EPOCH, purpose: Purpose = Purpose.TRAIN, **changes: Any
 ) -> Task:
     kind = TrainingRequest if purpose is Purpose.TRAIN else ProbeRequest
-    fields: dict[str, Any] = {
-        "number": number,
-        "round": 1,
-        "request": kind(client, work),
-        "work": work,
-        "job": None,
-        "address": (0, number),
-        "version": 0,
-        "download_bit": PAYLOAD_BIT,
-        "upload_bit": PAYLOAD_BIT,
-        "dispatched_at_s": 0.0,
-    }
+    fields: dict[str, Any] = {"round": 1, "job": None, "version": 0, "dispatched_at_s": 0.0}
+    fields |= {"number": number, "request": kind(client, work), "work": work}
+    fields |= {"address": (0, number), "download_bit": PAYLOAD_BIT, "upload_bit": PAYLOAD_BIT}
     return Task(**(fields | changes))
 
 
@@ -47,13 +39,8 @@ def fleet_of(tiny: Tiny, *, size: int, seed: int) -> Fleet:
     owners and weak batteries."""
     tiny.size, tiny.devices, tiny.seed = size, PHONES, seed
     tiny.samples = [20 + 13 * (client % 7) for client in range(size)]
-    tiny.channel = {
-        "kind": "fading",
-        "block_s": 0.1,
-        "give_up_s": 30.0,
-        "upload_success": [{"probability": 0.8}],
-        "unmetered_radio": "wifi",
-    }
+    tiny.channel = {"kind": "fading", "block_s": 0.1, "give_up_s": 30.0, "unmetered_radio": "wifi"}
+    tiny.channel["upload_success"] = [{"probability": 0.8}]
     tiny.transport = {"kind": "tcp"}
     tiny.traces({f"u{user}": _restless(user) for user in range(8)}, span_s=3600)
     tiny.battery = {"initial_fraction": [0.15, 0.1503]}
@@ -77,11 +64,7 @@ def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any)
 
 def laid_out(world: World, tasks: Sequence[Task], now_s: float = 0.0, **settings: Any) -> TaskBatch:
     """Return a batch; tasks are lost at an interruption unless settings say otherwise."""
-    usual: dict[str, Any] = {
-        "batch_size": 10,
-        "interruption": LoseSettings(),
-        "deadline_at_s": math.inf,
-    }
+    usual = {"batch_size": 10, "interruption": LoseSettings(), "deadline_at_s": math.inf}
     return TaskBatch(world, tasks, now_s=now_s, cost=COST, **(usual | settings))
 
 
@@ -98,31 +81,20 @@ def rows_of(world: World) -> dict[str, bytes]:
 
 
 def go_together_as_alone(
-    worlds: tuple[World, World],
-    tasks: Sequence[Task],
-    *,
-    cut_share: float,
-    enough: int,
-    **settings: Any,
+    worlds: tuple[World, World], tasks: Sequence[Task], *, cut_share: float, enough: int, **settings
 ) -> tuple[list[TaskResult], float]:
     """Check that tasks cut off together equal those cut off alone, in two equal worlds.
 
-    The cut is `cut_share` of the way from the dispatch to the `enough`-th delivery.
-
-    Returns:
-        (the results, the last end).
+    The cut is `cut_share` of the way from the dispatch to the `enough`-th delivery. Return the
+    results and the last end.
     """
     now_s = tasks[0].dispatched_at_s
     batch = laid_out(worlds[0], tasks, now_s, **settings)
     at_s = now_s + cut_share * (batch.closing(enough)[0] - now_s)
     results = ended(batch, at_s=at_s)
-    singles = [
-        single
-        for one in tasks
-        for single in ended(laid_out(worlds[1], [one], now_s, **settings), at_s=at_s)
-    ]
+    alone = [ended(laid_out(worlds[1], [one], now_s, **settings), at_s=at_s) for one in tasks]
 
-    assert results == singles
+    assert results == list(itertools.chain.from_iterable(alone))
     assert rows_of(worlds[0]) == rows_of(worlds[1])
     return results, float(batch.end_s.max())
 
@@ -133,9 +105,6 @@ def is_what_had_been_until_each_cut(
     """Check that a cut at any moment leaves what had been done and used until then.
 
     Tasks are dispatched at 0, and cut off at each end of one and at `moments` in between.
-
-    Returns:
-        The results of all cuts.
     """
     whole = laid_out(new_world(), tasks, **settings)
     between_s = np.linspace(0.0, whole.end_s.max(), moments)

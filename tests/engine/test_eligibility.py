@@ -84,7 +84,8 @@ def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
     rule = {"min_battery_fraction": least, "any_of": [condition]}
     spare_byte = None if spare_gib is None else np.array(spare_gib) * BYTE_PER_GIB
     world = world_of(fleet, spare_byte=spare_byte, **rule)
-    capacity_j, has_battery = fleet.batteries.capacity_j, np.isfinite(fleet.batteries.capacity_j)
+    capacity_j = fleet.batteries.capacity_j
+    ram_gib = [RAM_GIB[fleet.profile(client).name] for client in range(3)]
 
     was: list[int] | None = None
     charged_s, change_s, plugged = 0.0, 0.0, 0
@@ -93,28 +94,15 @@ def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
         # Changes of the trace fall half-way between two moments.
         charged_s += STEP_S / 2 * (plug + plugged)
         plugged = plug
-        levels = [
-            min(1.0, initial + charged_s * CAPACITY_J / 20 / capacity_j[c])
-            if has_battery[c]
-            else 1.0
-            for c in range(3)
-        ]
-        expected = [
-            c
-            for c in range(3)
-            if on
-            and (spare_gib is None or apps_gib <= spare_gib[c])
-            and eligible(
-                rule,
-                {
-                    "charging": bool(plug),
-                    "unmetered": bool(wifi),
-                    "level": levels[c],
-                    "ram_gib": RAM_GIB[fleet.profile(c).name],
-                    "free_gib": RAM_GIB[fleet.profile(c).name] * _FREE_FRACTION - apps_gib,
-                },
-            )
-        ]
+        levels = np.minimum(1.0, initial + charged_s * CAPACITY_J / 20 / capacity_j)
+        levels[~np.isfinite(capacity_j)] = 1.0
+        expected = []
+        for client, (level, ram) in enumerate(zip(levels, ram_gib, strict=True)):
+            now = {"charging": bool(plug), "unmetered": bool(wifi), "level": level}
+            now |= {"ram_gib": ram, "free_gib": ram * _FREE_FRACTION - apps_gib}
+            has_room = spare_gib is None or apps_gib <= spare_gib[client]
+            if on and has_room and eligible(rule, now):
+                expected.append(client)
 
         assert world.eligible.candidates(t_s).tolist() == expected
         assert was is None or was == expected or change_s <= t_s

@@ -47,34 +47,26 @@ def test_a_task_number_never_outweighs_a_rank():
     assert priority(Rank.DELIVERY, 2**40) < priority(Rank.LOSS, 0)
 
 
-def test_a_clock_that_stands_still_stops_and_names_the_event():
+@pytest.mark.parametrize(
+    ("rank", "task", "moves", "says"),
+    [
+        (Rank.WAKE, (), False, r"^at virtual time 8\.0 s: the clock stands still: 10300 events"
+         " within 1e-06 s, the last of which was a wake-up of the server$"),
+        # It moves less than it can tell.
+        (Rank.LOSS, (12,), True, "task 12: .* the last of which was the loss of a"),
+    ],
+)  # fmt: skip
+def test_a_clock_that_stands_still_stops_and_names_the_event(rank, task, moves, says):
     clock = Clock(7.0, clients_at_work=3)
 
     def asks_for_ever():
         yield clock.at(8.0, Rank.DELIVERY, 5)
         while True:
-            yield clock.at(clock.now, Rank.WAKE)
+            yield clock.at(math.nextafter(clock.now, 9.0) if moves else clock.now, rank, *task)
 
     clock.process(asks_for_ever())
 
-    with pytest.raises(SimulationError) as caught:
-        clock.run()
-    assert str(caught.value) == (
-        "at virtual time 8.0 s: the clock stands still: 10300 events within 1e-06 s, the last of"
-        " which was a wake-up of the server"
-    )
-
-
-def test_a_clock_that_moves_less_than_it_can_tell_stands_still_and_names_the_task():
-    clock = Clock(0.0)
-
-    def crawls():
-        while True:
-            yield clock.at(math.nextafter(clock.now, 1.0), Rank.LOSS, 12)
-
-    clock.process(crawls())
-
-    with pytest.raises(SimulationError, match=r"task 12: .* the last of which was the loss of a"):
+    with pytest.raises(SimulationError, match=says):
         clock.run()
 
 

@@ -1,4 +1,4 @@
-"""Live batteries in a run: eligibility, levels after tasks, and conservation of joules."""
+"""Batteries in a run: eligibility, levels after tasks, balance and conservation of joules."""
 
 import math
 from typing import Any
@@ -8,28 +8,36 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray
 from fleetsim.errors import SimulationError
 from tests.engine.batches import world_of
 from tests.engine.tiny import NANO_FILE, Tiny
 
 CAPACITY_J = 3600.0
 LIVE: dict[str, Any] = {
-    "capacity_wh": 1.0,
-    "charge_w": 10.0,
-    "cutoff_fraction": 0.1,
-    "charging": {"kind": "cc-cv"},
+    "capacity_wh": 1.0, "charge_w": 10.0, "cutoff_fraction": 0.1, "charging": {"kind": "cc-cv"},
     "discharging": {"kind": "resistive"},
     "everyday": {"standby_w": 0.5, "screen_w": 1.0, "cpu_w": 8.0, "restart_fraction": 0.25},
-}
+}  # fmt: skip
 STATES = st.tuples(st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 0.8]))
 
 
-def living(tiny: Tiny, trace: str, span_s: int, **battery: Any) -> Tiny:
-    tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
-    tiny.battery = LIVE | battery
+def living(tiny, trace, span_s, *, lives=LIVE, **battery) -> Tiny:
+    """Phones, one unless there are more already."""
+    tiny.devices, tiny.battery = {"pixel-6": 1.0}, lives | battery
     tiny.trace(trace, span_s=span_s)
     return tiny
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Tiny:
+    return Tiny(tmp_path, size=1)
+
+
+def trace_of(states, step_s):
+    """Trace whose states last so many seconds each."""
+    return " ".join(
+        f"{step_s * i},{int(on)},{int(plug)},1,{load}" for i, (on, plug, load) in enumerate(states)
+    )
 
 
 @pytest.mark.slow
@@ -43,19 +51,14 @@ def living(tiny: Tiny, trace: str, span_s: int, **battery: Any) -> Tiny:
 def test_eligible_is_what_level_and_rule_say_at_every_moment(
     tiny, states, initial, others, wants_charger
 ):
-    lines = [
-        f"{100 * i},{int(on)},{int(plug)},1,{load}" for i, (on, plug, load) in enumerate(states)
-    ]
-    living(tiny, " ".join(lines), 100 * len(states), initial_fraction=[initial, initial])
-    tiny.size = 2
-    any_of = [{"min_battery_fraction": least} for least in others]
+    span_s, tiny.size = 100 * len(states), 2
+    living(tiny, trace_of(states, 100), span_s, initial_fraction=[initial, initial])
+    any_of: list[Any] = [{"min_battery_fraction": least} for least in others]
     any_of += [{"charging": True}] if wants_charger else []
     fleet = tiny.fleet()
     world = world_of(fleet, min_battery_fraction=0.11, any_of=any_of)
-    asked = sorted({0.11, *others})
 
-    was: bool | None = None
-    change_s = 0.0
+    was, change_s = None, 0.0
     moments = np.arange(0.7, 1200.0, 6.3)
     first = np.zeros(moments.size, dtype=np.int64)
     start = fleet.batteries.initial(fleet.initial_j[first])
@@ -63,12 +66,12 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
     for t_s, fraction, off in zip(
         moments.tolist(), (charge.level_j / CAPACITY_J).tolist(), charge.is_off, strict=True
     ):
-        on, plug, _ = states[int(t_s % (100 * len(states))) // 100]
+        on, plug, _ = states[int(t_s % span_s) // 100]
         is_wanted = any(fraction >= least for least in others) or (wants_charger and plug)
         expected = bool(on and not off and fraction >= 0.11 and is_wanted)
         got = world.eligible.candidates(t_s).tolist()
 
-        if min(abs(fraction - least) for least in asked) > 1e-9:
+        if min(abs(fraction - least) for least in (0.11, *others)) > 1e-9:
             assert got == ([0, 1] if expected else [])
             assert was is None or was == expected or change_s <= t_s
             was = expected
@@ -81,13 +84,8 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
 def test_a_phone_leaves_and_returns_at_the_moments_of_the_closed_forms(tiny):
     # 1800 J at .5 W: 11 % (396 J) after 2808 s, empty after 3600 s. The charger comes at 5000 s:
     # 25 % (900 J) after 90 s at 10 W, and only then the phone is on, though 11 % came before.
-    living(
-        tiny,
-        "0,1,0,1,0 5000,1,1,1,0",
-        100_000,
-        initial_fraction=[0.5, 0.5],
-        discharging={"kind": "lossless"},
-    )
+    lossless = {"initial_fraction": [0.5, 0.5], "discharging": {"kind": "lossless"}}
+    living(tiny, "0,1,0,1,0 5000,1,1,1,0", 100_000, **lossless)
     world = world_of(tiny.fleet(), min_battery_fraction=0.11)
     leaves_s = world.eligible.next_change_s(0.0)
 
@@ -116,22 +114,17 @@ def test_a_phone_that_is_off_with_joules_in_its_battery_is_off_after_a_resume(ti
 
 @pytest.mark.slow
 def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
-    living(tiny, "0,1,0,1,0.3 500,1,1,1,0 900,0,0,1,0.8", 1200, initial_fraction=[0.4, 0.9])
     tiny.size = 5
+    living(tiny, "0,1,0,1,0.3 500,1,1,1,0 900,0,0,1,0.8", 1200, initial_fraction=[0.4, 0.9])
     fleet = tiny.fleet()
     often, once = (world_of(fleet) for _ in range(2))
     for t_s in np.linspace(0.0, 7000.0, 83).tolist():
         often.eligible.candidates(t_s)
         often.idle.charge_at(t_s)
+    one, other = (world.idle.charge_at(7000.0) for world in (often, once))
 
-    assert (
-        often.idle.charge_at(7000.0).level_j.tobytes()
-        == once.idle.charge_at(7000.0).level_j.tobytes()
-    )
-    assert (
-        often.idle.charge_at(7000.0).flows_j.tobytes()
-        == once.idle.charge_at(7000.0).flows_j.tobytes()
-    )
+    assert one.level_j.tobytes() == other.level_j.tobytes()
+    assert one.flows_j.tobytes() == other.flows_j.tobytes()
 
 
 @pytest.mark.slow
@@ -143,14 +136,9 @@ def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     seed=st.integers(1, 10**6),
 )
 def test_what_went_into_batteries_came_out_or_is_in_them(tmp_path, states, initial, health, seed):
-    tiny = Tiny(tmp_path)
-    lines = [
-        f"{40 * i},{int(on)},{int(plug)},1,{load}" for i, (on, plug, load) in enumerate(states)
-    ]
-    living(tiny, " ".join(lines), 40 * len(states), initial_fraction=list(initial))
-    tiny.battery["health_fraction"] = [health, 1.0]
-    tiny.size, tiny.seed = 6, seed
-    tiny.samples = [200, 400, 800, 1600, 300, 600]
+    tiny = Tiny(tmp_path, size=6, seed=seed, samples=[200, 400, 800, 1600, 300, 600])
+    whole = {"initial_fraction": list(initial), "health_fraction": [health, 1.0]}
+    living(tiny, trace_of(states, 40), 40 * len(states), **whole)
     tiny.server = {"cohort": 4, "deadline_s": 90.0, "eligibility": {"min_battery_fraction": 0.11}}
     tiny.stop = {"rounds": 10, "time_s": 3000.0}
     tiny.run()
@@ -185,23 +173,21 @@ def test_a_tail_loses_its_share_too_and_takes_no_more_than_there_is(tiny):
     fleet = tiny.fleet()
     radio = fleet.radios_at(np.array([0]), np.zeros(1))
     tail_w, tail_s = float(fleet.radios.tail_w[radio][0]), float(fleet.radios.tail_s[radio][0])
-    volt = 3.887  # from 50 to 60 %
-    loss = tail_w * 0.18 / volt**2
+    loss = tail_w * 0.18 / 3.887**2  # the volts from 50 to 60 %
 
-    def after_tail(fraction: float) -> tuple[FloatArray, float, float]:
-        world = world_of(fleet)
-        standing = world.begin(np.array([0]), 0.0, np.array([0]))
+    def after_tail(fraction):
+        standing = world_of(fleet).begin(np.array([0]), 0.0, np.array([0]))
         standing.charge.level_j[:] = fraction * CAPACITY_J
         tail_j = standing.pay_tails(radio, np.zeros(1))
-        return tail_j, float(standing.charge.level_j[0]), float(standing.charge.flows_j[0, 2])
+        return tail_j[0], standing.charge.level_j[0], standing.charge.flows_j[0, 2]
 
     tail_j, level_j, lost_j = after_tail(0.5)
-    assert tail_j[0] == pytest.approx(tail_w * tail_s)
+    assert tail_j == pytest.approx(tail_w * tail_s)
     assert lost_j == pytest.approx(tail_w * tail_s * loss)
     assert level_j == pytest.approx(0.5 * CAPACITY_J - tail_w * tail_s * (1 + loss))
     tail_j, level_j, lost_j = after_tail(1e-3)
     assert level_j == 0.0
-    assert tail_j[0] + lost_j == pytest.approx(3.6)
+    assert tail_j + lost_j == pytest.approx(3.6)
 
 
 def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
@@ -212,14 +198,12 @@ def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     first = tiny.recorder.rounds[0]
 
     assert first.num_off == 0
-    assert first.battery_low_fraction is not None
-    assert first.battery_low_fraction < 1.0
-    assert first.battery_high_fraction is not None
     assert first.battery_low_fraction <= first.battery_high_fraction
+    assert first.battery_low_fraction < 1.0
 
 
 def test_a_fleet_on_mains_says_nothing_of_batteries(tiny):
-    tiny.run()
+    tiny.run(size=4)
 
     assert tiny.recorder.rounds[0].num_off is None
     assert tiny.server_ran.clients().battery_charged_j is None
@@ -260,3 +244,38 @@ def test_a_full_phone_that_rests_at_the_level_asked_for_reaches_it(tiny):
     assert full_s == pytest.approx(180 / 3.44 + 180 / 1.69)
     assert world.eligible.candidates(full_s).tolist() == [0]
     assert world.eligible.candidates(full_s + 100_000.0).tolist() == [0]
+
+
+# One watt-hour; the charger gives 10 W from second 100 to 150 of a very long lap.
+PLAIN = {"capacity_wh": 1, "charge_w": 10, "cutoff_fraction": 0, "initial_fraction": [0.5, 0.5]}
+TRACE = "0,1,0,1,0 100,1,1,1,0 150,1,0,1,0"
+
+
+@pytest.mark.parametrize(
+    ("initial", "now_s", "charged_j"),
+    [
+        (0.5, 90.0, 0.0),  # before the charger comes
+        (0.5, 130.0, 300.0),  # 10 W for 30 s
+        (0.5, 900.0, 500.0),  # 10 W for 50 s
+        (0.99, 900.0, 36.0),  # a hundredth of 3600 J is missing
+    ],
+)
+def test_an_idle_battery_was_given_what_fits_into_it(tiny, initial, now_s, charged_j):
+    plain = {**PLAIN, "initial_fraction": [initial, initial]}
+    world = world_of(living(tiny, TRACE, 1_000_000, lives=plain).fleet())
+    balance = world.battery_balance(now_s)
+
+    assert balance.charged_j == pytest.approx([charged_j], abs=1e-9)
+    assert balance.left_j == pytest.approx([3600.0 * initial + charged_j])
+    assert [*balance.owner_j, *balance.loss_j] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("spent_j", [-600.0, 1000.0])
+def test_joules_that_no_charger_gave_are_a_fault(tiny, spent_j):
+    tiny.size = 2
+    world = world_of(living(tiny, TRACE, 1_000_000, lives=PLAIN).fleet())
+    world.energy_j[1, 0] = spent_j
+
+    with pytest.raises(SimulationError, match=r"500\.0 J are the most that could be") as caught:
+        world.battery_balance(900.0)
+    assert caught.value.client == 1

@@ -10,15 +10,12 @@ import numpy as np
 from fleetsim.contracts import (
     Aggregator,
     Evaluation,
-    IntArray,
     Job,
     JobResult,
     MemoryRecorder,
     ModelCost,
     Parameters,
     ProbeRequest,
-    RoundOutcome,
-    RoundView,
     Screen,
     Selector,
     State,
@@ -56,6 +53,12 @@ NANO_FILE = str(Path(__file__).with_name("jetson-nano-cpu.yaml"))
 NANO = {NANO_FILE: 1.0}
 
 
+def task_energies(row: Any) -> tuple[Any, ...]:
+    """Return the joules of a task, or of the tasks of clients, in the order of `Component`."""
+    parts = ("compute", "receive", "transmit", "tail", "idle")
+    return tuple(getattr(row, f"energy_{part}_j") for part in parts)
+
+
 def epochs_s(num: int = 1, num_samples: int = 100) -> float:
     """Time of local epochs on the Nano, in batches of 50."""
     work, samples = Work(WorkKind.TRAIN, epochs=num), np.array([num_samples])
@@ -71,8 +74,8 @@ class FirstCome:
 
     def __init__(self, probes: dict[int, list[ProbeRequest]] | None = None) -> None:
         self.probes = probes or {}
-        self.views: list[RoundView] = []
-        self.outcomes: list[RoundOutcome] = []
+        self.views: list[Any] = []
+        self.outcomes: list[Any] = []
 
     def setup(self, fleet):
         return []
@@ -80,18 +83,17 @@ class FirstCome:
     def probe(self, view):
         return self.probes.get(view.round, []) if view.stage == 0 else []
 
-    def select(self, view) -> IntArray:
+    def select(self, view):
         self.views.append(view)
-        chosen: IntArray = view.candidates[: view.wanted]
-        return chosen
+        return view.candidates[: view.wanted]
 
-    def observe(self, outcome) -> None:
+    def observe(self, outcome):
         self.outcomes.append(outcome)
 
-    def state(self) -> State:
+    def state(self):
         return {}
 
-    def restore(self, state: State) -> None:
+    def restore(self, state):
         pass
 
 
@@ -104,18 +106,16 @@ class KnownTrainer:
         self.computed: list[int] = []
         self.steps: list[int | None] = []
 
-    def submit(self, job: Job) -> int:
+    def submit(self, job):
+        ticket = len(self.given) + 1_000_000 * job.client
         self.given.append(job)
-        ticket = len(self.jobs) + len(self.computed) + 1_000 * job.client
-        while ticket in self.jobs:
-            ticket += 1
         self.jobs[ticket] = job
         return ticket
 
-    def start(self, tickets: Sequence[int]) -> None:
+    def start(self, tickets):
         assert all(ticket in self.jobs for ticket in tickets)
 
-    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+    def results(self, tickets):
         done = []
         for ticket in tickets:
             job = self.jobs.pop(ticket)
@@ -126,25 +126,24 @@ class KnownTrainer:
             done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=told))
         return done
 
-    def change(self, job: Job) -> np.float32:
+    def change(self, job):
         """Return the change of a client."""
         return np.float32(job.client + 1)
 
-    def cancel(self, ticket: int) -> None:
+    def cancel(self, ticket):
         del self.jobs[ticket]
 
-    def evaluate(self, parameters: Parameters) -> Evaluation:
+    def evaluate(self, parameters):
         return Evaluation(accuracy=None, loss=float(parameters[0]))
 
-    def validate(self, parameters: Parameters) -> Evaluation | None:
+    def validate(self, parameters):
         return None
 
 
 class RateTrainer(KnownTrainer):
     """Every client adds the learning rate that its job has."""
 
-    def change(self, job: Job) -> np.float32:
-        assert job.learning_rate is not None
+    def change(self, job):
         return np.float32(job.learning_rate)
 
 
@@ -217,23 +216,11 @@ class Tiny:
         self.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
 
     def fleet(self) -> Fleet:
-        settings = FleetSettings.model_validate(
-            {
-                "size": self.size,
-                "devices": self.devices,
-                "network": self.network,
-                "channel": {"unmetered_radio": PLAIN_RADIO, **self.channel},
-                "wifi": {"kind": "indoor", **self.wifi},
-                "transport": self.transport,
-                "heterogeneity": self.heterogeneity,
-                "shared_links": self.shared_links,
-                "usage": self.usage,
-                "battery": self.battery,
-                "thermal": self.thermal,
-                "memory": self.memory,
-                "crash_per_hour": self.crash_per_hour,
-            }
-        )
+        keys = "size devices network transport heterogeneity shared_links usage battery thermal"
+        given = {key: getattr(self, key) for key in (*keys.split(), "memory", "crash_per_hour")}
+        given["channel"] = {"unmetered_radio": PLAIN_RADIO, **self.channel}
+        given["wifi"] = {"kind": "indoor", **self.wifi}
+        settings = FleetSettings.model_validate(given)
         samples = self.samples or [100] * self.size
         return build_fleet(settings, seed=self.seed, num_samples=np.array(samples, dtype=np.int64))
 
@@ -297,12 +284,9 @@ class Tiny:
 def goes_on(
     tiny: Tiny, new: Callable[[State | None], Server], after: Sequence[int]
 ) -> MemoryRecorder:
-    """Check that runs resumed after these rounds record the rest, to the last bit.
+    """Check that runs resumed after these rounds record the rest, and return the whole record.
 
     `new` builds a server at a state, anew with all that a run changes.
-
-    Returns:
-        The record of the whole run.
     """
     whole = tiny.recorder = MemoryRecorder()
     server = new(None)

@@ -12,13 +12,6 @@ from fleetsim.host import paths
 NEEDS_A_PLAIN_USER = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 
 
-@pytest.fixture
-def short(tmp_path, monkeypatch):
-    """A working folder: names of sockets are short."""
-    monkeypatch.chdir(tmp_path)
-    return Path()
-
-
 def test_files_folders_and_nothing_are_told_apart_through_links(tmp_path):
     (tmp_path / "file").write_bytes(b"a")
     for target in ("file", "nowhere"):
@@ -39,23 +32,14 @@ def test_a_folder_gives_its_matches_sorted_and_a_missing_one_none(tmp_path):
     assert paths.matches(tmp_path / "nowhere", "*") == []
 
 
-def special(kind: str) -> Path:
-    """Something that is neither file nor folder, in the working folder."""
-    path = Path(kind)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "socket":
-        socket.socket(socket.AF_UNIX).bind(str(path))
-    else:
-        path = Path("/dev/zero")
-    return path
-
-
 @pytest.mark.parametrize("use", [paths.kind_of, paths.read, lambda path: paths.matches(path, "*")])
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_a_pipe_a_socket_and_a_device_are_refused_unopened(short, kind, use):
-    path = special(kind)
+def test_a_pipe_a_socket_and_a_device_are_refused_unopened(tmp_path, monkeypatch, kind, use):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    os.mkfifo("pipe")
+    socket.socket(socket.AF_UNIX).bind("socket")
+    path = Path("/dev/zero" if kind == "device" else kind)
 
     with pytest.raises(DataError, match=rf"^{path}: is a {kind}.*, not a file or folder; copy its"):
         use(path)

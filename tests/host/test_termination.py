@@ -1,10 +1,10 @@
-"""Ctrl-C that comes twice at once, as of a key that bounces, counts once."""
+"""Ctrl-C that comes twice at once, as of a key that bounces, counts once, and so does SIGTERM."""
 
 import signal
 
 import pytest
 
-from fleetsim.host.termination import terminable
+from fleetsim.host.termination import Terminated, terminable
 
 
 @pytest.fixture
@@ -36,3 +36,22 @@ def test_a_second_ctrl_c_at_once_does_not_disturb_the_saving_after_the_first(apa
 
     assert saved == kept
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@terminable()
+def ended_twice(saved):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except Terminated:
+        signal.raise_signal(signal.SIGTERM)
+        saved.append("rounds")
+        raise
+
+
+def test_a_second_sigterm_does_not_disturb_the_saving_after_the_first():
+    saved: list[str] = []
+    with pytest.raises(Terminated):
+        ended_twice(saved)
+
+    assert saved == ["rounds"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

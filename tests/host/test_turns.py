@@ -34,19 +34,20 @@ def test_what_a_turn_holds_is_given_back_around_a_callback_and_at_the_end() -> N
     assert settings == ["caller"]
 
 
+def settings_of_another_turn() -> list[str]:
+    with turn(Held):
+        return list(settings)
+
+
 def test_a_fault_of_giving_back_gives_back_the_rest_and_ends_the_turn() -> None:
     class Broken(Held):
         def give_back(self):
             raise ZeroDivisionError
 
-    def other() -> list[str]:
-        with turn(Held):
-            return list(settings)
-
     with pytest.raises(ZeroDivisionError), turn(Held, Broken):
         settings.pop()  # what Broken leaves behind
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(other).result(30)
+        found = pool.submit(settings_of_another_turn).result(30)
 
     assert found == ["caller", "run"]
     assert settings == ["caller"]
@@ -77,12 +78,8 @@ def test_threads_take_turns_one_after_the_other() -> None:
 
 
 def test_a_callback_may_wait_for_a_turn_of_another_thread() -> None:
-    def other() -> list[str]:
-        with turn(Held):
-            return list(settings)
-
     with turn(Held), as_the_caller(), ThreadPoolExecutor(1) as pool:
-        found = pool.submit(other).result(30)
+        found = pool.submit(settings_of_another_turn).result(30)
 
     assert found == ["caller", "run"]
 

@@ -19,13 +19,9 @@ class Number(NamedTuple):
     """A number, or list of numbers, that a scenario can hold."""
 
     key: str
-    """Its key path."""
-    kinds: tuple[str, ...]
-    """Kinds of the settings that hold it."""
-    within: tuple[str, ...]
-    """Overrides that make these settings."""
-    owner: type[Settings]
-    """Class of the innermost of them."""
+    kinds: tuple[str, ...]  # of the settings that hold it
+    within: tuple[str, ...]  # overrides that make these settings
+    owner: type[Settings]  # class of the innermost of them
     low: float
     high: float
 
@@ -84,14 +80,7 @@ def numbers_in(key: str, owner: type[Settings], *, leave: Sequence[str] = ()) ->
     return list(_in(key, owner, (), (), set(), leave))
 
 
-def _below(
-    key: str,
-    annotation: Any,
-    metadata: tuple[Any, ...],
-    kinds: tuple[str, ...],
-    within: tuple[str, ...],
-    seen: set[type[Settings]],
-) -> Iterator[Number]:
+def _below(key, annotation, metadata, kinds, within, seen) -> Iterator[Number]:
     for leaf, _ in leaves(annotation, metadata):
         if isinstance(leaf, type) and issubclass(leaf, Settings) and leaf not in seen:
             seen.add(leaf)
@@ -99,14 +88,7 @@ def _below(
             yield from _in(key, leaf, (*kinds, *_kind(leaf)), (*within, made), seen)
 
 
-def _in(
-    key: str,
-    owner: type[Settings],
-    kinds: tuple[str, ...],
-    within: tuple[str, ...],
-    seen: set[type[Settings]],
-    leave: Sequence[str] = (),
-) -> Iterator[Number]:
+def _in(key, owner, kinds, within, seen, leave=()) -> Iterator[Number]:
     for name, info in owner.model_fields.items():
         if name not in leave:
             below, metadata = f"{key}.{name}", tuple(info.metadata)
@@ -151,16 +133,16 @@ def _usual(low: float, high: float) -> float:
 def _range(number: type, limits: tuple[Any, ...]) -> tuple[float, float]:
     """Return the smallest and the largest number in a range, whose ends may be open."""
 
-    def bounds(name: str) -> list[float]:
-        return [getattr(item, name) for item in limits if getattr(item, name, None) is not None]
+    def bounds(name, towards=None):
+        ends = [getattr(item, name) for item in limits if getattr(item, name, None) is not None]
+        if towards is None:
+            return ends
+        if number is int:
+            return [end + math.copysign(1, towards) for end in ends]
+        return [math.nextafter(end, towards) for end in ends]
 
-    def beside(limit: float, towards: float) -> float:
-        return (
-            limit + math.copysign(1, towards) if number is int else math.nextafter(limit, towards)
-        )
-
-    lows = [*bounds("ge"), *(beside(limit, math.inf) for limit in bounds("gt"))]
-    highs = [*bounds("le"), *(beside(limit, -math.inf) for limit in bounds("lt"))]
+    lows = [*bounds("ge"), *bounds("gt", math.inf)]
+    highs = [*bounds("le"), *bounds("lt", -math.inf)]
     return number(max(lows)), number(min(highs))
 
 

@@ -22,6 +22,7 @@ from fleetsim.training.preparation import prepare_task
 QUICK = ("fleet.size=6", "server.cohort=2", "server.over_commit=1.0", "task.partition={kind: iid}")
 PHONE = "fleet.devices={pixel-6: 1.0}"
 BLANK = "task.dataset={kind: blank, input_shape: [64]}"
+NATURAL = "task.partition={kind: natural}"
 BUFFERED = "server={mode: buffered, concurrency: 2, buffer_size: 1}"
 
 
@@ -155,8 +156,7 @@ def test_rounds_that_aggregate_nothing_and_weeks_without_an_update_are_bounded()
 
 
 def test_a_deadline_that_no_client_can_meet_is_found_before_the_run():
-    network = "task.model={kind: 2nn, hidden: [200, 200]}"
-    few = [BLANK, *BOARDS, network, BUFFERED]
+    few = [BLANK, *BOARDS, "task.model={kind: 2nn, hidden: [200, 200]}", BUFFERED]
 
     def fault(deadline_s):
         scenario = load("quickstart", [*few, f"server.deadline_s={deadline_s}"])
@@ -201,14 +201,10 @@ def test_a_selector_that_selects_nobody_is_asked_less_and_less_often(server, awa
         (["fleet.size=100000"], r"fleet\.size = 100000: .*1438 training samples; at most 1438"),
         (["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
          r"fleet\.size = 6: .* 6 clients cannot hold 26 labels"),
-        (["task.partition={kind: natural}"], r"partition\.kind.*digits has no clients of its own"),
-        (["task.dataset={kind: mnist}", "task.partition={kind: natural}"],
-         r"partition\.kind.*set that, or choose"),
-        (
-            ["task.dataset={kind: mnist, writers: true}", "task.partition={kind: natural}",
-             "fleet.size=600"],
-            r"fleet\.size = 600: the data set has 539 clients",
-        ),
+        ([NATURAL], r"partition\.kind.*digits has no clients of its own"),
+        ([NATURAL, "task.dataset={kind: mnist}"], r"partition\.kind.*set that, or choose"),
+        ([NATURAL, "task.dataset={kind: mnist, writers: true}", "fleet.size=600"],
+         r"fleet\.size = 600: the data set has 539 clients"),
     ],
 )  # fmt: skip
 def test_a_fleet_that_its_data_set_cannot_feed_is_found_without_the_data(changes, says):

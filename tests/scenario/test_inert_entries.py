@@ -1,6 +1,6 @@
 """Entries of lists and mappings: none is repeated, and a warning names those without effect."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -21,8 +21,7 @@ RARE = "fleet.devices={pixel-6: 0.5, t2.small: 0.499, pixel-3: 0.001}"
 """Of 6 clients, 3 have a pixel-6 and 2.994, so 3, a t2.small; nobody is left for the pixel-3."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry that has no effect: what is set with it and without it, and what is said of it."""
 
     key: str
@@ -67,28 +66,15 @@ EXAMPLES = {
 TWICE = [
     (MADE_UP_OF.format("[phone, vm, phone]"), "fleet.usage.kinds[2] = 'phone'", 0),
     ("server.selector={kind: fixed, clients: [4, 1, 1]}", "server.selector.clients[2] = 1", 1),
-    (
-        "server.selector={kind: random, from_sets: [[0, 1], [2, 2]]}",
-        "server.selector.from_sets[1][1] = 2",
-        0,
-    ),
-    (
-        "server.eligibility.all_of=[{none_of: [{min_ram_gib: 4}, {min_ram_gib: 4}]}]",
-        "server.eligibility.all_of[0].none_of[1]",
-        0,
-    ),
-    (
-        "fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}, {utc_offset_h: 2, weight: 3}]",
-        "fleet.usage.time_zones[1].utc_offset_h = 2",
-        0,
-    ),
-    (
-        "fleet.channel.upload_success=[{probability: 1, share: 0.5},"
-        " {probability: 0.5, share: 0.2}, {probability: 0.5, share: 0.3}]",
-        "fleet.channel.upload_success[2].probability = 0.5",
-        1,
-    ),
-]
+    ("server.selector={kind: random, from_sets: [[0, 1], [2, 2]]}",
+     "server.selector.from_sets[1][1] = 2", 0),
+    ("server.eligibility.all_of=[{none_of: [{min_ram_gib: 4}, {min_ram_gib: 4}]}]",
+     "server.eligibility.all_of[0].none_of[1]", 0),
+    ("fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}, {utc_offset_h: 2, weight: 3}]",
+     "fleet.usage.time_zones[1].utc_offset_h = 2", 0),
+    ("fleet.channel.upload_success=[{probability: 1, share: 0.5}, {probability: 0.5, share: 0.2},"
+     " {probability: 0.5, share: 0.3}]", "fleet.channel.upload_success[2].probability = 0.5", 1),
+]  # fmt: skip
 
 
 def test_every_condition_on_entries_has_an_example():
@@ -128,18 +114,13 @@ def test_an_entry_that_stands_twice_is_refused_where_it_stands_again(change, pla
 @pytest.mark.parametrize(
     "changes",
     [
-        [MADE_UP_OF.format("[phone, vm]")],
-        [MADE_UP_OF.format("[vm, phone]")],
+        [MADE_UP_OF.format("[phone, vm]")], [MADE_UP_OF.format("[vm, phone]")], [MADE_UP, ZONES],
         ["fleet.devices={pixel-6: 0.9, t2.small: 0.1}"],
-        [STEPS.format("[1]")],
-        [STEPS.format("[1, 2, 50]"), "stop.rounds=51"],
+        [STEPS.format("[1]")], [STEPS.format("[1, 2, 50]"), "stop.rounds=51"],
         ["fleet.battery={charge_w_of: {pixel-6: 5}}"],
-        [
-            "fleet.devices={pixel-6: 0.5, pixel-3: 0.5}",
-            "fleet.battery={charge_w: 3, charge_w_of: {pixel-6: 5}}",
-        ],
+        ["fleet.devices={pixel-6: 0.5, pixel-3: 0.5}",
+         "fleet.battery={charge_w: 3, charge_w_of: {pixel-6: 5}}"],
         ["server.selector={kind: round-robin, sets: [[0, 1], [0, 1], [2]]}"],
-        [MADE_UP, ZONES],
     ],
 )  # fmt: skip
 def test_entries_that_act_are_not_warned_of(changes, base):

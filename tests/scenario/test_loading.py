@@ -1,4 +1,4 @@
-"""Scenarios beyond their single settings; bad ones are in bad_input."""
+"""Scenarios beyond their single settings, and their outline; bad ones are in bad_input."""
 
 import shutil
 
@@ -6,9 +6,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.network.channels import TraceSettings
-from fleetsim.learning.data.published.mnist import MnistSettings
-from fleetsim.scenario import load
+from fleetsim.scenario import load, outline
 
 
 def hashes(*changes, seed=None):
@@ -68,9 +66,7 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     shutil.copy(bundled.folder("radios") / "lte.yaml", home / "my-radio.yaml")
     shutil.copytree(bundled.folder("traces") / "people-week", home / "my-people")
     shutil.copytree(bundled.folder("traces") / "commute-5g", home / "my-network")
-    text = (bundled.folder("scenarios") / "quickstart.yaml").read_text("utf-8")
-    path = home / "scenario.yaml"
-    path.write_text(text, encoding="utf-8")
+    shutil.copy(bundled.folder("scenarios") / "quickstart.yaml", home / "scenario.yaml")
     changes = [
         "fleet.devices={hardware/my-phone.yaml: 1.0}",
         "fleet.channel={kind: trace, trace: my-network, metered_radio: my-radio.yaml}",
@@ -78,18 +74,16 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
         "task.dataset={kind: mnist, folder: my-people}",
     ]
 
-    scenario = load(path, changes)
+    scenario = load(home / "scenario.yaml", changes)
     (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
     monkeypatch.chdir("/")
     again = load(tmp_path / "resolved.yaml")
 
-    assert list(scenario.fleet.devices) == [str(home / "hardware" / "my-phone.yaml")]
-    assert scenario.fleet.channel.metered_radio == str(home / "my-radio.yaml")
-    assert isinstance(scenario.fleet.channel, TraceSettings)
-    assert scenario.fleet.channel.trace == str(home / "my-network")
-    assert scenario.fleet.usage.trace == str(home / "my-people")
-    assert isinstance(scenario.task.dataset, MnistSettings)
-    assert scenario.task.dataset.folder == str(home / "my-people")
+    fleet, dataset = scenario.data()["fleet"], scenario.data()["task"]["dataset"]
+    assert list(fleet["devices"]) == [str(home / "hardware" / "my-phone.yaml")]
+    assert fleet["channel"]["metered_radio"] == str(home / "my-radio.yaml")
+    assert fleet["channel"]["trace"] == str(home / "my-network")
+    assert fleet["usage"]["trace"] == dataset["folder"] == str(home / "my-people")
     assert again == scenario
 
 
@@ -115,3 +109,26 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
     with pytest.raises(ScenarioError, match=r"must be at most 7\.1428$"):
         load("quickstart", ["server.cohort=7", "server.over_commit=8"])
     load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])
+
+
+def lines_of(name, overrides=(), **keys):
+    return {
+        line.split()[0]: line.split(None, 1)[1] for line in outline(load(name, overrides, **keys))
+    }
+
+
+def test_a_buffered_server_says_what_closes_its_rounds():
+    by_answers = lines_of("quickstart-fedbuff", {"server.deadline_s": 60})
+    by_time = lines_of("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
+
+    assert by_answers["server"] == (
+        "buffered, 12 clients at work, a round every 8 answers, selector random, aggregator"
+        " fedbuff, deadline 60 s"
+    )
+    assert ", a round every 2.5 s, " in by_time["server"]
+
+
+def test_the_rules_that_end_a_run_are_all_named():
+    found = lines_of("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
+
+    assert found["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import fleetsim
-from fleetsim.cli import app
 from fleetsim.contracts import ModelCost
 from fleetsim.scenario import scenario_warnings
 
@@ -31,12 +29,9 @@ class Tokens(nn.Module):
 """
 
 
-def said(*changes: str) -> list[str]:
-    return [
-        line
-        for line in scenario_warnings(fleetsim.load("quickstart", changes))
-        if "2605.08636" in line
-    ]
+def said(*changes):
+    warnings = scenario_warnings(fleetsim.load("quickstart", changes))
+    return [line for line in warnings if "2605.08636" in line]
 
 
 def test_phones_without_a_measured_rate_are_named_in_one_line_whatever_the_fleet():
@@ -81,16 +76,15 @@ def test_weights_at_every_position_make_a_transformer():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [["validate"], ["run", "--no-train", "--out"]])
+@pytest.mark.parametrize("verb", [["validate"], ["run", "--no-train", "--out", "run"]])
 def test_a_network_of_the_users_own_is_recognised_when_it_is_built(
-    verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb, tmp_path, monkeypatch, command
 ):
     (tmp_path / "my_tokens.py").write_text(NETWORK, "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    out = [str(tmp_path / "run")] if verb[-1] == "--out" else []
     more = ["--plugin", "my_tokens:Tokens", "--set", "stop.rounds=1"]
-    result = CliRunner().invoke(app, [verb[0], "quickstart", *verb[1:], *out, *more])
+    ended = command(verb[0], "quickstart", *verb[1:], *more)
 
-    assert result.exit_code == 0, result.output
-    assert result.output.count("2605.08636") == 1
+    assert ended.code == 0
+    assert (ended.out + ended.err).count("2605.08636") == 1

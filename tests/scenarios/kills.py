@@ -11,7 +11,6 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +34,16 @@ MOST_S = 240.0
 
 _PEOPLE = "fleet.usage={trace: people-week, starts_at_s: 25200}"
 _SLOW = "task.local.epochs=40"
+BATTERY = (
+    "fleet.battery={capacity_wh: 0.5, charge_w: 2.5, charging: {kind: cc-cv}, everyday: {},"
+    " discharging: {kind: resistive}}"
+)
+HEAT = "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}"
+PARTIAL = ("server.interruption={kind: partial, weight: processed}",)
+PAUSE = (
+    "server={mode: buffered, concurrency: 6, buffer_size: 3}",
+    "server.interruption={kind: pause, max_pause_s: 300, resume_s: 1, transfers: restart}",
+)
 
 
 class Kind(NamedTuple):
@@ -45,89 +54,50 @@ class Kind(NamedTuple):
     plugins: tuple[str, ...] = ()
 
 
-def _learned(selector: str, *changes: str) -> Kind:
+def _learned(selector: str) -> Kind:
     """Return a selector that learns within the run."""
-    validated = "evaluate.validation_fraction=0.1"
-    return Kind("quickstart", (f"server.selector={selector}", validated, *changes))
+    changes = (f"server.selector={{kind: {selector}}}", "evaluate.validation_fraction=0.1")
+    return Kind("quickstart", changes)
+
+
+def _buffered(concurrency: int, size: int, *more: str) -> Kind:
+    changes = (f"server.concurrency={concurrency}", f"server.buffer_size={size}", *more)
+    return Kind("quickstart-fedbuff", changes)
 
 
 KINDS = {
     "fedavg, deadline, over-commit": Kind("quickstart", ("server.over_commit=1.5",)),
-    "fedbuff": Kind("quickstart-fedbuff", ("server.concurrency=6", "server.buffer_size=3")),
-    "fedasync": Kind(
-        "quickstart-fedbuff",
-        ("server.concurrency=5", "server.buffer_size=1", "server.aggregator={kind: fedasync}"),
-    ),
+    "fedbuff": _buffered(6, 3),
+    "fedasync": _buffered(5, 1, "server.aggregator={kind: fedasync}"),
     "scaffold": Kind("digits-scaffold", (_SLOW,)),
     "feddyn": Kind("digits-feddyn", (_SLOW,)),
     "ditto": Kind("digits-ditto", (_SLOW,)),
-    "fedgcs": _learned(
-        "{kind: fedgcs, warm_up_rounds: 2, refit_rounds: 1, hidden: 16, embedding: 8}"
-    ),
-    "fedmarl": _learned("{kind: fedmarl, batch_size: 2, sync_every_rounds: 2}"),
+    "fedgcs": _learned("fedgcs, warm_up_rounds: 2, refit_rounds: 1, hidden: 16, embedding: 8"),
+    "fedmarl": _learned("fedmarl, batch_size: 2, sync_every_rounds: 2"),
     "favor": _learned(
-        "{kind: favor, batch_size: 2, components: 3, hidden: 16, sync_in: rounds, sync_every: 2}"
-    ),
-    "autofl": _learned("{kind: autofl, exploration: 0.5}"),
-    "fedcor": _learned("{kind: fedcor}"),
-    "gpfl": _learned("{kind: gpfl}"),
+        "favor, batch_size: 2, components: 3, hidden: 16, sync_in: rounds, sync_every: 2"),
+    "autofl": _learned("autofl, exploration: 0.5"),
+    "fedcor": _learned("fedcor"),
+    "gpfl": _learned("gpfl"),
     "central privacy": Kind("quickstart-private", ("server.cohort=10",)),
     "secagg": Kind("quickstart", ("server.secure_aggregation={kind: secagg}",)),
-    "top-k, error feedback, fedadam": Kind(
-        "quickstart",
-        (
-            "server.compression={kind: top-k, fraction: 0.1, error_feedback: true}",
-            "server.aggregator={kind: fedadam, learning_rate: 0.01}",
-        ),
-    ),
-    "8 bit, fedyogi, buffered oort": Kind(
-        "quickstart-fedbuff",
-        (
-            "server.selector={kind: oort}",
-            "server.compression={kind: quantise-8bit}",
-            "server.aggregator={kind: fedyogi, learning_rate: 0.01}",
-        ),
-    ),
-    "own selector, network, loss, aggregator": Kind(
-        "quickstart",
-        plugins=tuple(
-            f"tests.scenarios.own_parts:{name}"
-            for name in ("LeastAsked", "Net", "brier", "Momentum")
-        ),
-    ),
+    "top-k, error feedback, fedadam": Kind("quickstart", (
+        "server.compression={kind: top-k, fraction: 0.1, error_feedback: true}",
+        "server.aggregator={kind: fedadam, learning_rate: 0.01}")),
+    "8 bit, fedyogi, buffered oort": Kind("quickstart-fedbuff", (
+        "server.selector={kind: oort}", "server.compression={kind: quantise-8bit}",
+        "server.aggregator={kind: fedyogi, learning_rate: 0.01}")),
+    "own selector, network, loss, aggregator": Kind("quickstart", plugins=tuple(
+        f"tests.scenarios.own_parts:{part}" for part in ("LeastAsked", "Net", "brier", "Momentum")
+    )),
     "own training": Kind("digits-feddyn", (_SLOW,), ("tests.scenarios.own_parts:Drift",)),
-    "batteries of people": Kind(
-        "quickstart",
-        (
-            _PEOPLE,
-            "server.deadline_s=60",
-            "fleet.battery={capacity_wh: 0.5, charge_w: 2.5, charging: {kind: cc-cv}, everyday: {},"
-            " discharging: {kind: resistive}}",
-            "task.partition.min_samples=2",
-        ),
-    ),
-    "heat, doubt about devices": Kind(
-        "quickstart-fedbuff",
-        (
-            "server.concurrency=6",
-            "server.buffer_size=3",
-            "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}",
-            "fleet.uncertainty={inferred: 0.3, measured: 0.05}",
-        ),
-    ),
-    "interruptions, partial updates": Kind(
-        "interruptions",
-        ("server.interruption={kind: partial, weight: processed}", "task.local.batch_size=8"),
-    ),
-    "interruptions, fedbuff, pause": Kind(
-        "interruptions",
-        (
-            "server={mode: buffered, concurrency: 6, buffer_size: 3}",
-            "server.interruption={kind: pause, max_pause_s: 300, resume_s: 1, transfers: restart}",
-            "task.local.batch_size=8",
-        ),
-    ),
-}
+    "batteries of people": Kind("quickstart", (
+        _PEOPLE, BATTERY, "server.deadline_s=60", "task.partition.min_samples=2")),
+    "heat, doubt about devices": _buffered(
+        6, 3, HEAT, "fleet.uncertainty={inferred: 0.3, measured: 0.05}"),
+    "interruptions, partial updates": Kind("interruptions", (*PARTIAL, "task.local.batch_size=8")),
+    "interruptions, fedbuff, pause": Kind("interruptions", (*PAUSE, "task.local.batch_size=8")),
+}  # fmt: skip
 
 
 class Kill(NamedTuple):
@@ -185,11 +155,10 @@ def killed(kind: str, number: int, out: Path) -> Result:
                 _wait(process, out, kill)
             if kill is not None and process.poll() is None:
                 (os.killpg if kill.is_group else os.kill)(process.pid, signal.SIGKILL)
-        if kill is not None and process.returncode == -signal.SIGKILL:
-            met.append(kill)
-        else:
+        if kill is None or process.returncode != -signal.SIGKILL:
             assert process.returncode == 0, f"{kind}, number {number}: {_log(out).read_text()}"
             break
+        met.append(kill)
     _wait_for_the_end_of(sessions)
     return Result(tuple(met), _digests(out))
 
@@ -217,19 +186,13 @@ def _changes(kind: Kind) -> list[str]:
 def _started(kind: str, out: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Process of a run, the leader of a session, which begins or resumes; ended with the block."""
     chosen = KINDS[kind]
-    words = [("--set", change) for change in _changes(chosen)]
-    words += [("--plugin", name) for name in chosen.plugins]
+    words = [*(sys.executable, "-m", "fleetsim.cli", "run", chosen.scenario, "--out", str(out))]
+    words += ["--workers", "2", "--no-report", "--resume"]
+    words += [f"--set={change}" for change in _changes(chosen)]
+    words += [f"--plugin={name}" for name in chosen.plugins]
     with _log(out).open("w") as log:
         process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "fleetsim.cli", "run", chosen.scenario, "--out", str(out)),
-                *("--workers", "2", "--no-report", "--resume"),
-                *itertools.chain.from_iterable(words),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-            cwd=ROOT,
+            words, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd=ROOT
         )
     try:
         yield process
@@ -283,10 +246,8 @@ def _session_of(pid: int) -> int:
 def _digests(folder: Path) -> dict[str, str]:
     manifest = read_manifest(folder)
     assert manifest.status == "done"
-    return {
-        "all": str(manifest.digest),
-        **{str(k): v for k, v in (manifest.table_digests or {}).items()},
-    }
+    tables = {str(name): text for name, text in (manifest.table_digests or {}).items()}
+    return {"all": str(manifest.digest), **tables}
 
 
 def main() -> None:
@@ -301,24 +262,14 @@ def main() -> None:
         for number, kind in ((n, kind) for n in itertools.count() for kind in wanted.kinds):
             if sum(count["kills"] for count in counts.values()) >= wanted.kills:
                 break
-            out = Path(home) / f"{kind}-{number}"
-            result = killed(kind, number, out)
+            result = killed(kind, number, Path(home) / f"{kind}-{number}")
             is_equal = result.digests == expected[kind]
-            count = counts[kind]
-            count["runs"] += 1
-            count["equal"] += is_equal
-            count["kills"] += len(result.kills)
-            if is_equal:
-                shutil.rmtree(out)
-            print(
-                f"{kind}, {number}: {'equal' if is_equal else 'DIFFERENT'}, {result.kills}",
-                flush=True,
-            )
-    names = ("runs", "kills", "equal")
-    print(f"{'kind':42}", *(f"{name:>8}" for name in names))
+            counts[kind].update(runs=1, equal=int(is_equal), kills=len(result.kills))
+            says = "equal" if is_equal else "DIFFERENT"
+            print(f"{kind}, {number}: {says}, {result.kills}", flush=True)
     total = sum(counts.values(), Counter())
     for kind, count in (*counts.items(), ("all", total)):
-        print(f"{kind:42}", *(f"{count[name]:8}" for name in names))
+        print(f"{kind:42}", *(f"{count[name]:8} {name}" for name in ("runs", "kills", "equal")))
     sys.exit(int(total["equal"] < total["runs"]))
 
 

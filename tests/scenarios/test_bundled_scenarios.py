@@ -11,16 +11,6 @@ NAMES = bundled.names("scenarios")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_bundled_scenario_asks_its_question_first(name):
-    text = (bundled.folder("scenarios") / f"{name}.yaml").read_text("utf-8")
-    comments = [line for line in text.splitlines() if line.startswith("# ")]
-
-    assert text.startswith("# ")
-    assert "?" in comments[0] or ":" in comments[0]
-    assert len(comments) >= 2
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_bundled_scenario_survives_being_written_out_and_read_again(name, tmp_path):
     scenario = load(name)
     path = tmp_path / "again.yaml"

@@ -22,13 +22,10 @@ def runs(tmp_path_factory):
     }
 
 
-def who(run) -> tuple[list[str], list[int], list[float]]:
+def who(run):
     clients = run.clients
-    return (
-        clients["device"].tolist(),
-        clients["num_samples"].tolist(),
-        clients["battery_initial_j"].fillna(0.0).tolist(),
-    )
+    columns = ["device", "num_samples", "battery_initial_j"]
+    return clients[columns].fillna({"battery_initial_j": 0.0}).to_numpy().tolist()
 
 
 @pytest.mark.slow

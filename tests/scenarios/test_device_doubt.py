@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fleetsim.fleet.devices.figures import figures
-from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.uncertainty import FigureErrors
 from fleetsim.record.saved_run import Run
 from fleetsim.report.pages.run_page import write_report
@@ -55,11 +55,8 @@ def test_time_and_joules_of_a_lone_device_follow_its_figures_as_drawn(tmp_path):
     done = run(load(tmp_path / "lone.yaml"), out=tmp_path / "run", train=False)
     used = {key: value for (_, key), value in drawn_by(done).items()}
     (task,) = done.tasks.to_dict("records")
-    batch_s = (
-        used["compute.dispatch_s"]
-        + used["compute.layer_s"]
-        + used["compute.parameter_s_per_mparam"] * 650 / 1e6
-    )
+    batch_s = used["compute.parameter_s_per_mparam"] * 650 / 1e6
+    batch_s += used["compute.dispatch_s"] + used["compute.layer_s"]
     flop_per_s = used["compute.phi.gemm"] * used["compute.conv_gflop_per_s"] * 1e9
     compute_s = 8 * batch_s + 3 * 200 * 1280 / flop_per_s
 
@@ -76,21 +73,25 @@ def test_time_and_joules_of_a_lone_device_follow_its_figures_as_drawn(tmp_path):
         "tail": 2 * used["tail_w"] * used["tail_s"],
         "idle": used["power.idle_awake_w"] * whole_s,
     }
-    for component, joules in expected_j.items():
-        assert task[f"energy_{component}_j"] == pytest.approx(joules, rel=1e-9), component
+    found_j = {component: task[f"energy_{component}_j"] for component in expected_j}
+    assert found_j == pytest.approx(expected_j, rel=1e-9)
 
 
 def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_path):
     done = quick(tmp_path / "run", DOUBT)
     scenario, drawn = load("quickstart"), drawn_by(done)
-    by_name = {name: HardwareFiles().file("devices", name) for name in scenario.fleet.devices}
-    by_name |= {name: HardwareFiles().file("radios", name) for name in ("lte", "wifi", "wired")}
-    sourced = {
-        (name, key): figure
-        for name, file in by_name.items()
-        for key, figure in figures(file)
-        if hasattr(figure, "value")
-    }
+    names = [("devices", name) for name in scenario.fleet.devices]
+    names += [("radios", name) for name in ("lte", "wifi", "wired")]
+
+    def all_of(files):
+        return {
+            (name, key): figure
+            for kind, name in names
+            for key, figure in figures(files.file(kind, name))
+            if hasattr(figure, "value")
+        }
+
+    sourced = all_of(HardwareFiles())
     written = json.loads((done.folder / "manifest.json").read_text())["device_figures"]
 
     assert drawn.keys() < sourced.keys()
@@ -99,34 +100,27 @@ def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_p
         figure = sourced[one.name, one.figure]
         assert (one.sourced, one.inferred) == (figure.value, figure.inferred)
         assert one.used != one.sourced
-    files = HardwareFiles().with_errors(FigureErrors(scenario.seed, inferred=0.3, measured=0.05))
-    for name in by_name:
-        kind: HardwareKind = "devices" if name in scenario.fleet.devices else "radios"
-        for key, figure in figures(files.file(kind, name)):
-            if hasattr(figure, "value"):
-                expected = drawn.get((name, key), sourced[name, key].value)
-                assert figure.value == expected, (name, key)
+    errors = FigureErrors(scenario.seed, inferred=0.3, measured=0.05)
+    used = {
+        key: figure.value for key, figure in all_of(HardwareFiles().with_errors(errors)).items()
+    }
+    assert used == {key: figure.value for key, figure in sourced.items()} | drawn
 
 
 @pytest.mark.slow
-def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
-    plain = quick(tmp_path / "plain")
+def test_without_doubt_a_run_is_as_before_and_neither_record_nor_page_names_a_figure(
+    tmp_path, without_figures
+):
+    plain, drawn = quick(tmp_path / "plain"), quick(tmp_path / "drawn", DOUBT)
     zero = quick(tmp_path / "zero", "fleet.uncertainty={inferred: 0, measured: 0}")
-    drawn = quick(tmp_path / "drawn", DOUBT)
+    page, other = (write_report(done).read_text(encoding="utf-8") for done in (drawn, plain))
+    one = drawn.manifest.device_figures[0]
 
     assert zero.manifest.digest == plain.manifest.digest != drawn.manifest.digest
     assert zero.manifest.world_hash == plain.manifest.world_hash != drawn.manifest.world_hash
     assert plain.manifest.device_figures == zero.manifest.device_figures == ()
-
-
-@pytest.mark.slow
-def test_the_page_shows_the_figures_with_errors_and_only_then(tmp_path, without_figures):
-    plain, drawn = quick(tmp_path / "plain"), quick(tmp_path / "drawn", DOUBT)
-    page, other = (write_report(done).read_text(encoding="utf-8") for done in (drawn, plain))
-    one = drawn.manifest.device_figures[0]
-
     assert "Device figures as drawn" in page
     assert "Device figures as drawn" not in other
     assert f'<th scope="row">{one.name} {one.figure}</th>' in page
-    cells = (f"{one.sourced:.4g}", f"{one.factor:.3f}", f"{one.used:.4g}")
-    assert "".join(f"<td>{cell}</td>" for cell in ("inferred", *cells)) in page
+    cells = ("inferred", f"{one.sourced:.4g}", f"{one.factor:.3f}", f"{one.used:.4g}")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in page

@@ -11,15 +11,11 @@ BLANK = "{kind: blank, input_shape: [3, 32, 32], median_samples: 300, sigma: 0}"
 
 
 CHANGES = [
-    f"task.dataset={BLANK}",
-    "task.local.batch_size=256",
+    f"task.dataset={BLANK}", "task.local.batch_size=256",
     "fleet.devices={t2.small: 0.5, t2.large: 0.5}",
     "fleet.memory={kind: share, free_fraction: [0.5, 0.5], when_short: fails}",
-    "server.deadline_s=null",
-    "server.cohort=20",
-    "server.over_commit=1.0",
-    "stop.rounds=2",
-]
+    "server.deadline_s=null", "server.cohort=20", "server.over_commit=1.0", "stop.rounds=2",
+]  # fmt: skip
 """Two rounds on instances of 2 and of 8 GB, half of it free."""
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,63 +10,28 @@ from fleetsim.scenario import load
 from fleetsim.simulate import run
 from tests.scenarios import kills
 
-CASES = {
+CASES: dict[str, tuple[str, list[str]]] = {
     "quickstart": ("quickstart", ["server.cohort=4"]),
     "quickstart-fedbuff": (
-        "quickstart-fedbuff",
-        [
-            "server.concurrency=6",
-            "server.buffer_size=3",
-            "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}",
-        ],
-    ),
+        "quickstart-fedbuff", ["server.concurrency=6", "server.buffer_size=3", kills.HEAT]),
     "interruptions": (
-        "interruptions",
-        [
-            "server.interruption={kind: partial, weight: processed}",
-            "server.cohort=4",
-            "task.local.batch_size=8",
-        ],
-    ),
-    "interruptions-fedbuff": (
-        "interruptions",
-        [
-            "server={mode: buffered, concurrency: 6, buffer_size: 3}",
-            "server.interruption={kind: pause, max_pause_s: 300, resume_s: 1, transfers: restart}",
-        ],
-    ),
-}
-SMALL = [
-    "fleet.size=24",
-    "server.selector.kind=oort",
-    "checkpoint.every_rounds=2",
-    "task.partition.min_samples=2",
-]
-LONG = [*SMALL, "stop.rounds=40", "task.local.epochs=8"]
+        "interruptions", [*kills.PARTIAL, "server.cohort=4", "task.local.batch_size=8"]),
+    "interruptions-fedbuff": ("interruptions", [*kills.PAUSE]),
+}  # fmt: skip
+SMALL = ["fleet.size=24", "server.selector.kind=oort", "checkpoint.every_rounds=2"]
+LONG = [*SMALL, "stop.rounds=10", "task.local.epochs=8"]
 SHORT = [*SMALL, "stop.rounds=7", "task.local.epochs=2"]
 BY_STEPS = [
-    "fleet.size=12",
-    "server.concurrency=4",
-    "server.buffer_size=2",
-    "stop.rounds=7",
-    "task.model.hidden=[12, 8]",
-    "task.local.epochs=null",
-    "task.local.steps=11",
+    "fleet.size=12", "server.concurrency=4", "server.buffer_size=2", "stop.rounds=7",
+    "task.model.hidden=[12, 8]", "task.local.epochs=null", "task.local.steps=11",
     "checkpoint.every_rounds=1",
-]
+]  # fmt: skip
 DESERT = ["fleet.size=16", "server.cohort=4", "stop.rounds=7", "checkpoint.every_rounds=3"]
 LIVE = [
-    "fleet.size=12",
-    "fleet.usage={trace: people-week, starts_at_s: 25200}",
-    "fleet.battery={capacity_wh: 0.5, charge_w: 2.5, charging: {kind: cc-cv}, everyday: {},"
-    " discharging: {kind: resistive}}",
-    "task.local.epochs=40",
-    "task.partition.min_samples=2",
-    "server.concurrency=4",
-    "server.buffer_size=2",
-    "stop.rounds=7",
-    "checkpoint.every_rounds=3",
-]
+    "fleet.size=12", "fleet.usage={trace: people-week, starts_at_s: 25200}", kills.BATTERY,
+    "task.local.epochs=40", "task.partition.min_samples=2", "server.concurrency=4",
+    "server.buffer_size=2", "stop.rounds=7", "checkpoint.every_rounds=3",
+]  # fmt: skip
 
 
 def interrupt(progress: Progress) -> None:
@@ -85,9 +49,7 @@ def interrupt(progress: Progress) -> None:
     ],
     ids=[*CASES, "by-steps", "live", "live-fedbuff"],
 )
-def test_an_interrupted_run_goes_on_to_the_same_bytes(
-    name: str, changes: list[str], train: bool, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(name, changes, train, tmp_path):
     scenario = load(name, changes)
     whole = run(scenario, out=tmp_path / "whole", train=train, workers=1)
     with pytest.raises(KeyboardInterrupt):
@@ -102,21 +64,15 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
         assert whole.rounds["battery_median_fraction"].nunique() > 4
 
 
-def digest(name: str, *changes: str, out: Path, workers: int = 1) -> str | None:
-    scenario, own = CASES[name]
-    return run(load(scenario, [*own, *changes]), out=out, workers=workers).manifest.digest
-
-
-# --- in full --------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["serial", "stacked"])
-def test_any_number_of_processes_changes_no_byte(name: str, kind: str, tmp_path: Path) -> None:
-    short = [*LONG, "stop.rounds=10", f"trainer.kind={kind}"]
+def test_any_number_of_processes_changes_no_byte(name, kind, tmp_path):
+    scenario, own = CASES[name]
+    found = load(scenario, [*own, *LONG, f"trainer.kind={kind}"])
     digests = {
-        digest(name, *short, out=tmp_path / str(workers), workers=workers) for workers in (1, 2, 4)
+        run(found, out=tmp_path / str(workers), workers=workers).manifest.digest
+        for workers in (1, 2, 4)
     }
 
     assert len(digests) == 1
@@ -126,9 +82,7 @@ def test_any_number_of_processes_changes_no_byte(name: str, kind: str, tmp_path:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("kind", kills.KINDS)
-def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(kind, tmp_path):
     """One run of each kind; `python -m tests.scenarios.kills` has as many as one likes."""
     expected = kills.undisturbed(kind, tmp_path / "undisturbed")
     for number in itertools.count():

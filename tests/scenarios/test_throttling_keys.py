@@ -8,15 +8,10 @@ from fleetsim.scenario import load
 from fleetsim.simulate import run
 
 SMALL = [
-    "fleet.size=10",
-    "fleet.devices={pixel-6: 0.5, t2.small: 0.5}",
-    "fleet.usage.trace=null",
-    "server.cohort=10",
-    "server.over_commit=1",
-    "server.deadline_s=null",
-    "stop.rounds=1",
+    "fleet.size=10", "fleet.devices={pixel-6: 0.5, t2.small: 0.5}", "fleet.usage.trace=null",
+    "server.cohort=10", "server.over_commit=1", "server.deadline_s=null", "stop.rounds=1",
     "task.local.epochs=4000",
-]
+]  # fmt: skip
 
 
 COOL = "fleet.thermal={kind: none}"

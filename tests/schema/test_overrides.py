@@ -35,9 +35,6 @@ def value_at(data: Any, *key_path: str | int) -> Any:
     return data
 
 
-# --- what an override does -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "key_path", "value"),
     [
@@ -95,9 +92,6 @@ def test_a_mapping_set_as_a_whole_forgets_the_lines_below_it():
     assert changed.where(("server", "selector", "pacer", "step_s")).startswith("--set")
 
 
-# --- the kind rule -------------------------------------------------------------------------------
-
-
 def test_another_kind_drops_the_keys_that_the_file_gave_the_old_one():
     changed = apply(document(), ["server.selector.kind=random"])
 
@@ -127,18 +121,12 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
     )
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ("server.cohort", "write KEY.PATH=VALUE, such as server.cohort=20"),
-        *[
-            (change, "write KEY.PATH=VALUE")
-            for change in ("=5", "", "server..cohort=5", ".cohort=5", "server cohort=5")
-        ],
-        *[(change, "write KEY.PATH=VALUE") for change in ("server[x]=5", 'devices."t2.small=5')],
+        *[(change, "write KEY.PATH=VALUE") for change in ("=5", "", "server..cohort=5",
+            ".cohort=5", "server cohort=5", "server[x]=5", 'devices."t2.small=5')],
         ("server.cohort=", "no value given; write null for none"),
         ("server.cohort=010", "010 could be octal"),
         ("server.selector=kind: oort", "write a list as [a, b] and a mapping as {key: value}"),
@@ -189,8 +177,6 @@ def test_any_override_is_applied_or_refused(changes):
         return
     assert isinstance(changed.data, dict)
 
-
-# --- content hash --------------------------------------------------------------------------------
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

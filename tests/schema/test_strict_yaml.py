@@ -19,8 +19,6 @@ from fleetsim.schema.strict_yaml import (
     read,
 )
 
-# --- what a plain scalar stands for --------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("text", "value"),
@@ -51,8 +49,6 @@ def test_a_scalar_stands_for_what_it_looks_like(text, value):
 def test_a_block_scalar_is_text_and_a_byte_order_mark_is_not():
     assert parse("\ufeffkey: |-\n  5\n", "a.yaml").data == {"key": "5"}
 
-
-# --- what is refused -----------------------------------------------------------------------------
 
 DEEP = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
 
@@ -114,9 +110,6 @@ def test_the_deepest_allowed_nesting_is_read():
     assert "a" in parse(f"a: {DEEP}", "a.yaml").data
 
 
-# --- files ---------------------------------------------------------------------------------------
-
-
 def test_a_file_is_named_as_the_user_named_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
@@ -150,8 +143,6 @@ def test_a_file_that_is_no_settings_file_is_refused(tmp_path, content, says):
     assert str(caught.value).startswith(f"{path}{says}")
 
 
-# --- where values stand --------------------------------------------------------------------------
-
 PLACED = """\
 # a comment
 name: x
@@ -170,20 +161,13 @@ fleet: {size: 3,
 @pytest.mark.parametrize(
     ("key_path", "line"),
     [
-        ((), 2),
-        (("name",), 2),
-        (("server",), 4),
-        (("server", "cohort"), 5),
-        (("server", "sites", 0), 7),
-        (("server", "sites", 0, "kind"), 7),
-        (("server", "sites", 1, "kind"), 9),
-        (("fleet", "size"), 10),
-        (("fleet", "devices", "t2.small"), 11),
-        (("server", "absent", "deeper"), 4),
-        (("server", "sites", 7, "kind"), 6),
-        (("absent",), 2),
+        ((), 2), (("name",), 2), (("server",), 4), (("server", "cohort"), 5),
+        (("server", "sites", 0), 7), (("server", "sites", 0, "kind"), 7),
+        (("server", "sites", 1, "kind"), 9), (("fleet", "size"), 10),
+        (("fleet", "devices", "t2.small"), 11), (("server", "absent", "deeper"), 4),
+        (("server", "sites", 7, "kind"), 6), (("absent",), 2),
     ],
-)
+)  # fmt: skip
 def test_a_line_is_that_of_the_key_or_of_its_nearest_parent(key_path, line):
     document = parse(PLACED, "a.yaml")
 
@@ -201,13 +185,10 @@ def test_a_value_that_no_line_sets_has_line_0_and_its_own_words():
 @pytest.mark.parametrize(
     ("key_path", "text"),
     [
-        ((), ""),
-        (("a", "b-c", "_d1"), "a.b-c._d1"),
-        (("a", 0, "b"), "a[0].b"),
-        (("t2.small",), '["t2.small"]'),
-        (("a", 'x"y', ""), 'a["x\\"y"][""]'),
+        ((), ""), (("a", "b-c", "_d1"), "a.b-c._d1"), (("a", 0, "b"), "a[0].b"),
+        (("t2.small",), '["t2.small"]'), (("a", 'x"y', ""), 'a["x\\"y"][""]'),
     ],
-)
+)  # fmt: skip
 def test_a_key_path_is_spelled_unambiguously(key_path, text):
     assert strict_yaml.spelled(key_path) == text
 
@@ -221,28 +202,16 @@ def test_a_long_value_is_cut():
     assert strict_yaml.spelled(("a", "x" * 100)) == f'a["{"x" * 77}..."]'
 
 
-# --- one value -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("5", 5),
-        (" 1e6 ", 1e6),
-        ("oort", "oort"),
-        ("no", "no"),
-        ("null", None),
-        ("''", ""),
-        ("[1, {a: b}]", [1, {"a": "b"}]),
-        ("{pixel-6: 1.0}", {"pixel-6": 1.0}),
-        ("{}", {}),
+        ("5", 5), (" 1e6 ", 1e6), ("oort", "oort"), ("no", "no"), ("null", None), ("''", ""),
+        ("[1, {a: b}]", [1, {"a": "b"}]), ("{pixel-6: 1.0}", {"pixel-6": 1.0}), ("{}", {}),
     ],
-)
+)  # fmt: skip
 def test_one_value_follows_the_same_rules(text, value):
     assert parse_value(text, "--set a=...") == value
 
-
-# --- writing and reading back --------------------------------------------------------------------
 
 UNFIT = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\ufffe", "\uffff"]
 FIT = [character for character in UNFIT if character not in "\t\n\r\x85"]
@@ -312,8 +281,6 @@ def test_what_could_not_be_read_back_is_not_written(value):
     with pytest.raises(ValueError, match="cannot be written as YAML"):
         dump({"a": value})
 
-
-# --- anything at all -----------------------------------------------------------------------------
 
 YAML_LIKE = st.text("{}[]:,-#&*!|>'\"%@`?~<=.\\+ \n\tabexU0159")
 

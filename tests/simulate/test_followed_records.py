@@ -1,9 +1,5 @@
 """clients.parquet names the record and the shift that every client got, of usage and of network."""
 
-import csv
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -30,37 +26,29 @@ def rate(record: str, second: float) -> float:
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory) -> fleetsim.Scenario:
     home = tmp_path_factory.mktemp("traces")
-    for name in ("people", "links"):
-        (home / name).mkdir()
-    rows = [
-        (user, second, state(user, second), 1, 1, 0)
-        for user in "xyz"
-        for second in range(0, 3 * DAY_S, 3600)
-    ]
-    write(home / "people" / "users.csv", ("user", "span_s"), [(u, 3 * DAY_S) for u in "xyz"])
-    header = ("user", "t_s", "online", "charging", "unmetered", "load")
-    write(home / "people" / "states.csv", header, rows)
-    samples = [(name, s, rate(name, s)) for name in "abc" for s in range(60)]
-    write(home / "links" / "rates.csv", ("trace", "t_s", "down_bit_per_s"), samples)
-    channel = {"kind": "trace", "trace": str(home / "links"), "up_over_down": 0.5}
-    return fleetsim.load(
-        "quickstart",
-        {
-            "seed": 5,
-            "fleet.size": SIZE,
-            "fleet.devices": {"pixel-6": 0.75, "t2.small": 0.25},
-            "fleet.network": {"kind": "cellular"},
-            "fleet.usage": {"trace": str(home / "people"), "starts_at_s": 7200},
-            "fleet.channel": channel,
-            "server.cohort": 2,
-            "stop": {"rounds": 1},
-        },
-    )
-
-
-def write(path: Path, header: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
-    with path.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    spans = [f"{user},{3 * DAY_S}" for user in "xyz"]
+    hours = [(user, s) for user in "xyz" for s in range(0, 3 * DAY_S, 3600)]
+    states = [f"{user},{s},{state(user, s)},1,1,0" for user, s in hours]
+    rates = [f"{name},{s},{rate(name, s)}" for name in "abc" for s in range(60)]
+    for name, header, rows in (
+        ("users", "user,span_s", spans),
+        ("states", "user,t_s,online,charging,unmetered,load", states),
+        ("rates", "trace,t_s,down_bit_per_s", rates),
+    ):
+        folder = home / ("links" if name == "rates" else "people")
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
+    changes = {
+        "seed": 5,
+        "fleet.size": SIZE,
+        "fleet.devices": {"pixel-6": 0.75, "t2.small": 0.25},
+        "fleet.network": {"kind": "cellular"},
+        "fleet.usage": {"trace": str(home / "people"), "starts_at_s": 7200},
+        "fleet.channel": {"kind": "trace", "trace": str(home / "links"), "up_over_down": 0.5},
+        "server.cohort": 2,
+        "stop": {"rounds": 1},
+    }
+    return fleetsim.load("quickstart", changes)
 
 
 @pytest.fixture(scope="module")
@@ -97,18 +85,15 @@ def test_the_rate_of_a_client_is_that_of_its_record_so_much_later(run, fleet, t_
 
 
 def test_shifts_are_days_after_the_start_and_differ_while_records_are_used_equally_often(run):
-    phones = run.clients[run.clients["device"] == "pixel-6"]
+    clients = run.clients
+    phones, cabled = clients[clients.device == "pixel-6"], clients[clients.device == "t2.small"]
 
     assert set((phones["usage_shift_s"] - 7200) % DAY_S) == {0.0}
     assert phones["network_shift_s"].nunique() == 6
-    assert set(run.clients["network_record"].dropna()) == {"a", "b", "c"}
-
-
-def test_an_instance_with_a_cable_and_without_an_owner_follows_no_record(run):
-    others = run.clients[run.clients["device"] == "t2.small"]
-
-    assert len(others) == 2
-    assert others[COLUMNS].isna().all(axis=None)
+    assert set(clients["network_record"].dropna()) == {"a", "b", "c"}
+    # An instance with a cable and without an owner follows no record.
+    assert len(cabled) == 2
+    assert cabled[COLUMNS].isna().all(axis=None)
 
 
 def test_without_traces_the_columns_do_not_exist(tmp_path):

@@ -107,25 +107,6 @@ def test_sigterm_ends_a_run_from_python_and_a_program_may_handle_it_itself(
 
 
 @pytest.mark.slow
-def test_a_second_sigterm_does_not_cut_short_what_is_saved_for_the_first(
-    scenario, whole, tmp_path, monkeypatch
-):
-    out = tmp_path / "run"
-    flush = RunRecorder.flush
-
-    def impatient(recorder):
-        signal.raise_signal(signal.SIGTERM)
-        flush(recorder)
-
-    monkeypatch.setattr(RunRecorder, "flush", impatient)
-    with pytest.raises(Terminated):
-        simulate.run(scenario, out=out, on_progress=terminate)
-
-    assert open_run(out).manifest.status == "interrupted"
-    assert open_run(out).rounds.equals(whole.rounds.head(3))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["nothing", "an empty folder", "a folder half made"])
 def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     where, scenario, whole, tmp_path
@@ -143,10 +124,9 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     written = {path: path.stat().st_mtime_ns for path in out.glob("*")}
     complete = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
 
-    assert notes == [
-        f"{out}: there is no run to resume yet, it begins here",
-        f"{out}: the run is complete, there is nothing to resume",
-    ]
+    says = ("there is no run to resume yet, it begins here",
+        "the run is complete, there is nothing to resume")  # fmt: skip
+    assert notes == [f"{out}: {text}" for text in says]
     assert begun.manifest.digest == whole.manifest.digest
     assert complete.manifest == begun.manifest
     assert len(written) == 7

@@ -58,9 +58,7 @@ def last_state(done: Run) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("name", "own", "server"), [("scaffold", "control", "control"), ("feddyn", "gradient", "h")]
 )
-def test_the_servers_arrays_are_the_mean_of_all_clients(
-    path: Path, name: str, own: str, server: str
-) -> None:
+def test_the_servers_arrays_are_the_mean_of_all_clients(path, name, own, server):
     """Late and cancelled tasks change neither, and clients that never delivered have 0."""
     changes = [*kind(name), "server.deadline_s=0.5", "checkpoint.every_rounds=1"]
     done = run(load(path, changes), out=path.parent / "run", workers=1)
@@ -71,40 +69,28 @@ def test_the_servers_arrays_are_the_mean_of_all_clients(
     delivered = done.tasks[done.tasks.outcome == "delivered"].client
     assert state["own-training/clients"].tolist() == sorted(set(delivered))
     assert np.abs(kept).max() > 0.01
-    np.testing.assert_allclose(
-        state[f"own-training/server/{server}"], kept.sum(axis=0) / 12, atol=1e-6
-    )
+    mean = kept.sum(axis=0) / 12
+    np.testing.assert_allclose(state[f"own-training/server/{server}"], mean, atol=1e-6)
 
 
 @pytest.mark.slow
-def test_extra_arrays_take_their_bytes_seconds_and_joules(path: Path) -> None:
+def test_extra_arrays_take_their_bytes_seconds_and_joules(path):
     """SCAFFOLD sends as much again both ways; FedDyn and Ditto nothing, but Ditto trains twice."""
-    plain, scaffold, feddyn, ditto = (
-        run(load(path, kind(name)), out=path.parent / name, train=False)
-        for name in ("none", "scaffold", "feddyn", "ditto")
-    )
-    model_byte = 4 * NUM_PARAMETERS
-    phone = [
-        one.tasks[(one.tasks.outcome == "delivered") & (one.tasks.device == "pixel-6")].iloc[0]
-        for one in (plain, scaffold, feddyn, ditto)
-    ]
+    phone = []
+    for name in ("none", "scaffold", "feddyn", "ditto"):
+        tasks = run(load(path, kind(name)), out=path.parent / name, train=False).tasks
+        phone.append(tasks[(tasks.outcome == "delivered") & (tasks.device == "pixel-6")].iloc[0])
+    plain, scaffold, feddyn, ditto = phone
+    bytes_ = [4 * NUM_PARAMETERS * factor for factor in (1, 2, 1, 1)]
 
-    assert [int(task.upload_byte) for task in phone] == [
-        model_byte,
-        2 * model_byte,
-        *[model_byte] * 2,
-    ]
-    assert [int(task.download_byte) for task in phone] == [
-        model_byte,
-        2 * model_byte,
-        *[model_byte] * 2,
-    ]
-    assert phone[1].upload_s > phone[0].upload_s
-    assert phone[1].energy_transmit_j > phone[0].energy_transmit_j
-    assert phone[3].train_flop == 2 * phone[0].train_flop
-    assert phone[3].compute_s == pytest.approx(2 * phone[0].compute_s)
-    assert phone[3].energy_compute_j == pytest.approx(2 * phone[0].energy_compute_j)
-    assert phone[2].compute_s == phone[0].compute_s
+    assert [int(task.upload_byte) for task in phone] == bytes_
+    assert [int(task.download_byte) for task in phone] == bytes_
+    assert scaffold.upload_s > plain.upload_s
+    assert scaffold.energy_transmit_j > plain.energy_transmit_j
+    assert ditto.train_flop == 2 * plain.train_flop
+    assert ditto.compute_s == pytest.approx(2 * plain.compute_s)
+    assert ditto.energy_compute_j == pytest.approx(2 * plain.energy_compute_j)
+    assert feddyn.compute_s == plain.compute_s
 
 
 @pytest.mark.slow
@@ -147,9 +133,7 @@ def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
         ([*kind("feddyn"), "task.local.proximal_mu=1"], r"task.local.proximal_mu.*of its own"),
     ],
 )  # fmt: skip
-def test_what_does_not_suit_an_algorithm_is_one_line(
-    path: Path, changes: list[str], says: str
-) -> None:
+def test_what_does_not_suit_an_algorithm_is_one_line(path, changes, says):
     with pytest.raises(ScenarioError, match=says) as found:
         load(path, changes)
     assert len(found.value.faults) == 1
@@ -162,9 +146,7 @@ def test_what_does_not_suit_an_algorithm_is_one_line(
         ("privacy", "{clip_norm: 1, noise_multiplier: 1, delta: 1.0e-5, sampling: none}"),
     ],
 )
-def test_arrays_beside_the_model_are_not_covered_by_privacy(
-    path: Path, key: str, value: str
-) -> None:
+def test_arrays_beside_the_model_are_not_covered_by_privacy(path, key, value):
     change = f"server.{key}={value}"
     with pytest.raises(ScenarioError, match=rf"{key}.*: covers models alone.*'scaffold'.*ditto"):
         load(path, [change])

@@ -44,50 +44,40 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def scenario(home: Path, **changes: object) -> fleetsim.Scenario:
-    return fleetsim.load(
-        "quickstart",
-        {
-            "fleet.size": 3,
-            "fleet.devices": {"pixel-6": 1.0},
-            "task.dataset": {"kind": "extrasensory-har", "folder": str(home / "files")},
-            "task.partition": {"kind": "natural"},
-            "task.model": {"kind": "logistic"},
-            "fleet.usage": {"trace": str(home / "usage"), "pair": "owner"},
-            "server.cohort": 2,
-            "server.over_commit": 1.0,
-            "stop": {"rounds": 1},
-            **{key.replace("__", "."): value for key, value in changes.items()},
-        },
-    )
+def scenario(home, **changes) -> fleetsim.Scenario:
+    usual = {
+        "fleet.size": 3,
+        "fleet.devices": {"pixel-6": 1.0},
+        "task.dataset": {"kind": "extrasensory-har", "folder": str(home / "files")},
+        "task.partition": {"kind": "natural"},
+        "task.model": {"kind": "logistic"},
+        "fleet.usage": {"trace": str(home / "usage"), "pair": "owner"},
+        "server.cohort": 2,
+        "server.over_commit": 1.0,
+        "stop": {"rounds": 1},
+    }
+    given = {key.replace("__", "."): value for key, value in changes.items()}
+    return fleetsim.load("quickstart", usual | given)
 
 
+@pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_client_has_the_samples_and_the_record_of_one_person(home, tmp_path, seed):
-    run = fleetsim.run(scenario(home, seed=seed), out=tmp_path / "run", train=False)
+def test_each_client_has_the_samples_and_the_record_of_one_person(home, tmp_path, size, seed):
+    changes = {"fleet__size": size, "server__cohort": 1, "seed": seed}
+    run = fleetsim.run(scenario(home, **changes), out=tmp_path / "run", train=False)
     found = dict(zip(run.clients["usage_record"], run.clients["num_samples"], strict=True))
 
-    assert found == {name: num - num // 5 for name, num in PEOPLE.items()}
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_fewer_clients_than_people_are_drawn_with_their_phones(home, tmp_path, seed):
-    changes = {"fleet__size": 2, "server__cohort": 1}
-    run = fleetsim.run(scenario(home, seed=seed, **changes), out=tmp_path / "run", train=False)
-    pairs = zip(run.clients["usage_record"], run.clients["num_samples"], strict=True)
-
-    assert all(num == PEOPLE[name] - PEOPLE[name] // 5 for name, num in pairs)
-    assert run.clients["usage_record"].nunique() == 2
+    assert found == {name: PEOPLE[name] - PEOPLE[name] // 5 for name in found}
+    assert len(found) == size
 
 
 def test_people_without_a_record_are_not_drawn(home, tmp_path):
-    rows = (home / "usage" / "users.csv.gz", home / "usage" / "states.csv.gz")
-    (tmp_path / "part").mkdir()
-    for path in rows:
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
-        kept = "".join(line for line in lines if not line.startswith("1B,"))
-        (tmp_path / "part" / path.name.removesuffix(".gz")).write_text(kept)
-    usage = {"trace": str(tmp_path / "part"), "pair": "owner"}
+    part = tmp_path / "part"
+    part.mkdir()
+    for name in ("users.csv", "states.csv"):
+        lines = gzip.decompress((home / "usage" / f"{name}.gz").read_bytes()).splitlines(True)
+        (part / name).write_bytes(b"".join(line for line in lines if not line.startswith(b"1B,")))
+    usage = {"trace": str(part), "pair": "owner"}
     small = {"fleet__size": 2, "server__cohort": 1, "fleet__usage": usage}
     run = fleetsim.run(scenario(home, **small), out=tmp_path / "run", train=False)
 
@@ -109,21 +99,14 @@ def test_without_a_pair_records_are_drawn_and_not_those_of_the_owners(home, tmp_
     assert mixed - {(name, num - num // 5) for name, num in PEOPLE.items()}
 
 
-def test_a_trace_of_other_people_is_refused(home, tmp_path):
-    usage = {"trace": "people-week", "pair": "owner"}
-
-    with pytest.raises(
-        ScenarioError, match="none of the 3 people of extrasensory-har, such as '0A'"
-    ):
-        fleetsim.run(scenario(home, fleet__usage=usage), out=tmp_path / "run", train=False)
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"task__partition": {"kind": "iid"}},
          r"fleet\.usage\.pair.*task\.partition\.kind = 'iid'"),
         ({"fleet__usage": {"pair": "owner"}}, r"fleet\.usage\.pair.*needs the trace of the same"),
+        ({"fleet__usage": {"trace": "people-week", "pair": "owner"}},
+         "none of the 3 people of extrasensory-har, such as '0A'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, says):
@@ -135,34 +118,9 @@ def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, s
 
 def test_a_data_set_without_people_is_refused():
     labels = np.zeros(6, dtype=np.int64)
-    dataset = Dataset(
-        "own", np.zeros((6, 2), np.float32), labels, np.zeros((1, 2), np.float32), labels[:1], 2
-    )
+    inputs, test = np.zeros((6, 2), np.float32), np.zeros((1, 2), np.float32)
+    dataset = Dataset("own", inputs, labels, test, labels[:1], 2)
+    given = {"num_clients": 2, "validation_fraction": 0.0, "holdout_fraction": 0.0, "seed": 1}
 
     with pytest.raises(ScenarioError, match="the data set own has no people of its own; name one"):
-        split_samples(
-            dataset,
-            NaturalSettings(),
-            num_clients=2,
-            validation_fraction=0.0,
-            holdout_fraction=0.0,
-            holdout_from="own",
-            seed=1,
-            paired={"0"},
-        )
-
-
-@pytest.mark.slow
-def test_real_people_have_their_own_minutes(real_data, real_trace, tmp_path):
-    data, trace = real_data("extrasensory-har"), real_trace("extrasensory")
-    changes = {
-        "fleet__size": 12,
-        "task__dataset": {"kind": "extrasensory-har", "folder": str(data)},
-        "fleet__usage": {"trace": str(trace), "pair": "owner"},
-    }
-    run = fleetsim.run(scenario(tmp_path, **changes), out=tmp_path / "run", train=False)
-    with np.load(data / "extrasensory-har-dev.npz", allow_pickle=False) as arrays:
-        num = dict(zip(*np.unique(arrays["user"], return_counts=True), strict=True))
-
-    for name, samples in zip(run.clients["usage_record"], run.clients["num_samples"], strict=True):
-        assert samples == num[int(name)] - num[int(name)] // 5
+        split_samples(dataset, NaturalSettings(), holdout_from="own", paired={"0"}, **given)

@@ -11,13 +11,7 @@ from fleetsim.simulate import run
 
 pytest.importorskip("dp_accounting", reason="pip install 'fleetsim[privacy]'")
 
-SMALL = (
-    "fleet.size=20",
-    "server.cohort=5",
-    "server.over_commit=1.2",
-    "stop.rounds=3",
-    "checkpoint.every_rounds=1",
-)
+SMALL = ("fleet.size=20", "server.cohort=5", "server.over_commit=1.2", "stop.rounds=3")
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,11 @@ from fleetsim.scenario import load
 from fleetsim.simulate import run
 
 SMALL = (
-    "fleet.size=12",
-    "server.cohort=4",
-    "server.over_commit=1",
-    "server.deadline_s=600",
-    "stop.rounds=2",
-    "fleet.usage.trace=null",
-    "fleet.usage.starts_at_s=0",
+    "fleet.size=12", "server.cohort=4", "server.over_commit=1", "server.deadline_s=600",
+    "stop.rounds=2", "fleet.usage.trace=null", "fleet.usage.starts_at_s=0",
     "fleet.devices={jetson-nano-cpu: 1.0}",
     "fleet.channel={kind: constant, down_bit_per_s: 8.0e6, up_bit_per_s: 8.0e6}",
-)
+)  # fmt: skip
 PLUS = "server.secure_aggregation={kind: secagg-plus, neighbours: 2, key_byte: 10, share_byte: 7}"
 
 

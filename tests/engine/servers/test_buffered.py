@@ -6,24 +6,21 @@ that still holds the version it is sent does not download it again. Client k add
 weight.
 """
 
+import cProfile
 import itertools
 import math
-import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
-from fleetsim.engine.servers.buffered import BufferedSettings
-from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.asynchronous import (
-    ConstantStaleness,
-    FedBuff,
-    FedBuffSettings,
-)
-from tests.engine.tiny import FirstCome, RateTrainer, goes_on
+from fleetsim.engine.servers.buffered import BufferedSettings, window_end_s
+from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.learning.aggregation.asynchronous import ConstantStaleness, FedBuff, FedBuffSettings
+from tests.engine.tiny import FirstCome, RateTrainer, goes_on, task_energies
 
 
 def compute_s(samples: int) -> float:
@@ -44,29 +41,19 @@ def test_fedbuff_follows_the_timeline_worked_out_by_hand(tiny):
     # download). C1 + 2: client 1 answers; two in the buffer, w1 = 0 + (1 + 2) / 2 = 1.5.
     # 2 C0 + 3: client 0 answers, base w0, staleness 1. C2 + 2: client 2 answers, staleness 1;
     # w2 = 1.5 + (1 / sqrt 2) (1 + 3) / 2.
-    three(tiny, buffer_size=2)
-    tiny.stop = {"rounds": 2}
-    server = tiny.build_buffered()
-    reason = server.run()
+    reason = three(tiny, buffer_size=2).run(stop={"rounds": 2})
     first, second, rest = tiny.recorder.rounds
+    delivered = [row for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED]
+    ended = sorted(delivered, key=lambda row: row.finished_at_s)
 
     assert reason.rule == "rounds"
     assert first.finished_at_s == pytest.approx(C1 + 2)
     assert second.finished_at_s == pytest.approx(C2 + 2)
     assert (first.loss, second.loss) == pytest.approx((1.5, 1.5 + math.sqrt(2)))
-    ended = sorted(
-        (row for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED),
-        key=lambda row: row.finished_at_s,
-    )
-    assert [(row.client, row.staleness, row.round) for row in ended] == [
-        (0, 0, 1),
-        (1, 0, 1),
-        (0, 1, 2),
-        (2, 1, 2),
-    ]
-    assert [row.finished_at_s for row in ended] == pytest.approx(
-        [C0 + 2, C1 + 2, 2 * C0 + 3, C2 + 2]
-    )
+    facts = [(row.client, row.staleness, row.round) for row in ended]
+    assert facts == [(0, 0, 1), (1, 0, 1), (0, 1, 2), (2, 1, 2)]
+    ends_s = [C0 + 2, C1 + 2, 2 * C0 + 3, C2 + 2]
+    assert [row.finished_at_s for row in ended] == pytest.approx(ends_s)
     assert (rest.num_delivered, rest.num_cancelled, rest.aggregated) == (0, 2, False)
     assert rest.finished_at_s == second.finished_at_s
 
@@ -101,18 +88,9 @@ def test_an_answer_at_the_end_of_a_window_counts_and_one_given_up_there_does_not
 
 def num_calls(run) -> int:
     """Calls of Python functions and steps of generators."""
-    count = 0
-
-    def counts(frame, event, argument):
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counts)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(run)
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 @pytest.mark.slow
@@ -156,11 +134,9 @@ def test_work_that_no_aggregation_uses_is_never_computed(tiny):
 
 
 def test_a_selector_that_probes_though_it_says_it_does_not_is_refused(tiny):
-    three(tiny, buffer_size=2)
-    tiny.selector = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
-
+    probing = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
     with pytest.raises(ScenarioError, match=r"let it say True, and set server.mode: synchronous"):
-        tiny.run()
+        three(tiny, buffer_size=2).run(selector=probing)
 
 
 @pytest.mark.parametrize("both", [{}, {"buffer_size": 2, "window_s": 5.0}])
@@ -169,10 +145,10 @@ def test_exactly_one_thing_closes_rounds(both):
         BufferedSettings.model_validate({"concurrency": 3, **both})
 
 
-def busy_world(tiny, *, closes, crash_per_hour=4.0):
+def busy_world(tiny, *, crash_per_hour=4.0, **server):
     tiny.varied()
     tiny.crash_per_hour = crash_per_hour
-    tiny.server = {"concurrency": 5, "max_staleness": 6, "deadline_s": 400.0, **closes}
+    tiny.server = {"concurrency": 5, "max_staleness": 6, "deadline_s": 400.0, **server}
     tiny.stop = {"rounds": 12}
 
 
@@ -188,28 +164,20 @@ def busy_world(tiny, *, closes, crash_per_hour=4.0):
 )
 @pytest.mark.parametrize("closes", [{"buffer_size": 3}, {"window_s": 29.7}], ids=str)
 def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes, interruption):
-    busy_world(tiny, closes=closes)
-    tiny.server["interruption"] = interruption
+    """Tasks in flight keep the learning rate of the round they were sent in, which is added."""
+    busy_world(tiny, **closes, interruption=interruption)
+    tiny.learning_rate_at, tiny.trainer = (lambda round_: 1.0 / round_), RateTrainer()
     if interruption["kind"] != "lose":  # short absences
         text = "0,1,0,1,0 60,0,0,1,0 75,1,1,1,0.3 130,1,0,1,0 150,0,0,0,0 165,1,0,1,0.1"
         tiny.trace(text, span_s=210)
     whole = goes_on(tiny, tiny.build_buffered, after=(1, 6, 12))
 
+    assert 0.0 < whole.rounds[-1].loss < len(whole.rounds)
     assert {row.outcome for row in whole.tasks} > {Outcome.DELIVERED, Outcome.CANCELLED}
     if interruption["kind"] == "pause":
         assert {row.num_pauses for row in whole.tasks} >= {0, 1, 2}
     if interruption["kind"] == "partial":
         assert any(0.0 < (row.completed_fraction or 0.0) < 1.0 for row in whole.tasks)
-
-
-@pytest.mark.slow
-def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(tiny):
-    """Also when resumed: the rate of the round of the resume would give other models."""
-    busy_world(tiny, closes={"buffer_size": 3})
-    tiny.learning_rate_at, tiny.trainer = (lambda round_: 1.0 / round_), RateTrainer()
-    rounds = goes_on(tiny, tiny.build_buffered, after=(1, 5, 11)).rounds
-
-    assert 0.0 < (rounds[-1].loss or 0.0) < len(rounds)
 
 
 # Ten examples: each is a run of six rounds.
@@ -224,13 +192,10 @@ def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(t
 def test_in_any_world_staleness_concurrency_and_joules_hold(
     tiny, seed, concurrency, buffer_size, crash_per_hour
 ):
-    tiny.recorder = recorder = MemoryRecorder()
-    busy_world(tiny, closes={"buffer_size": buffer_size}, crash_per_hour=crash_per_hour)
-    tiny.server["concurrency"] = concurrency
-    tiny.seed, tiny.stop = seed, {"rounds": 6, "time_s": 20_000.0}
-    tiny.run()
-    server = tiny.server_ran
-    rows = recorder.tasks
+    tiny.recorder, tiny.seed = MemoryRecorder(), seed
+    given = {"concurrency": concurrency, "buffer_size": buffer_size}
+    busy_world(tiny, crash_per_hour=crash_per_hour, **given)
+    rows = tiny.rows(stop={"rounds": 6, "time_s": 20_000.0})
 
     assert all(row.staleness >= 0 for row in rows)
     changes = [(row.dispatched_at_s, 1) for row in rows] + [(row.finished_at_s, -1) for row in rows]
@@ -239,8 +204,40 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
     for client in range(tiny.size):
         spans = sorted((r.dispatched_at_s, r.finished_at_s) for r in rows if r.client == client)
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
-    metered_j = sum(
-        float(np.sum(getattr(server.clients(), f"energy_{name}_j")))
-        for name in ("compute", "receive", "transmit", "tail", "idle")
-    )
+    metered_j = math.fsum(map(np.sum, task_energies(tiny.server_ran.clients())))
     assert metered_j == pytest.approx(sum(row.energy_j for row in rows))
+
+
+lengths_s = st.floats(1e-6, 1e6)
+
+
+@given(lengths_s, st.integers(0, 300))
+@example(3.3, 0)  # floor(3 * 3.3 / 3.3) + 1 is 3
+@example(0.1, 0)
+def test_window_after_window_ends_at_the_next_multiple(length_s, first):
+    at_s = first * length_s
+    for number in range(first + 1, first + 101):
+        ends_s = window_end_s(at_s, length_s, is_after=True)
+
+        assert ends_s == number * length_s
+        assert ends_s > at_s
+        assert window_end_s(ends_s, length_s, is_after=False) == ends_s
+        at_s = ends_s
+
+
+@given(lengths_s, st.floats(0.0, 1e8), st.booleans())
+def test_a_moment_lies_in_the_window_that_exact_arithmetic_gives(length_s, at_s, is_after):
+    ends_s = window_end_s(at_s, length_s, is_after=is_after)
+    before = round(Fraction(ends_s) / Fraction(length_s)) - 1
+
+    assert ends_s >= at_s
+    assert ends_s > at_s or not is_after
+    assert (before + 1) * length_s == ends_s
+    # The window before is over, or is none at all.
+    assert before == 0 or before * length_s < at_s or (is_after and before * length_s == at_s)
+
+
+@pytest.mark.parametrize("length_s", [1e-12, 5e-324])
+def test_windows_that_no_clock_can_tell_apart_are_refused(length_s):
+    with pytest.raises(SimulationError, match=r"make server\.window_s longer"):
+        window_end_s(1e6, length_s, is_after=True)

@@ -132,12 +132,8 @@ def test_models_of_other_number_types_become_those_of_the_task():
 
 
 def test_numbers_about_a_round_are_json_of_sorted_names():
-    numbers = {
-        "loss": 0.1,
-        "expected": np.float32(2.0),
-        "ascent": np.array([1.0, 1.5]),
-        "pair": (np.int64(1), 0.25),
-    }
+    numbers = {"loss": 0.1, "expected": np.float32(2.0), "ascent": np.array([1.0, 1.5])}
+    numbers |= {"pair": (np.int64(1), 0.25)}
 
     assert answered("diagnostics", MappingProxyType(numbers)) == (
         '{"ascent": [1.0, 1.5], "expected": 2.0, "loss": 0.1, "pair": [1.0, 0.25]}'
@@ -167,10 +163,9 @@ def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, select
 
 
 def test_a_round_whose_numbers_are_refused_leaves_no_task_either(tiny):
-    tiny.selector, tiny.user = Teller({"fine": 1.0}, {"loss": None}), USER
-    tiny.stop = {"rounds": 2}
+    selector = Teller({"fine": 1.0}, {"loss": None})
     with pytest.raises(PluginError, match="diagnostics must return"):
-        tiny.run()
+        tiny.run(selector=selector, user=USER, stop={"rounds": 2})
 
     assert {row.round for row in tiny.recorder.tasks} == {row.round for row in tiny.recorder.rounds}
 

@@ -5,7 +5,6 @@ a whole update; local epochs on the Nano take as long as `epochs_s` says.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,39 +78,20 @@ def test_what_epochs_lost_is_told_where_it_was_asked(tiny):
 
 def test_updates_count_by_the_weights_that_the_selector_gives(tiny):
     # Clients 0 and 1 make 1 and 2 of 0: (3 * 1 + 1 * 2) / 4, though 1 has ten times the samples.
-    tiny.trainer, tiny.samples = KnownTrainer(), [100, 1000, 100, 100]
-    tiny.selector = Particular(weights=[3.0, 1.0])
-    tiny.run()
+    tiny.samples = [100, 1000, 100, 100]
+    tiny.run(trainer=KnownTrainer(), selector=Particular(weights=[3.0, 1.0]))
 
     assert tiny.selector.outcomes[0].parameters.tolist() == [1.25] * 3
     assert [report.weight for report in tiny.selector.outcomes[0].reports] == [3.0, 1.0]
 
 
-def test_weights_of_those_who_do_not_deliver_are_out_of_the_proportion_but_leave_a_share_empty(
-    tiny,
-):
-    # Client 1 has a tenfold of samples and is late: only client 0, that makes 1 of 0, delivers.
-    tiny.samples = [100, 1000, 100, 100]
-    tiny.server = {"cohort": 2, "deadline_s": 2.5 + epochs_s()}
-    means = []
-    for are_shares in (False, True):
-        tiny.trainer = KnownTrainer()
-        tiny.selector = Particular(weights=[0.25, 0.5], are_shares=are_shares)
-        tiny.run()
-        means.append(tiny.selector.outcomes[0].parameters.tolist())
-
-    assert means == [[1.0] * 3, [0.25] * 3]
-
-
 def test_aggregators_without_a_mean_refuse_weights(tiny):
     tiny.server = {"concurrency": 2, "buffer_size": 1}
     tiny.aggregator = FedAsync(FedAsyncSettings())
-    tiny.selector = Particular(weights=[1.0, 1.0])
-
     with pytest.raises(
         ScenarioError, match=r"'fedasync' .* \(client 0: 1\); use fedbuff or fedavg"
     ):
-        tiny.run()
+        tiny.run(selector=Particular(weights=[1.0, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -153,55 +133,58 @@ def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
 class Cycling(FirstCome):
     """Asks for something else in every selection, of each client by its place and the round."""
 
-    def __init__(self, asked: Callable[[int, IntArray], dict[str, Any]]) -> None:
+    def __init__(self, are_shares: bool) -> None:
         super().__init__()
-        self.asked = asked
+        self.are_shares = are_shares
 
     def select(self, view):
         clients: IntArray = super().select(view)
-        return Cohort(clients, **self.asked(view.round, np.arange(clients.size)))
+        number = view.round + np.arange(clients.size)
+        asked: dict[str, Any] = {"epochs": 1 + number % 3}
+        if view.round % 3 == 0:
+            asked = {"steps": 1 + number % 4}
+        return Cohort(
+            clients,
+            **asked,
+            clock_fraction=1.0 - 0.2 * (number % 2),
+            upload_fraction=1.0 - 0.25 * (number % 3),
+            asks_epoch_losses=bool(view.round % 2),
+            weights=(1.0 + number % 4) / 16,
+            are_shares=self.are_shares,
+        )
 
 
-def epochs_and_clocks(round_: int, place: IntArray) -> dict[str, Any]:
-    number = round_ + place
-    return {
-        "epochs": 1 + number % 3,
-        "clock_fraction": 1.0 - 0.2 * (number % 2),
-        "upload_fraction": 1.0 - 0.25 * (number % 3),
-        "asks_epoch_losses": bool(round_ % 2),
-        "weights": 1.0 + number % 4,
-    }
-
-
-def shares(round_: int, place: IntArray) -> dict[str, Any]:
-    return {"weights": (1.0 + round_ % 3 + place) / 16, "are_shares": True}
-
-
-def steps_or_epochs(round_: int, place: IntArray) -> dict[str, Any]:
-    number = round_ + place
-    return [{}, {"steps": 1 + number % 4}, {"epochs": 1 + number % 2}][round_ % 3]
-
-
-@pytest.mark.parametrize("asked", [epochs_and_clocks, shares, steps_or_epochs])
-def test_flights_with_particular_work_are_repeated(tiny, asked):
+@pytest.mark.parametrize("are_shares", [False, True])
+def test_flights_with_particular_work_are_repeated(tiny, are_shares):
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {NANO_FILE: 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
     tiny.server = {"concurrency": 4, "buffer_size": 2}
-    tiny.stop = {"rounds": 8}
+    tiny.stop = {"rounds": 9}
     selectors: list[FirstCome] = []
 
     def new(state: State | None):
-        selectors.append(Cycling(asked))
+        selectors.append(Cycling(are_shares))
         tiny.selector, tiny.trainer = selectors[-1], KnownTrainer()
         return tiny.build_buffered(state)
 
-    whole = goes_on(tiny, new, after=range(1, 9))
+    whole = goes_on(tiny, new, after=range(1, 10))
     straight, *resumed = ([seen(outcome) for outcome in each.outcomes] for each in selectors)
 
     assert any(len(state["running/dispatched_at_s"]) > 1 for state in whole.states)
     for done, outcomes in enumerate(resumed, start=1):
         assert outcomes == straight[done:]
+
+
+def test_weights_of_those_who_do_not_deliver_are_no_part_of_a_mean_but_leave_a_share_empty(tiny):
+    # Client 1 has a tenfold of samples and is late: only client 0, that makes 1 of 0, delivers.
+    tiny.samples = [100, 1000, 100, 100]
+    tiny.server = {"cohort": 2, "deadline_s": 2.5 + epochs_s()}
+    for are_shares, mean in ((False, 1.0), (True, 0.25)):
+        selector = Particular(weights=[0.25, 0.5], are_shares=are_shares)
+        tiny.run(trainer=KnownTrainer(), selector=selector)
+
+        assert selector.outcomes[0].parameters.tolist() == [mean] * 3
 
 
 class Restarting(FirstCome):
@@ -218,9 +201,7 @@ class Restarting(FirstCome):
 
 def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny):
     """Clients 0 and 1 add 1 and 2, on average 1.5: 1.5, then 10 + 1.5, then 13."""
-    tiny.run(
-        trainer=KnownTrainer(), stop={"rounds": 3}, selector=Restarting({2}, [10.0, 10.0, 10.0])
-    )
+    tiny.run(trainer=KnownTrainer(), stop={"rounds": 3}, selector=Restarting({2}, [10.0] * 3))
     models = [float(outcome.parameters[0]) for outcome in tiny.selector.outcomes]
 
     assert models == pytest.approx([1.5, 11.5, 13.0])
@@ -241,9 +222,7 @@ def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, 
 
 def test_a_buffered_server_starts_from_it_too(tiny):
     """Client 0 adds 1 to 0, and starts from 10 in the second selection: 10 + 1."""
-    tiny.server = {"concurrency": 1, "buffer_size": 1}
-    tiny.stop = {"rounds": 2}
-    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
-    tiny.run()
+    server = {"concurrency": 1, "buffer_size": 1}
+    tiny.run(server=server, stop={"rounds": 2}, selector=Restarting({2}, [10.0] * 3))
 
     assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])

@@ -1,15 +1,20 @@
-"""FedProx's stragglers: clients that train a random part of their epochs or steps."""
+"""Clients that train a random part of their epochs or steps (FedProx), or a number of steps."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from fleetsim.contracts import Work, WorkKind
+from fleetsim.contracts import MemoryRecorder, Outcome, TaskRow, Work, WorkKind
 from fleetsim.engine.servers.training_requests import in_part
 from fleetsim.engine.tasks.task import TrainingRequest
+from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
+from tests.engine.servers.test_cohort import Particular
+from tests.engine.tiny import NANO_FILE, KnownTrainer, Tiny
 
 FIVE = Work(WorkKind.TRAIN, epochs=5)
 
@@ -65,3 +70,81 @@ def test_one_epoch_has_no_part():
         LocalSettings(
             epochs=1, batch_size=10, optimizer=SgdSettings(learning_rate=0.1), partial_fraction=0.5
         )
+
+
+NANO = load_device(NANO_FILE)
+BATCH_S = NANO.compute.dispatch_s + 1e6 * NANO.compute.parameter_s
+SAMPLE_S = 3e9 / NANO.compute.conv_flop_per_s
+IDLE_W = 2.1
+
+
+@pytest.fixture
+def by_steps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """The tiny fleet, whose scenario asks for five steps of 50; client 0 has 120 samples, 1 30."""
+    parts = Tiny.parts
+
+    def in_steps(self, trainer, aggregator):
+        whole = parts(self, trainer, aggregator)
+        learning = dataclasses.replace(whole.learning, training=Work(WorkKind.TRAIN, steps=5))
+        return dataclasses.replace(whole, learning=learning)
+
+    monkeypatch.setattr(Tiny, "parts", in_steps)
+    tiny.size, tiny.samples = 2, [120, 30]
+    return tiny
+
+
+def rows_of(tiny: Tiny) -> list[TaskRow]:
+    tiny.run(recorder=MemoryRecorder())
+    return tiny.recorder.tasks
+
+
+def test_every_client_takes_so_many_steps_whatever_its_samples(by_steps):
+    # Client 0: batches of 50, 50, 20, 50, 50; client 1: five batches of its 30.
+    large, small = rows_of(by_steps)
+
+    assert large.compute_s == pytest.approx(5 * BATCH_S + 220 * SAMPLE_S, rel=1e-12)
+    assert small.compute_s == pytest.approx(5 * BATCH_S + 150 * SAMPLE_S, rel=1e-12)
+    assert (large.train_flop, small.train_flop) == (220 * 3e9, 150 * 3e9)
+    assert (large.num_samples, small.num_samples) == (120, 30)
+    watts = NANO.power.train_above_idle_w
+    assert large.energy_compute_j == pytest.approx(watts * large.compute_s)
+    # Idle power from the first bit down to the last one up.
+    assert large.energy_idle_j == pytest.approx(IDLE_W * (large.compute_s + 2.0))
+
+
+def test_trainers_are_asked_for_epochs_that_end_after_so_many_steps(by_steps):
+    by_steps.trainer = KnownTrainer()
+    rows_of(by_steps)
+    given = by_steps.trainer.given
+
+    asked = [(job.work.epochs, job.work.steps, job.most_steps) for job in given]
+    assert asked == [(2, None, 5), (5, None, 5)]
+
+
+def test_a_selector_may_ask_for_steps_of_each_or_epochs_instead(by_steps):
+    by_steps.selector = Particular(steps=[2, 7])
+    two, seven = rows_of(by_steps)
+    by_steps.selector = Particular(epochs=[1, 1])
+    one_epoch, _ = rows_of(by_steps)
+
+    assert two.train_flop == 100 * 3e9
+    assert seven.train_flop == 7 * 30 * 3e9
+    assert one_epoch.train_flop == 120 * 3e9
+
+
+def test_an_interrupted_client_hands_in_its_share_of_the_steps(by_steps):
+    # Taken away half a step after the fourth of 50, 50, 20, 50, 50.
+    taken_s = round(1.0 + 4 * BATCH_S + 170 * SAMPLE_S + (BATCH_S + 50 * SAMPLE_S) / 2)
+    by_steps.trace(f"0,1,1,1,0 {taken_s},1,0,1,0", span_s=10_000)
+    by_steps.trainer = KnownTrainer()
+    by_steps.server = {
+        "cohort": 1,
+        "interruption": {"kind": "partial", "weight": "processed"},
+        "eligibility": {"charging": True},
+    }
+    [row] = rows_of(by_steps)
+
+    assert (row.outcome, row.completed_fraction) == (Outcome.DELIVERED, 4 / 5)
+    assert by_steps.trainer.steps == [4]
+    [report] = by_steps.selector.outcomes[0].reports
+    assert (report.completed_fraction, report.weight_fraction) == (0.8, 0.8)

@@ -7,27 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.engine.servers.running_tasks import (
-    RunningTask,
-    saved_tasks,
-    state_of_running,
-)
+from fleetsim.engine.servers.running_tasks import RunningTask, saved_tasks, state_of_running
 from fleetsim.engine.tasks.task import Task, TrainingRequest
 
-FRACTIONS = st.floats(0.0, 1.0, exclude_min=True)
-EPOCHS = st.builds(
-    Work,
-    st.just(WorkKind.TRAIN),
-    epochs=st.integers(1, 100),
-    clock_fraction=FRACTIONS,
+WORKS = st.builds(
+    lambda amount, number, **more: Work(WorkKind.TRAIN, **{amount: number}, **more),
+    st.sampled_from(["epochs", "steps"]),
+    st.integers(1, 100),
+    clock_fraction=st.floats(0.0, 1.0, exclude_min=True),
     tells_epoch_losses=st.booleans(),
 )
-STEPS = st.builds(Work, st.just(WorkKind.TRAIN), steps=st.integers(1, 100))
 REQUESTS = st.builds(
     TrainingRequest,
     client=st.integers(0, 10**6),
-    work=EPOCHS | STEPS,
-    upload_fraction=FRACTIONS,
+    work=WORKS,
+    upload_fraction=st.floats(0.0, 1.0, exclude_min=True),
     weight=st.none() | st.floats(1e-9, 1e9),
     is_share=st.booleans(),
     continues=st.none(),

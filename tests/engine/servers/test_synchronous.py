@@ -12,29 +12,28 @@ The Wi-Fi tail after each transfer costs 0.04 J.
 import dataclasses
 import math
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from fleetsim.contracts import (
-    Outcome,
-    ProbeRequest,
-    Purpose,
-    StepMemory,
-    Work,
-    WorkKind,
-)
-from fleetsim.engine import event_order
-from fleetsim.engine.servers import selection, stop
-from fleetsim.engine.servers.stop import StopSettings
-from fleetsim.engine.servers.synchronous import SynchronousSettings
+from fleetsim.contracts import JobResult, Outcome, ProbeRequest, Purpose, StepMemory, Work, WorkKind
+from fleetsim.engine.servers import selection
 from fleetsim.errors import SimulationError
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from tests.engine.tiny import CONSTANT, COST, FirstCome, KnownTrainer, RateTrainer, Tiny
+from tests.engine.tiny import (
+    CONSTANT,
+    COST,
+    FirstCome,
+    KnownTrainer,
+    RateTrainer,
+    Tiny,
+    task_energies,
+)
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 TASK_S = COMPUTE_S + 2.0
-TAIL_J = 0.04  # 0.13286 W for 0.30107 s
+TAIL_J = 0.13286 * 0.30107
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
 
 
@@ -45,18 +44,15 @@ def test_a_task_takes_and_costs_what_the_profile_says_and_a_round_adds_its_tasks
     assert (row.download_s, row.upload_s) == (1.0, 1.0)
     assert row.compute_s == pytest.approx(COMPUTE_S)
     assert row.finished_at_s == pytest.approx(TASK_S)
-    assert row.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
-    assert (row.energy_receive_j, row.energy_transmit_j) == pytest.approx((2.0, 2.0))
-    assert row.energy_idle_j == pytest.approx(2.1 * TASK_S)
-    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
+    joules = (3.3 * COMPUTE_S, 2.0, 2.0, 2 * TAIL_J, 2.1 * TASK_S)
+    assert task_energies(row) == pytest.approx(joules)
     assert (row.download_byte, row.upload_byte) == (1_000_000, 1_000_000)
     assert row.train_flop == pytest.approx(100 * 3e9)
     assert row.num_samples == 100
 
     round_ = tiny.recorder.rounds[0]
-    task_j = 3.3 * COMPUTE_S + 2.1 * TASK_S + 4.0 + 2 * TAIL_J
     assert (round_.num_eligible, round_.num_selected, round_.num_delivered) == (4, 2, 2)
-    assert round_.energy_j == round_.energy_total_j == pytest.approx(2 * task_j)
+    assert round_.energy_j == round_.energy_total_j == pytest.approx(2 * sum(joules))
     assert (round_.energy_wasted_j, round_.energy_probe_j, round_.waiting_s) == (0.0, 0.0, 0.0)
     assert round_.aggregated
 
@@ -100,11 +96,10 @@ def test_over_commitment_takes_the_fastest_and_cancels_the_rest(tiny):
 @pytest.mark.parametrize(
     ("then", "rule", "outcome"),
     [
-        ("0,0,1,0", {}, Outcome.OFFLINE),
-        ("1,0,1,0", {}, Outcome.DELIVERED),
+        ("0,0,1,0", {}, Outcome.OFFLINE),  # taken away
+        ("1,0,1,0", {}, Outcome.DELIVERED),  # unplugged
         ("1,0,1,0", {"charging": True}, Outcome.OFFLINE),
     ],
-    ids=["taken away", "unplugged", "unplugged against the rule"],
 )
 def test_a_task_ends_when_its_client_stops_being_eligible(tiny, then, rule, outcome):
     tiny.trace(f"0,1,1,1,0 21,{then}", span_s=1000)
@@ -145,9 +140,7 @@ def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
 
 
 def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
-    tiny.channel = {"kind": "constant", "down_bit_per_s": 1e5, "up_bit_per_s": 8e6, "give_up_s": 30}
-    tiny.run()
-    row = tiny.recorder.tasks[0]
+    row = tiny.rows(channel={**CONSTANT, "down_bit_per_s": 1e5, "give_up_s": 30})[0]
 
     assert (row.outcome, row.finished_at_s) == (Outcome.LINK, 30.0)
     assert row.download_byte == 375_000  # 1e5 bit/s for 30 s
@@ -156,10 +149,8 @@ def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
 
 def test_a_lost_upload_costs_all_that_a_delivered_one_costs(tiny, tmp_path):
     lost = Tiny(tmp_path, channel={**CONSTANT, "upload_success": [{"probability": 0.0}]})
-    tiny.run()
-    lost.run()
 
-    for there, here in zip(tiny.recorder.tasks, lost.recorder.tasks, strict=True):
+    for there, here in zip(tiny.rows(), lost.rows(), strict=True):
         assert there.outcome is Outcome.DELIVERED
         assert here == there._replace(outcome=Outcome.LINK, completed_fraction=None)
     assert lost.recorder.rounds[0].num_delivered == 0
@@ -269,6 +260,12 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     assert resources.samples_per_s == pytest.approx(0.75 * 100 / idle_s, rel=1e-12)
     assert (resources.down_bit_per_s, resources.up_bit_per_s) == (8e6, 8e6)
 
+    # Where memory is looked at: a quarter of 8 GiB.
+    tiny.cost = dataclasses.replace(COST, memory=StepMemory(0, 0, 0))
+    tiny.run(memory={"kind": "share", "free_fraction": [0.25, 0.25]})
+    free_byte = tiny.selector.views[-1].reports[0].resources.free_ram_byte
+    assert free_byte == pytest.approx(2 * 2**30, rel=1e-12)
+
 
 def test_messages_of_others_come_on_top_of_the_model(tiny):
     messages = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, download_byte=2_000_000)
@@ -282,13 +279,9 @@ def test_messages_of_others_come_on_top_of_the_model(tiny):
 
 def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_nothing(tiny):
     # Client c adds c + 1 to each of the 3 weights: client 1 moves by 2 sqrt(3).
-    tiny.trainer = KnownTrainer()
-    requests = [
-        ProbeRequest(0, TRAIN),
-        ProbeRequest(1, TRAIN, uploads_vector=False),
-        ProbeRequest(2, Work(WorkKind.EVALUATE), uploads_vector=False),
-    ]
-    tiny.run(selector=FirstCome({1: requests}))
+    evaluated = ProbeRequest(2, Work(WorkKind.EVALUATE), uploads_vector=False)
+    requests = [ProbeRequest(0, TRAIN), ProbeRequest(1, TRAIN, uploads_vector=False), evaluated]
+    tiny.run(trainer=KnownTrainer(), selector=FirstCome({1: requests}))
     told = {report.client: report for report in tiny.selector.views[0].reports}
 
     assert [row.upload_byte for row in tiny.recorder.tasks[:3]] == [1_000_008, 8, 8]
@@ -298,18 +291,6 @@ def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_not
     assert told[1].update_norm == pytest.approx(2.0 * math.sqrt(3.0), rel=1e-12)
     assert (told[0].update_norm, told[2].update_norm) == (None, None)
     assert all(report.update_norm is None for report in tiny.selector.outcomes[0].reports)
-
-
-def test_a_client_says_how_much_memory_is_free_where_memory_is_looked_at(tiny):
-    asked = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, asks_resources=True)
-    tiny.cost = dataclasses.replace(COST, memory=StepMemory(0, 0, 0))
-    tiny.memory = {"kind": "share", "free_fraction": [0.25, 0.25]}
-    tiny.selector = FirstCome({1: [asked]})
-    tiny.run()
-
-    # A quarter of the board's 4 GiB.
-    free_byte = tiny.selector.views[0].reports[0].resources.free_ram_byte
-    assert free_byte == pytest.approx(2**30, rel=1e-12)
 
 
 def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
@@ -331,33 +312,23 @@ def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_no
 def test_a_day_without_anybody_is_waited_for_in_a_handful_of_events(tiny):
     tiny.trace("0,0,0,1,0 100000,1,0,1,0", span_s=200_000)
     tiny.stop = {"time_s": 86_400.0}
-    steps = 0
     server = tiny.build()
-    step = server._clock.step
-
-    def counting():
-        nonlocal steps
-        steps += 1
-        step()
-
-    server._clock.step = counting
+    server._clock.step = Mock(wraps=server._clock.step)
     reason = server.run()
 
     assert reason.rule == "time_s"
     assert "while waiting for 1 eligible client" in reason.text
     assert server.now_s == 86_400.0
     assert (tiny.recorder.tasks, tiny.recorder.rounds) == ([], [])
-    assert steps < 10
+    assert 0 < server._clock.step.call_count < 10
 
 
 def test_a_fleet_that_nobody_will_ever_join_ends_at_once_and_says_why(tiny):
     tiny.trace("0,1,0,1,0", span_s=1000)
-    tiny.server = {"cohort": 2, "eligibility": {"charging": True}}
-    reason = tiny.run()
+    reason = tiny.run(server={"cohort": 2, "eligibility": {"charging": True}})
 
-    assert reason.rule == "no_clients"
+    assert (reason.rule, tiny.server_ran.now_s) == ("no_clients", 0.0)
     assert "server.eligibility" in reason.text
-    assert tiny.server_ran.now_s == 0.0
 
 
 def test_a_round_waits_for_its_minimum_of_clients(tiny):
@@ -390,16 +361,13 @@ def test_the_energy_limit_ends_the_run_after_the_round_that_meets_it(tiny):
 
 
 def test_a_selector_that_never_stops_probing_is_stopped(tiny, monkeypatch):
-    monkeypatch.setattr(selection, "_MAX_STAGES", 20)
-
     class Endless(FirstCome):
         def probe(self, view):
             return [ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, upload_byte=0)]
 
-    tiny.selector = Endless()
-
+    monkeypatch.setattr(selection, "_MAX_STAGES", 20)
     with pytest.raises(SimulationError, match=r"Endless\.probe must .* not after 20 stages"):
-        tiny.run()
+        tiny.run(selector=Endless())
 
 
 def test_a_selector_that_wants_nobody_is_asked_again_when_the_fleet_changes(tiny):
@@ -426,32 +394,58 @@ def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny)
 def test_a_lost_meter_reading_is_found_at_the_end_of_the_round(tiny, call, meter):
     tiny.samples, tiny.idle = [100, 200, 100, 100], "charged"
     server = tiny.build()
-    world = server._world
-    metered = getattr(world, call)
+    metered = getattr(server._world, call)
 
     def losing(*args):
         result = metered(*args)
-        joules = getattr(world, meter)
+        joules = getattr(server._world, meter)
         joules *= 0.999
         return result
 
-    setattr(world, call, losing)
+    setattr(server._world, call, losing)
 
     with pytest.raises(SimulationError, match="joules are not conserved"):
         server.run()
 
 
-def test_rounds_that_take_no_time_at_all_stop_the_run_instead_of_hanging_it(tiny, monkeypatch):
-    """A deadline of a nanosecond at 1e9 s is no later: everybody is late at once.
+class Evaluates(KnownTrainer):
+    """Client c measures an accuracy of c tenths for any model."""
 
-    No scenario may ask for that: it stands for a fault of the simulator.
-    """
-    server = SynchronousSettings.model_validate({"cohort": 1})
-    tiny.server = server.model_copy(update={"deadline_s": 1e-9})
-    tiny.stop = StopSettings().model_copy(update={"rounds": None, "time_s": 2e9})
-    monkeypatch.setattr(event_order, "_EVENTS_AT_ONCE", 100)
-    monkeypatch.setattr(stop, "FEWEST_TASKS", 10**9)
-    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+    def results(self, tickets):
+        clients = [self.jobs[ticket].client for ticket in tickets]
+        return [
+            JobResult(result.num_samples, vector=result.vector, accuracy=client / 10)
+            for client, result in zip(clients, super().results(tickets), strict=True)
+        ]
 
-    with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
-        tiny.run()
+
+def probed(tiny, *requests):
+    tiny.run(trainer=Evaluates(), selector=FirstCome({1: list(requests)}))
+    return [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
+
+
+EVALUATE = Work(WorkKind.EVALUATE)
+
+
+def test_only_opinions_go_on_record(tiny):
+    rows = probed(tiny, ProbeRequest(3, EVALUATE, is_opinion=True), ProbeRequest(1, EVALUATE))
+
+    found = [(row.client, row.opinion, row.belief) for row in rows]
+    assert found == [(3, 0.3, None), (1, None, None)]
+    trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
+    assert {(row.opinion, row.belief) for row in trained} == {(None, None)}
+
+
+def test_a_belief_goes_on_record_with_the_exchange_that_made_it(tiny):
+    nothing = Work(WorkKind.NONE)
+    rows = probed(tiny, ProbeRequest(2, nothing, needs_model=False, belief=0.75, is_opinion=True))
+
+    assert [(row.client, row.opinion, row.belief) for row in rows] == [(2, None, 0.75)]
+
+
+def test_who_did_not_answer_has_neither(tiny):
+    # The model takes a second down, evaluating twenty.
+    tiny.server["deadline_s"] = 10.0
+    rows = probed(tiny, ProbeRequest(2, EVALUATE, is_opinion=True, belief=0.5))
+
+    assert [(row.outcome, row.opinion, row.belief) for row in rows] == [("late", None, None)]

@@ -32,6 +32,10 @@ def task_s(samples: int) -> float:
     return math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958 + 2.0
 
 
+def waits_j(tiny):
+    return {row.client: row.energy_enlisted_idle_j for row in tiny.recorder.tasks}
+
+
 @pytest.fixture
 def waiting(tiny: Tiny) -> Tiny:
     """Three boards that end after about 63, 123 and 184 s, with charged waiting."""
@@ -41,30 +45,27 @@ def waiting(tiny: Tiny) -> Tiny:
 
 
 def waited_j(row: TaskRow | RoundRow) -> float:
-    joules = row.energy_enlisted_idle_j
-    assert joules is not None
-    return joules
-
-
-def waits_j(tiny) -> dict[int, float | None]:
-    return {row.client: row.energy_enlisted_idle_j for row in tiny.recorder.tasks}
+    assert row.energy_enlisted_idle_j is not None
+    return row.energy_enlisted_idle_j
 
 
 def test_whoever_is_done_waits_for_the_slowest_at_idle_power(waiting):
     waiting.run()
     ends_s = task_s(300)
     expected = {0: IDLE_W * (ends_s - task_s(100)), 1: IDLE_W * (ends_s - task_s(200)), 2: 0.0}
-    (row,) = waiting.recorder.rounds
+    (row,), tasks = waiting.recorder.rounds, waiting.recorder.tasks
     clients = waiting.server_ran.clients()
 
     assert waits_j(waiting) == pytest.approx(expected)
     assert waited_j(row) == pytest.approx(sum(expected.values()))
     assert clients.energy_enlisted_idle_j == pytest.approx(list(expected.values()))
-    in_tasks_j = sum(row.energy_j - waited_j(row) for row in waiting.recorder.tasks)
+    # A client does not report what its waiting will cost.
+    reported_j = [report.energy_j for report in waiting.selector.outcomes[0].reports]
+    assert reported_j == pytest.approx([task.energy_j - waited_j(task) for task in tasks])
     assert row.energy_j == row.energy_total_j
-    assert row.energy_j == pytest.approx(in_tasks_j + sum(expected.values()))
+    assert row.energy_j == pytest.approx(sum(reported_j) + sum(expected.values()))
     # The task itself costs what it did: its idle power is that of the task alone.
-    assert waiting.recorder.tasks[0].energy_idle_j == pytest.approx(IDLE_W * task_s(100))
+    assert tasks[0].energy_idle_j == pytest.approx(IDLE_W * task_s(100))
 
 
 def test_without_the_charge_nothing_else_differs(waiting):
@@ -73,22 +74,11 @@ def test_without_the_charge_nothing_else_differs(waiting):
     waiting.run(recorder=MemoryRecorder(), idle="not_charged")
     free = waiting.recorder
 
-    assert set(waits_j(waiting).values()) == {None}
-    assert {row.energy_enlisted_idle_j for row in free.rounds} == {None}
+    assert {row.energy_enlisted_idle_j for row in (*free.tasks, *free.rounds)} == {None}
     assert waiting.server_ran.clients().energy_enlisted_idle_j is None
     assert free.tasks == [row._replace(energy_enlisted_idle_j=None) for row in charged.tasks]
-    assert all(
-        row.energy_j == pytest.approx(paid.energy_j - waited_j(paid))
-        for row, paid in zip(free.rounds, charged.rounds, strict=True)
-    )
-
-
-def test_a_client_does_not_report_what_its_waiting_will_cost(waiting):
-    waiting.run()
-    (outcome,) = waiting.selector.outcomes
-
-    for report, row in zip(outcome.reports, waiting.recorder.tasks, strict=True):
-        assert report.energy_j == pytest.approx(row.energy_j - waited_j(row))
+    unpaid_j = [paid.energy_j - waited_j(paid) for paid in charged.rounds]
+    assert [row.energy_j for row in free.rounds] == pytest.approx(unpaid_j)
 
 
 def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
@@ -105,12 +95,12 @@ def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
     waiting.server |= {"interruption": {"kind": "pause", "max_pause_s": 500.0}}
     one, two, three = waiting.rows()
 
-    assert waited_j(one) == pytest.approx(IDLE_W * (100.0 - task_s(100)))
     # The second was taken away in mid-task, came back at 170 s and waits from its end on.
     assert two.finished_at_s == pytest.approx(task_s(200) + 70.0)
     rest_s = three.finished_at_s - two.finished_at_s
-    assert waited_j(two) == pytest.approx(IDLE_W * rest_s)
-    assert waited_j(three) == 0.0
+    waited_s = (100.0 - task_s(100), rest_s, 0.0)
+    found_j = [waited_j(row) for row in (one, two, three)]
+    assert found_j == pytest.approx([IDLE_W * seconds for seconds in waited_s])
 
 
 class Probing(FirstCome):
@@ -119,13 +109,11 @@ class Probing(FirstCome):
     needs_probes = True
 
     def probe(self, view):
-        if view.stage == 0:
-            quick = ProbeRequest(0, NOTHING, needs_model=False, upload_byte=1_000_000)
-            slow = ProbeRequest(1, NOTHING, needs_model=False, upload_byte=3_000_000)
-            return [quick, slow]
-        if view.stage == 1:
-            return [ProbeRequest(1, NOTHING, needs_model=False, upload_byte=5_000_000)]
-        return []
+        stages = [[(0, 1_000_000), (1, 3_000_000)], [(1, 5_000_000)], []]
+        return [
+            ProbeRequest(client, NOTHING, needs_model=False, upload_byte=byte)
+            for client, byte in stages[view.stage]
+        ]
 
     def select(self, view):
         return Cohort(np.array([0, 2]))
@@ -134,15 +122,12 @@ class Probing(FirstCome):
 def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
     # Stage 0: client 0 answers at 1 s, client 1 at 3 s. Stage 1: client 1 at 8 s. Then 0 is sent
     # out, 1 is free, 2 is slow.
-    waiting.run(selector=Probing(), server={"cohort": 2})
-    rows = {(row.purpose.value, row.task): row for row in waiting.recorder.tasks}
+    rows = waiting.rows(selector=Probing(), server={"cohort": 2})
+    waited = {(row.purpose.value, row.task): waited_j(row) for row in rows}
 
-    probes = [rows["probe", task].energy_enlisted_idle_j for task in (0, 1, 2)]
-    assert probes == pytest.approx([IDLE_W * 7.0, 0.0, 0.0])
-    assert rows["train", 3].energy_enlisted_idle_j == pytest.approx(
-        IDLE_W * (task_s(300) - task_s(100))
-    )
-    assert rows["train", 4].energy_enlisted_idle_j == 0.0
+    for_others_j = IDLE_W * (task_s(300) - task_s(100))
+    expected = {("probe", 0): IDLE_W * 7.0, ("probe", 1): 0.0, ("probe", 2): 0.0}
+    assert waited == pytest.approx(expected | {("train", 3): for_others_j, ("train", 4): 0.0})
 
 
 def phone_and_board(tiny, **battery) -> tuple[int, int]:
@@ -163,15 +148,13 @@ EVERYDAY = {"standby_w": 0.0, "screen_w": 0.0, "cpu_w": 0.0}
 @pytest.mark.parametrize("lives", [{}, {"everyday": EVERYDAY}], ids=["plain", "live"])
 def test_a_battery_pays_for_the_wait(tiny, lives):
     phone, board = phone_and_board(tiny, initial_fraction=[0.5, 0.5], **lives)
-    tiny.run()
-    rows = {row.client: row for row in tiny.recorder.tasks}
+    rows = {row.client: row for row in tiny.rows()}
     profile = load_device("pixel-6")
     waited_s = rows[board].finished_at_s - rows[phone].finished_at_s
 
     assert waited_s > 1000.0
-    joules = waited_j(rows[phone])
-    assert joules == pytest.approx(profile.power.idle_awake_w * waited_s)
-    assert rows[phone].energy_j > joules
+    assert waited_j(rows[phone]) == pytest.approx(profile.power.idle_awake_w * waited_s)
+    assert rows[phone].energy_j > waited_j(rows[phone])
     left = tiny.server_ran.clients().battery_fraction[phone]
     assert left == pytest.approx(0.5 - rows[phone].energy_j / profile.battery_j)
 
@@ -179,40 +162,20 @@ def test_a_battery_pays_for_the_wait(tiny, lives):
 @pytest.mark.parametrize("lives", [{}, {"everyday": EVERYDAY}], ids=["plain", "live"])
 def test_a_battery_at_its_cut_off_ends_the_wait(tiny, lives):
     # 0.3 % of 63,950 J are 192 J above the cut-off; the wait alone would take 270 J.
-    phone, _ = phone_and_board(
-        tiny, initial_fraction=[0.203, 0.203], cutoff_fraction=0.199, **lives
-    )
-    tiny.run()
-    row = next(row for row in tiny.recorder.tasks if row.client == phone)
-    profile = load_device("pixel-6")
+    lives = {"initial_fraction": [0.203, 0.203], "cutoff_fraction": 0.199, **lives}
+    phone, _ = phone_and_board(tiny, **lives)
+    row = next(row for row in tiny.rows() if row.client == phone)
 
     assert row.outcome is Outcome.DELIVERED
-    assert profile.battery_j is not None
-    assert row.energy_j == pytest.approx(0.004 * profile.battery_j)
+    assert row.energy_j == pytest.approx(0.004 * load_device("pixel-6").battery_j)
     assert waited_j(row) > 50.0
     assert tiny.server_ran.clients().battery_fraction[phone] == pytest.approx(0.199)
 
 
-def test_a_phone_that_is_charged_while_it_waits_is_charged_less(tiny):
-    phone, _ = phone_and_board(tiny, initial_fraction=[0.5, 0.5], charge_w=5.0, cutoff_fraction=0.1)
-    tiny.trace("0,1,0,1,0 300,1,1,1,0 400,1,0,1,0", span_s=100_000)
-    tiny.run()
-    row = next(row for row in tiny.recorder.tasks if row.client == phone)
-    profile = load_device("pixel-6")
-
-    assert row.finished_at_s < 300.0
-    left = tiny.server_ran.clients().battery_fraction[phone]
-    assert left == pytest.approx(0.5 + (5.0 * 100.0 - row.energy_j) / profile.battery_j)
-
-
 LIVE = {
-    "capacity_wh": 0.4,
-    "charge_w": 5.0,
-    "cutoff_fraction": 0.1,
-    "charging": {"kind": "cc-cv"},
-    "discharging": {"kind": "resistive"},
-    "everyday": {"standby_w": 0.05, "restart_fraction": 0.2},
-}
+    "capacity_wh": 0.4, "charge_w": 5.0, "cutoff_fraction": 0.1, "charging": {"kind": "cc-cv"},
+    "discharging": {"kind": "resistive"}, "everyday": {"standby_w": 0.05, "restart_fraction": 0.2},
+}  # fmt: skip
 
 
 def mixed(tiny: Tiny, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
@@ -221,12 +184,8 @@ def mixed(tiny: Tiny, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
     tiny.battery, tiny.crash_per_hour, tiny.seed = battery, crash_per_hour, seed
     tiny.stop, tiny.idle = {"rounds": 8}, "charged"
     slow = Work(WorkKind.EVALUATE, num_samples=30)
-    tiny.selector = FirstCome(
-        {
-            round_: [ProbeRequest(c, slow, needs_model=False, upload_byte=1000) for c in range(5)]
-            for round_ in range(1, 20, 2)
-        }
-    )
+    probes = [ProbeRequest(c, slow, needs_model=False, upload_byte=1000) for c in range(5)]
+    tiny.selector = FirstCome(dict.fromkeys(range(1, 20, 2), probes))
     return tiny
 
 

@@ -1,47 +1,38 @@
 """Slow reference for pauses: one task, simulated second by second."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fleetsim.contracts import Outcome
 
 
-class Stay(NamedTuple):
-    """Second from which on the device is available, or is not."""
-
-    at_s: int
-    is_there: bool
-
-
 class Ended(NamedTuple):
-    """Result of a task."""
+    """Result of a task: seconds in each phase, and transfer segments, each followed by a tail."""
 
     outcome: Outcome
     end_s: float
     seconds: tuple[float, ...]
-    """Seconds in each phase."""
     num_pauses: int
     paused_s: float
     num_transfers: int
-    """Number of transfer segments, each followed by a tail."""
 
 
 def walked(
-    stays: Sequence[Stay],
+    there: Mapping[int, bool],
     needs_s: Sequence[float],
-    *,
     max_pause_s: int,
     resume_s: float,
     restarts: bool,
     deadline_s: int,
 ) -> Ended:
-    """Simulate download, computation and upload that need `needs_s` seconds each."""
-    there = dict(stays)
-    is_there, phase, waits = True, 0, False
-    left = list(needs_s)
-    seconds = [0.0, 0.0, 0.0]
-    loading_s, has_computed, moves = 0.0, False, False
-    num_pauses = num_transfers = paused_s = 0
+    """Simulate download, computation and upload that need `needs_s` seconds each.
+
+    `there` says from which seconds on the device is available, or is not.
+    """
+    is_there, waits, has_computed, moves = True, False, False, False
+    left, seconds = list(needs_s), [0.0, 0.0, 0.0]
+    phase = num_pauses = num_transfers = paused_s = 0
+    loading_s = 0.0
 
     def ended(outcome: Outcome, end_s: float) -> Ended:
         return Ended(outcome, end_s, tuple(seconds), num_pauses, paused_s, num_transfers)

@@ -14,11 +14,9 @@ THREE_SECONDS = dataclasses.replace(COST, frozen_byte=3_000_000)
 
 def rows_of(tiny: Tiny, *, rounds: int = 2, **interruption: Any) -> list[TaskRow]:
     """Rows of a run with one client."""
+    server = {"cohort": 1, "interruption": {"kind": "lose", **interruption}}
     tiny.size, tiny.cost, tiny.recorder = 1, THREE_SECONDS, MemoryRecorder()
-    tiny.server = {"cohort": 1, "interruption": {"kind": "lose", **interruption}}
-    tiny.stop = {"rounds": rounds}
-    tiny.run()
-    return tiny.recorder.tasks
+    return tiny.rows(server=server, stop={"rounds": rounds})
 
 
 def test_the_first_download_has_the_frozen_weights_and_no_other(tiny):

@@ -29,7 +29,6 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
@@ -44,14 +43,16 @@ from tests.engine.batches import (
     task,
     world_of,
 )
-from tests.engine.tasks.away import Stay, walked
-from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny
+from tests.engine.tasks.away import walked
+from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny, task_energies
 
 STEP_S = 0.02 + 0.0105 + 150 / 4.958
 COMPUTE_S = 2 * STEP_S
-TAIL_J = 0.04
+TAIL_J = 0.13286 * 0.30107
 TEN_SECONDS = dataclasses.replace(COST, payload_byte=10_000_000)
 """A model that takes ten seconds each way."""
+OF_A_PART_J = (3.3 * 40.0, 2.0, 2.0, 2 * TAIL_J, 2.1 * 42.0)
+"""Joules of 40 s of computation and both transfers."""
 PAUSE = {"kind": "pause"}
 PARTIAL = {"kind": "partial"}
 POLICIES: list[dict[str, Any]] = [
@@ -64,21 +65,16 @@ POLICIES: list[dict[str, Any]] = [
 policy_of = TypeAdapter[InterruptionSettings](InterruptionSettings).validate_python
 
 
-def one_task(
-    tiny: Tiny, interruption: dict[str, Any], *, trace: str | None = None, **server: Any
-) -> TaskRow:
+def one_task(tiny, interruption, *, trace=None, **server) -> TaskRow:
     """Row of the first client's task in a run of one round, in a trace of 1000 s if given."""
     if trace is not None:
         tiny.trace(trace, span_s=1000)
-    tiny.size = 1
-    tiny.server = {"cohort": 1, "interruption": interruption, **server}
-    tiny.recorder = MemoryRecorder()
-    tiny.run()
+    tiny.run(
+        size=1,
+        server={"cohort": 1, "interruption": interruption, **server},
+        recorder=MemoryRecorder(),
+    )
     return tiny.recorder.tasks[0]
-
-
-def energies(row: TaskRow) -> tuple[float, ...]:
-    return (row.energy_compute_j, row.energy_receive_j, row.energy_transmit_j, row.energy_idle_j)
 
 
 def test_a_paused_computation_goes_on_from_where_it_was(tiny):
@@ -88,8 +84,8 @@ def test_a_paused_computation_goes_on_from_where_it_was(tiny):
     assert (row.num_pauses, row.paused_s, row.completed_fraction) == (1, 29.0, 1.0)
     assert row.compute_s == pytest.approx(COMPUTE_S)
     assert row.finished_at_s == pytest.approx(2.0 + COMPUTE_S + 29.0)
-    assert energies(row) == pytest.approx((3.3 * COMPUTE_S, 2.0, 2.0, 2.1 * (COMPUTE_S + 2.0)))
-    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
+    joules = (3.3 * COMPUTE_S, 2.0, 2.0, 2 * TAIL_J, 2.1 * (COMPUTE_S + 2.0))
+    assert task_energies(row) == pytest.approx(joules)
     assert row.train_flop == pytest.approx(100 * 3e9)
     assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
 
@@ -116,11 +112,10 @@ def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
 @pytest.mark.parametrize(
     ("back", "patience_s", "outcome"),
     [
-        ("41,1,0,1,0", 20.0, Outcome.DELIVERED),
+        ("41,1,0,1,0", 20.0, Outcome.DELIVERED),  # at the very end of its patience
         ("41,1,0,1,0", 19.5, Outcome.OFFLINE),
         ("", 70.0, Outcome.OFFLINE),
     ],
-    ids=["at the very end", "too late", "never"],
 )
 def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_s, outcome):
     tiny.trace(f"0,1,0,1,0 21,0,0,1,0 {back}", span_s=10**9)
@@ -132,36 +127,28 @@ def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_
 
 def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
     """A phone charges through its pause at 7.5 W and draws nothing for the task."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.battery = {"initial_fraction": [0.5, 0.5]}
+    tiny.devices, tiny.battery = {"pixel-6": 1.0}, {"initial_fraction": [0.5, 0.5]}
     tiny.trace("0,1,0,1,0 21,0,1,1,0 521,1,0,1,0", span_s=10**6)
     tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
     row = one_task(tiny, PAUSE)
-    capacity_j = float(tiny.fleet().batteries.capacity_j[0])
-    level = tiny.server_ran.clients().battery_fraction[0]
-    assert row.outcome is Outcome.DELIVERED
+    charged_j = 7.5 * 500.0 - row.energy_j
 
-    assert row.paused_s == 500.0
-    assert level == pytest.approx(0.5 + (7.5 * 500.0 - row.energy_j) / capacity_j)
-
-
-def drained_phone(tiny: Tiny, standby_w: float) -> TaskRow:
-    """A phone with 1800 J is taken away at 21 s and given back, uncharged, at 3000 s."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.battery = {
-        "capacity_wh": 1.0,
-        "initial_fraction": [0.5, 0.5],
-        "cutoff_fraction": 0.02,
-        "everyday": {"standby_w": standby_w, "screen_w": 0.0, "cpu_w": 0.0},
-    }
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 3000,1,0,1,0", span_s=10**6)
-    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
-    return one_task(tiny, PAUSE)
+    assert (row.outcome, row.paused_s) == (Outcome.DELIVERED, 500.0)
+    level = 0.5 + charged_j / tiny.fleet().batteries.capacity_j[0]
+    assert tiny.server_ran.clients().battery_fraction[0] == pytest.approx(level)
 
 
 def test_a_phone_that_runs_empty_in_its_pause_has_forgotten_its_task(tiny):
     """Of 1800 J, 2979 s of 0.1 W leave 1500, the computation takes some 900; 2 W take all."""
-    outlives, dies = drained_phone(tiny, 0.1), drained_phone(tiny, 2.0)
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 3000,1,0,1,0", span_s=10**6)
+    rows = []
+    for standby_w in (0.1, 2.0):
+        tiny.battery = {"capacity_wh": 1.0, "initial_fraction": [0.5, 0.5], "cutoff_fraction": 0.02}
+        tiny.battery["everyday"] = {"standby_w": standby_w, "screen_w": 0.0, "cpu_w": 0.0}
+        rows.append(one_task(tiny, PAUSE))
+    outlives, dies = rows
 
     assert (outlives.outcome, outlives.paused_s) == (Outcome.DELIVERED, 2979.0)
     assert (dies.outcome, dies.paused_s) == (Outcome.BATTERY, 2979.0)
@@ -174,23 +161,22 @@ def test_a_phone_cools_in_its_pause(tiny):
     tiny.devices = {"pixel-6": 1.0}
     tiny.thermal = {"kind": "skin", "ambient_c": 35.0, "time_constant_s": 100.0}
     tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e11})
-    tiny.trace("0,1,0,1,0", span_s=10**6)
-    without = one_task(tiny, PAUSE)
-    tiny.trace("0,1,0,1,0 201,0,0,1,0 3000,1,0,1,0", span_s=10**6)
-    paused = one_task(tiny, PAUSE)
-    assert without.compute_s > 400.0
+    rows = []
+    for trace in ("0,1,0,1,0", "0,1,0,1,0 201,0,0,1,0 3000,1,0,1,0"):
+        tiny.trace(trace, span_s=10**6)
+        rows.append(one_task(tiny, PAUSE))
+    without, paused = rows
 
+    assert without.compute_s > 400.0
     assert paused.num_pauses == 1
     assert paused.compute_s < without.compute_s - 1.0
 
 
 def test_a_process_that_does_not_run_does_not_die(tiny):
-    tiny.crash_per_hour = 60.0
-    tiny.size, tiny.samples = 40, [100] * 40
-    tiny.trace("0,1,0,1,0", span_s=10**6)
-    tiny.run(server={"cohort": 40, "interruption": PAUSE})
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 1021,1,0,1,0", span_s=10**6)
-    rows = tiny.rows()
+    tiny.size, tiny.crash_per_hour, tiny.server = 40, 60.0, {"cohort": 40, "interruption": PAUSE}
+    for trace in ("0,1,0,1,0", "0,1,0,1,0 21,0,0,1,0 1021,1,0,1,0"):
+        tiny.trace(trace, span_s=10**6)
+        rows = tiny.rows()
     assert {row.outcome for row in rows} == {Outcome.DELIVERED, Outcome.CRASHED}
 
     for there, here in zip(rows[:40], rows[40:], strict=True):
@@ -198,19 +184,6 @@ def test_a_process_that_does_not_run_does_not_die(tiny):
         waits = 0.0 if there.finished_at_s <= 21.0 else 1000.0
         assert here.finished_at_s == pytest.approx(there.finished_at_s + waits)
         assert here.energy_compute_j == pytest.approx(there.energy_compute_j)
-
-
-def test_a_battery_that_fails_after_a_pause_ends_the_task(tiny):
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.battery = {"initial_fraction": [0.31, 0.31], "cutoff_fraction": 0.3}
-    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 1e12})
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 521,1,0,1,0", span_s=10**6)
-    row = one_task(tiny, PAUSE, eligibility={"min_battery_fraction": 0.305})
-    capacity_j = float(tiny.fleet().batteries.capacity_j[0])
-
-    assert row.outcome is Outcome.BATTERY
-    assert row.num_pauses == 1
-    assert row.energy_j == pytest.approx(0.01 * capacity_j, rel=1e-6)
 
 
 def test_a_probe_is_paused_too(tiny):
@@ -241,46 +214,32 @@ def test_pauses_are_those_of_a_walk_second_by_second(
     tiny, stays, samples, payload_s, max_pause_s, resume_s, restarts, deadline_s
 ):
     changes = list(itertools.accumulate(itertools.chain(*stays), initial=0))
-    text = " ".join(f"{at},{1 - index % 2},0,1,0" for index, at in enumerate(changes[:-1]))
-    tiny.trace(f"{text} {changes[-1]},1,0,1,0", span_s=10**6)
+    there = {at: index % 2 == 0 for index, at in enumerate(changes)}
+    tiny.trace(" ".join(f"{at},{int(is_on)},0,1,0" for at, is_on in there.items()), span_s=10**6)
     tiny.size, tiny.samples = 1, [samples]
     tiny.cost = dataclasses.replace(COST, payload_byte=payload_s * 1_000_000)
+    transfers = "restart" if restarts else "resume"
     policy = policy_of(
-        {
-            "kind": "pause",
-            "max_pause_s": float(max_pause_s),
-            "resume_s": resume_s,
-            "transfers": "restart" if restarts else "resume",
-        }
+        {**PAUSE, "max_pause_s": max_pause_s, "resume_s": resume_s, "transfers": transfers}
     )
-    bit = payload_s * 8_000_000
-    one = task(0, 0, download_bit=bit, upload_bit=bit)
+    one = task(0, 0, download_bit=payload_s * 8_000_000, upload_bit=payload_s * 8_000_000)
     batch = laid_out(world_of(tiny.fleet()), [one], batch_size=50, interruption=policy)
     batch.give_up(float(deadline_s))
     [done] = batch.settle()
     compute_s = math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
-    expected = walked(
-        [Stay(at, index % 2 == 0) for index, at in enumerate(changes)],
-        (float(payload_s), compute_s, float(payload_s)),
-        max_pause_s=max_pause_s,
-        resume_s=resume_s,
-        restarts=restarts,
-        deadline_s=deadline_s,
-    )
+    needs_s = (float(payload_s), compute_s, float(payload_s))
+    expected = walked(there, needs_s, max_pause_s, resume_s, restarts, deadline_s)
 
-    assert done.outcome is expected.outcome
+    assert (done.outcome, done.num_pauses) == (expected.outcome, expected.num_pauses)
     assert done.finished_at_s == pytest.approx(expected.end_s)
-    assert done.num_pauses == expected.num_pauses
     assert done.paused_s == pytest.approx(expected.paused_s)
     seconds = (done.download_s, done.compute_s, done.upload_s)
     assert seconds == pytest.approx(expected.seconds, abs=1e-5)  # bytes are whole
     download_s, compute_s, upload_s = expected.seconds
-    assert done.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
-    assert done.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
-    assert done.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
-    assert done.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
-    tails_j = TAIL_J * expected.num_transfers
-    assert done.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
+    at_work_j = (3.3 * compute_s, 2.0 * download_s, 2.0 * upload_s, 2.1 * sum(expected.seconds))
+    *working_j, tail_j, idle_j = done.energy_j
+    assert [*working_j, idle_j] == pytest.approx(at_work_j, abs=1e-4)
+    assert tail_j == pytest.approx(TAIL_J * expected.num_transfers, rel=1e-4)
     moved = (done.downloaded_bit, done.uploaded_bit)
     assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
 
@@ -294,7 +253,7 @@ def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny, weight, 
 
     assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 42.0)
     assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 0, 0.0)
-    assert energies(row) == pytest.approx((3.3 * 40.0, 2.0, 2.0, 2.1 * 42.0))
+    assert task_energies(row) == pytest.approx(OF_A_PART_J)
     assert row.train_flop == pytest.approx(100 * 3e9 * 40.0 / COMPUTE_S)
     assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
     assert tiny.trainer.steps == [1]
@@ -311,17 +270,17 @@ def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny, weight, 
     ],
 )
 def test_the_upload_of_a_part_waits_until_the_device_is_online_or_eligible(tiny, when, trace):
-    tiny.trace(trace, span_s=1000)
-    row = one_task(tiny, {**PARTIAL, "upload_when": when}, eligibility={"charging": True})
+    policy = {**PARTIAL, "upload_when": when}
+    row = one_task(tiny, policy, eligibility={"charging": True}, trace=trace)
 
     assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 61.0)
     assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 1, 19.0)
-    assert energies(row) == pytest.approx((3.3 * 40.0, 2.0, 2.0, 2.1 * 42.0))
+    assert task_energies(row) == pytest.approx(OF_A_PART_J)
 
 
 def test_a_part_that_cannot_be_uploaded_in_time_is_lost(tiny):
-    tiny.trace("0,1,0,1,0 41,0,0,1,0 600,1,0,1,0", span_s=1000)
-    row = one_task(tiny, {**PARTIAL, "max_pause_s": 100.0})
+    trace = "0,1,0,1,0 41,0,0,1,0 600,1,0,1,0"
+    row = one_task(tiny, {**PARTIAL, "max_pause_s": 100.0}, trace=trace)
 
     assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 141.0)
     assert (row.completed_fraction, row.paused_s, row.upload_byte) == (None, 100.0, 0)
@@ -394,13 +353,9 @@ def busy_fleet(seed: int, *, drains: bool = False) -> Fleet:
     tiny.usage = {"synthetic": availability, "kinds": ["phone", "board"]}
     tiny.battery = {"initial_fraction": [0.3, 0.32], "cutoff_fraction": 0.299}
     if drains:
-        tiny.battery |= {
-            "capacity_wh": 4.0,
-            "cutoff_fraction": 0.05,
-            "charging": {"kind": "cc-cv"},
-            "discharging": {"kind": "resistive"},
-            "everyday": {"standby_w": 1.0, "screen_w": 1.0, "cpu_w": 2.0},
-        }
+        tiny.battery |= {"capacity_wh": 4.0, "cutoff_fraction": 0.05}
+        tiny.battery |= {"charging": {"kind": "cc-cv"}, "discharging": {"kind": "resistive"}}
+        tiny.battery["everyday"] = {"standby_w": 1.0, "screen_w": 1.0, "cpu_w": 2.0}
     return tiny.fleet()
 
 
@@ -473,18 +428,14 @@ def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy):
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 def test_a_cut_that_a_later_one_preceded_is_as_if_it_were_the_only_one(policy):
     fleet = busy_fleet(3)
-    tasks = tasks_of(fleet)
-
-    def batch_in(world: World) -> TaskBatch:
-        return laid_out(world, tasks, interruption=policy_of(policy))
-
-    last_s = float(batch_in(busy_world(fleet)).end_s.max())
+    tasks, given = tasks_of(fleet), {"interruption": policy_of(policy)}
+    last_s = float(laid_out(busy_world(fleet), tasks, **given).end_s.max())
     for cut_s in np.linspace(0.0, last_s, 6).tolist():
         twice, once = busy_world(fleet), busy_world(fleet)
-        batch = batch_in(twice)
+        batch = laid_out(twice, tasks, **given)
         batch.give_up(1.5 * cut_s + 1.0)
 
-        assert ended(batch, at_s=cut_s) == ended(batch_in(once), at_s=cut_s)
+        assert ended(batch, at_s=cut_s) == ended(laid_out(once, tasks, **given), at_s=cut_s)
         assert rows_of(twice) == rows_of(once)
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.engine.tasks.task import TaskResult
+from fleetsim.engine.world import World
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.transport import TcpSettings, transfer_s
-from fleetsim.fleet.population import Fleet
-from tests.engine.batches import laid_out, task, world_of
+from tests.engine.batches import ended, laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, NANO_FILE, Tiny
 
 PHONE = {"pixel-6": 1.0}
 PEOPLE = {"synthetic": {"availability": 0.99, "users": 3}}
-WIFI = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+RADIOS = ("lte", "wifi", "wired")
 DEAD_CELL = {"kind": "constant", "down_bit_per_s": 1.0, "up_bit_per_s": 1.0, "give_up_s": 60.0}
 LTE_DOWN_W = 0.369 + 15.02e-3 * 8.0
 LTE_UP_W = 0.543 + 79.53e-3 * 8.0
@@ -57,19 +57,16 @@ def test_without_usage_a_phone_draws_the_watts_of_the_metered_radio(tiny: Tiny) 
     assert row.energy_j[1] == pytest.approx(0.6594 * 0.5821 + 0.81788 + 0.12212 * 8.0)
 
 
-def test_wifi_does_not_go_through_the_cell(tiny: Tiny) -> None:
+def test_wifi_does_not_go_through_the_cell_and_an_unmetered_cellular_radio_does(tiny):
+    phones(tiny, DEAD_CELL, network={"kind": "wifi"}, wifi=CONSTANT)
     tiny.shared_links = {"cell_up_bit_per_s": 1.0, "cell_down_bit_per_s": 1.0}
-    row = done(phones(tiny, DEAD_CELL, network={"kind": "wifi"}, wifi=WIFI))
+    row = done(tiny)
+    paid_s = 0.30107
 
     assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
-    paid_s = 0.30107
     assert row.energy_j[2] == pytest.approx(WIFI_UP_W - 0.13286 * paid_s)
-
-
-def test_an_unmetered_cellular_radio_goes_through_the_cell(tiny: Tiny) -> None:
-    channel = {**CONSTANT, "unmetered_radio": "lte"}
-    row = done(phones(tiny, channel, network={"kind": "wifi"}, wifi={"line_up_bit_per_s": 1.0}))
-
+    channel, line = {**CONSTANT, "unmetered_radio": "lte"}, {"line_up_bit_per_s": 1.0}
+    row = done(phones(tiny, channel, wifi=line, network={"kind": "wifi"}, shared_links=None))
     assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
     assert row.energy_j[1] == pytest.approx(LTE_DOWN_W)
 
@@ -84,7 +81,7 @@ def test_an_unmetered_cellular_radio_goes_through_the_cell(tiny: Tiny) -> None:
 )
 def test_a_transfer_takes_the_network_of_the_moment_it_starts(tiny, begins_s, transmit_j):
     tiny.trace("0,1,0,1,0 10,1,0,0,0", 100)
-    row = done(phones(tiny, CONSTANT, wifi=WIFI), begins_s)
+    row = done(phones(tiny, CONSTANT, wifi=CONSTANT), begins_s)
 
     assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
     assert row.energy_j[2] == pytest.approx(transmit_j)
@@ -112,19 +109,14 @@ def test_clients_may_be_split_over_the_networks_whatever_their_usage(tiny, peopl
     assert (tiny.fleet().usage.state_at(clients, zero_s).online == online).all()
 
 
-def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: Tiny) -> None:
-    tiny.size = 30
-    devices = {NANO_FILE: 0.5, "t2.small": 0.4, "pixel-6": 0.1}
-    phones(tiny, CONSTANT, devices=devices)
-    cellular, wifi, wired = (
-        sorted(("lte", "wifi", "wired")).index(n) for n in ("lte", "wifi", "wired")
-    )
-    for usage, network, of_boards in (
+def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny):
+    phones(tiny, CONSTANT, devices={NANO_FILE: 0.5, "t2.small": 0.4, "pixel-6": 0.1}, size=30)
+    cellular, wifi, wired = (sorted(RADIOS).index(name) for name in RADIOS)
+    for tiny.usage, tiny.network, of_boards in (
         (PEOPLE, None, wifi),
         ({}, None, cellular),
         (PEOPLE, {"kind": "cellular"}, cellular),
     ):
-        tiny.usage, tiny.network = usage, network
         fleet = tiny.fleet()
         names = fleet.radios.name[fleet.radios_at(np.arange(30), np.zeros(30))]
         kinds = np.array([fleet.profile(client).kind for client in range(30)])
@@ -132,19 +124,15 @@ def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: T
         assert set(names[kinds == "vm"].tolist()) == {wired}
 
 
-def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
+def test_the_transmit_power_is_paid_for(tiny):
     channel = {"kind": "fading", "fading": "none", "bandwidth_hz": 1e6}
-    at = {"min_distance_m": 100.0, "cell_radius_m": 100.0}
-    loud, quiet = (
-        phones(tiny, {**channel, **at, "tx_power_dbm": dbm}).fleet().radios for dbm in (23.0, 13.0)
-    )
-
+    channel |= {"min_distance_m": 100.0, "cell_radius_m": 100.0}
     lte = 1
-    loud_w, quiet_w = (radios.power[Direction.UP].busy_w[lte] for radios in (loud, quiet))
-    amplifier_w = 10.0 ** (2.3 - 3.0) / 0.165  # 23 dBm at the efficiency of the file
-    assert loud_w == pytest.approx(0.543 + amplifier_w, rel=1e-6)
-    assert quiet_w == pytest.approx(0.543 + amplifier_w * 0.1**0.36, rel=1e-6)
-    assert loud.power[Direction.DOWN].busy_w[lte] == 0.369
+    for dbm, share in ((23.0, 1.0), (13.0, 0.1**0.36)):
+        power = phones(tiny, {**channel, "tx_power_dbm": dbm}).fleet().radios.power
+        amplifier_w = 10.0 ** (2.3 - 3.0) / 0.165  # 23 dBm at the efficiency of the file
+        assert power[Direction.UP].busy_w[lte] == pytest.approx(0.543 + amplifier_w * share)
+        assert power[Direction.DOWN].busy_w[lte] == 0.369
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -152,7 +140,9 @@ def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
 def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(tiny, shared, kind):
     if shared:
         tiny.shared_links = {"server_in_bit_per_s": 1e15, "cell_up_bit_per_s": 1e15}
-    row = done(phones(tiny, CONSTANT, network={"kind": kind}, wifi=WIFI, transport={"kind": "tcp"}))
+    row = done(
+        phones(tiny, CONSTANT, network={"kind": kind}, wifi=CONSTANT, transport={"kind": "tcp"})
+    )
     rtt_s = {"cellular": 0.071, "wifi": 0.037}[kind]
     takes_s = transfer_s(TcpSettings(), np.array([rtt_s]), np.array([8e6]), np.array([8e6]))[0]
 
@@ -167,7 +157,7 @@ def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(tiny, shared, 
         assert row.energy_j[1] == pytest.approx(0.369 * takes_s + 15.02e-9 * 8e6, rel=1e-9)
 
 
-def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float) -> float:
+def slow_end_s(fleet, client, start_s, bit):
     """End of an upload over fading blocks of 0.1 s under slow start, walked edge by edge."""
     rtt_s, window_bit = 0.071, 8 * 14_600.0
     offsets, caps = [0.0, 3 * rtt_s], [0.0]
@@ -175,17 +165,15 @@ def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float) -> float:
         offsets.append(offsets[-1] + rtt_s)
         caps.append(window_bit / rtt_s)
         window_bit *= 2
-    now_s, left_bit, block = start_s, bit, int(start_s / 0.1 + 1e-9)
+    offsets, caps = [*offsets, np.inf], [*caps, 8 * 8_388_608 / rtt_s]
+    now_s, block = start_s, int(start_s / 0.1 + 1e-9)
     while True:
-        into_s = now_s - start_s
-        step = sum(offset <= into_s + 1e-9 for offset in offsets) - 1
-        cap = caps[step] if step < len(caps) else 8 * 8_388_608 / rtt_s
-        edge_s = min((block + 1) * 0.1, start_s + offsets[step + 1] if step < len(caps) else np.inf)
-        rate = fleet.channel.rate_at(client, Direction.UP, (block + 0.5) * 0.1)
-        rate = min(rate, cap)
-        if rate * (edge_s - now_s) >= left_bit:
-            return now_s + left_bit / rate
-        left_bit -= rate * (edge_s - now_s)
+        step = sum(offset <= now_s - start_s + 1e-9 for offset in offsets) - 1
+        edge_s = min((block + 1) * 0.1, start_s + offsets[step + 1])
+        rate = min(fleet.channel.rate_at(client, Direction.UP, (block + 0.5) * 0.1), caps[step])
+        if rate * (edge_s - now_s) >= bit:
+            return now_s + bit / rate
+        bit -= rate * (edge_s - now_s)
         now_s = edge_s
         block += now_s >= (block + 1) * 0.1 - 1e-9
 
@@ -193,20 +181,21 @@ def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float) -> float:
 @pytest.mark.parametrize("severity", [0.0, 0.7])
 @pytest.mark.parametrize("shared", [False, True])
 def test_slow_start_over_fading_blocks_equals_a_walk(tiny, shared, severity):
-    channel = {"kind": "fading", "block_s": 0.1, "max_bit_per_s_per_hz": None}
     tiny.size = 12
     if shared:
         tiny.shared_links = {"server_in_bit_per_s": 1e15}
+    channel = {"kind": "fading", "block_s": 0.1, "max_bit_per_s_per_hz": None}
     phones(tiny, channel, transport={"kind": "tcp"}, heterogeneity={"bandwidth": severity})
     fleet = tiny.fleet()
     clients, bit = np.arange(12), np.geomspace(1e4, 3e8, 12)
     start_s = np.linspace(0.0, 7.0, 12)
-    radio = fleet.radios_at(clients, start_s)
-    laid = fleet.access.transfers(
-        clients, Direction.UP, start_s, bit, radio, np.zeros(12, bool), np.full(12, np.inf)
+    radio, none, never_s = (
+        fleet.radios_at(clients, start_s),
+        np.zeros(12, bool),
+        np.full(12, np.inf),
     )
-    rows = np.concatenate([rows for rows, _ in laid])
-    assert sorted(rows.tolist()) == list(range(12))
+    laid = fleet.access.transfers(clients, Direction.UP, start_s, bit, radio, none, never_s)
+    assert sorted(np.concatenate([rows for rows, _ in laid]).tolist()) == list(range(12))
     for some, timelines in laid:
         for row, timeline in ((row, timelines.row(i)) for i, row in enumerate(some.tolist())):
             end_s = slow_end_s(fleet, row, float(start_s[row]), float(bit[row]))
@@ -227,3 +216,58 @@ def test_slow_start_over_a_network_trace_equals_the_closed_form_in_one_step(tiny
     assert row.upload_s == pytest.approx(by_hand_s, rel=1e-9)
     # Of the download, what is left after a second goes at half the rate.
     assert row.download_s == pytest.approx(1.0 + 2.0 * (by_hand_s - 1.0), rel=1e-9)
+
+
+# An idle cellular radio is promoted before the first bit; one in its tail is not.
+
+PROMOTION_S, PROMOTION_W, TAIL_S = 0.5821, 0.6594, 8.9124
+RECEIVE_W = 0.81788 + 0.12212 * 8.0  # at 8 Mbit/s: one second for the megabyte of a task
+
+
+@pytest.fixture
+def world(tiny: Tiny) -> World:
+    tiny.channel = {**CONSTANT, "unmetered_radio": "3g"}
+    return world_of(tiny.fleet())
+
+
+def test_the_first_transfer_waits_for_its_promotion_and_the_next_ones_do_not(world: World) -> None:
+    [done] = laid_out(world, [task(0, 0, work=Work(WorkKind.NONE))]).settle()
+
+    assert done.download_s == pytest.approx(PROMOTION_S + 1.0)
+    assert done.upload_s == pytest.approx(1.0)
+    assert done.energy_j[1] == pytest.approx(PROMOTION_W * PROMOTION_S + RECEIVE_W)
+
+
+def test_a_computation_longer_than_the_tail_costs_another_promotion(world: World) -> None:
+    [done] = laid_out(world, [task(0, 0)]).settle()
+
+    assert done.compute_s > TAIL_S
+    assert done.upload_s == pytest.approx(PROMOTION_S + 1.0)
+
+
+def test_a_task_that_begins_in_the_tail_of_the_last_begins_at_once(world: World) -> None:
+    [first] = laid_out(world, [task(0, 0)]).settle()
+    inside_s = first.finished_at_s + TAIL_S - 0.5
+    [second] = laid_out(world, [task(1, 0, upload_bit=0)], inside_s).settle()
+    after_s = inside_s + 1.0 + second.compute_s + TAIL_S
+    [third] = laid_out(world, [task(2, 0, upload_bit=0)], after_s).settle()
+
+    assert second.download_s == pytest.approx(1.0)
+    assert third.download_s == pytest.approx(PROMOTION_S + 1.0)
+
+
+def test_a_radio_takes_its_share_of_a_link_when_it_is_awake(tiny: Tiny) -> None:
+    """The one that is awake has the server's 8 Mbit/s to itself while the other wakes."""
+    tiny.channel = {**CONSTANT, "unmetered_radio": "3g"}
+    tiny.shared_links = {"server_out_bit_per_s": 8e6}
+    [first] = laid_out(world := world_of(tiny.fleet()), [task(0, 0)]).settle()
+    batch = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
+
+    assert [t.download_s for t in batch.settle()] == pytest.approx([2.0 - PROMOTION_S, 2.0])
+
+
+def test_a_task_that_is_cut_off_in_its_promotion_has_moved_nothing(world: World) -> None:
+    [cut] = ended(laid_out(world, [task(0, 0)]), at_s=0.25)
+
+    assert (cut.downloaded_bit, cut.finished_at_s) == (0.0, 0.25)
+    assert cut.energy_j[1] == pytest.approx(PROMOTION_W * 0.25)

@@ -18,7 +18,6 @@ from tests.fleet.fair import Flow, ends
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 WIDE = {"server_in_bit_per_s": 1e15, "server_out_bit_per_s": 1e15}
-NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
 
 
 def settled(world, tasks):
@@ -128,7 +127,7 @@ def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(1, 10**6),
     up_mbit_per_s=st.integers(4, 30),
@@ -147,69 +146,37 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
     tiny.samples = [1 + client % 4 for client in range(10)]
     tiny.trace("0,1,0,0,0", span_s=1000)
     tiny.battery = {"initial_fraction": [0.15, 0.1502]}
-    tiny.shared_links = {
-        "cells": 2,
-        "cell_up_bit_per_s": up_mbit_per_s * 1e6,
-        "server_in_bit_per_s": in_mbit_per_s * 1e6,
-    }
+    tiny.shared_links = {"cells": 2, "cell_up_bit_per_s": up_mbit_per_s * 1e6}
+    tiny.shared_links["server_in_bit_per_s"] = in_mbit_per_s * 1e6
     fleet = tiny.fleet()
-    assert fleet.links is not None
-    kinds = [
-        Work(WorkKind.NONE) if client < work else Work(WorkKind.TRAIN, 1) for client in range(10)
-    ]
-    tasks = settled(
-        world_of(fleet),
-        [task(c, c, download_bit=0, work=kinds[c], upload_bit=16_000_000) for c in range(10)],
-    )
+    usual, bit = {"download_bit": 0, "upload_bit": 16_000_000}, Fraction(16_000_000)
+    kinds = [{"work": Work(WorkKind.NONE)} if client < work else {} for client in range(10)]
+    tasks = settled(world_of(fleet), [task(c, c, **usual, **kinds[c]) for c in range(10)])
+    came_to_upload = [t for t in tasks if t.upload_s > 0.0]
     flows = [
         Flow(
             start=Fraction(t.finished_at_s) - Fraction(t.upload_s),
-            bits=Fraction(t.task.upload_bit),
+            bits=bit,
             own=[(Fraction(0), Fraction(8_000_000))],
             cell=int(fleet.links.cell[t.task.client]),
             lost=Fraction(t.finished_at_s) if t.outcome is Outcome.BATTERY else None,
             give_up=Fraction(3600),
         )
-        for t in tasks
-        if t.upload_s > 0.0
+        for t in came_to_upload
     ]
     cells = [Fraction(up_mbit_per_s * 10**6)] * 2
     reference = ends(flows, cells, Fraction(in_mbit_per_s * 10**6)) if flows else []
-    came_to_upload = [t for t in tasks if t.upload_s > 0.0]
+    at_s, moved_bit = ([float(end[i]) for end in reference] for i in (0, 1))
+    capacity_j = fleet.batteries.capacity_j
 
-    assert [t.finished_at_s for t in came_to_upload] == pytest.approx(
-        [float(at) for at, _ in reference], rel=1e-9
-    )
-    assert [t.uploaded_bit for t in came_to_upload] == pytest.approx(
-        [float(moved) for _, moved in reference], rel=1e-6, abs=1.0
-    )
+    assert [t.finished_at_s for t in came_to_upload] == pytest.approx(at_s, rel=1e-9)
+    uploaded_bit = [t.uploaded_bit for t in came_to_upload]
+    assert uploaded_bit == pytest.approx(moved_bit, rel=1e-6, abs=1.0)
     for t in tasks:
         compute_j, _, transmit_j, _, idle_j = t.energy_j
         left_j = float(fleet.initial_j[t.task.client]) - compute_j - transmit_j - idle_j
-        cutoff_j = fleet.batteries.cutoff_fraction * float(
-            fleet.batteries.capacity_j[t.task.client]
-        )
+        cutoff_j = fleet.batteries.cutoff_fraction * float(capacity_j[t.task.client])
         if t.outcome is Outcome.BATTERY:
             assert left_j == pytest.approx(cutoff_j, abs=1e-6)
         else:
             assert left_j >= cutoff_j
-
-
-@pytest.mark.slow
-@settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
-@given(
-    samples=st.lists(st.integers(1, 300), min_size=8, max_size=8),
-    up_mbit_per_s=st.integers(1, 80),
-    cells=st.integers(1, 3),
-)
-def test_bits_and_joules_are_conserved_however_uploads_arrive(tiny, samples, up_mbit_per_s, cells):
-    tiny.size, tiny.samples, tiny.server = 8, samples, {"cohort": 8}
-    tiny.shared_links = {"cells": cells, "cell_up_bit_per_s": up_mbit_per_s * 1e6}
-    tiny.recorder = type(tiny.recorder)()
-    rows = tiny.rows()
-    busy_s = max(r.finished_at_s for r in rows) - min(r.finished_at_s - r.upload_s for r in rows)
-
-    assert [r.upload_byte for r in rows] == [1_000_000] * 8
-    assert [r.energy_transmit_j for r in rows] == pytest.approx([2.0 * r.upload_s for r in rows])
-    assert all(r.upload_s >= 1.0 - 1e-9 for r in rows)
-    assert busy_s >= 64.0 / (cells * up_mbit_per_s) - 1e-9

@@ -1,14 +1,14 @@
 """Batches of tasks: each as if it were alone, and cut off at any moment."""
 
-import dataclasses
 import math
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray, IntArray, Outcome, Work, WorkKind
+from fleetsim.contracts import Outcome, Work, WorkKind
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import Component
@@ -24,11 +24,8 @@ from tests.engine.batches import (
 )
 
 KINDS: list[dict[str, Any]] = [
-    {},
-    {"download_bit": 0},
-    {"work": Work(WorkKind.NONE)},
-    {"upload_bit": 64},
-]
+    {}, {"download_bit": 0}, {"work": Work(WorkKind.NONE)}, {"upload_bit": 64},
+]  # fmt: skip
 
 
 # Few examples: each lays 24 tasks out one by one.
@@ -86,33 +83,19 @@ def test_a_client_is_never_in_two_tasks(tiny):
         laid_out(world, [task(3, 2), task(4, 0)])
 
 
-class Counted:
-    """Usage that counts the calls for the owners' load."""
-
-    def __init__(self, usage: Any) -> None:
-        self._usage = usage
-        self.num_asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._usage, name)
-
-    def load_after(self, clients: IntArray, t_s: FloatArray) -> Any:
-        self.num_asked += 1
-        return self._usage.load_after(clients, t_s)
-
-
-def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
+def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny, monkeypatch):
     """A load that changes every 10 s, 1e9 samples of 0.6 s each, and a deadline after 65 s."""
     tiny.trace("0,1,0,1,0 10,1,0,1,0.5", span_s=20)
     tiny.size, tiny.samples = 1, [10**9]
     fleet = tiny.fleet()
-    usage = Counted(fleet.usage)
-    world = world_of(dataclasses.replace(fleet, usage=usage))
-    batch = laid_out(world, [task(0, 0)], deadline_at_s=65.0)
+    usage = type(fleet.usage)
+    counted = create_autospec(usage.load_after, side_effect=usage.load_after)
+    monkeypatch.setattr(usage, "load_after", counted)
+    batch = laid_out(world_of(fleet), [task(0, 0)], deadline_at_s=65.0)
     batch.give_up(65.0)
     [late] = batch.settle()
 
-    assert usage.num_asked <= 10
+    assert 0 < counted.call_count <= 10
     assert (late.outcome, late.finished_at_s, late.compute_s) == (Outcome.LATE, 65.0, 64.0)
     # Computing from 1 s on: 9, 10, 10 and 5 s without load, three times 10 s at half speed.
     alone_s = 9.0 + 10.0 + 10.0 + 5.0 + 0.5 * 30.0

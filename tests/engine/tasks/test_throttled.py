@@ -12,7 +12,6 @@ from fleetsim import bundled
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.schema import strict_yaml
 from tests.engine.batches import ended, go_together_as_alone, laid_out, task, world_of
-from tests.engine.tiny import Tiny, goes_on
 
 
 def instance(folder: Path, launch: float) -> str:
@@ -24,28 +23,21 @@ def instance(folder: Path, launch: float) -> str:
     return str(path)
 
 
-def throttled(tiny: Tiny, *, size: int = 12, seed: int = 1) -> Tiny:
-    """Instances with few credits, phones that heat up, and boards, all of them in use."""
-    little, none = instance(tiny.folder, 1.0), instance(tiny.folder, 0.0)
-    tiny.devices = {little: 0.3, none: 0.1, "pixel-6": 0.4, "jetson-nano-gpu": 0.2}
-    tiny.size, tiny.seed, tiny.thermal = size, seed, {"kind": "skin"}
-    tiny.samples = [300 + 200 * (client % 7) for client in range(size)]
-    tiny.trace("0,1,1,1,0.2 130,1,1,1,0.3 500,1,1,0,0 560,1,1,1,0.1", span_s=700)
-    return tiny
-
-
 # Few examples: each lays 24 tasks out one by one.
 @pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), cut_share=st.floats(0.0, 1.1), clock=st.floats(0.3, 1.0))
 def test_throttled_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, clock):
-    fleet = throttled(tiny, seed=seed).fleet()
+    """Of instances with few credits, phones that heat up, and boards, all of them in use."""
+    little, none = instance(tiny.folder, 1.0), instance(tiny.folder, 0.0)
+    tiny.devices = {little: 0.3, none: 0.1, "pixel-6": 0.4, "jetson-nano-gpu": 0.2}
+    tiny.size, tiny.seed, tiny.thermal = 12, seed, {"kind": "skin"}
+    tiny.samples = [300 + 200 * (client % 7) for client in range(12)]
+    tiny.trace("0,1,1,1,0.2 130,1,1,1,0.3 500,1,1,0,0 560,1,1,1,0.1", span_s=700)
+    fleet = tiny.fleet()
     worlds = (world_of(fleet), world_of(fleet))
-    kinds: list[dict[str, Any]] = [
-        {},
-        {"work": Work(WorkKind.NONE)},
-        {"work": Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)},
-    ]
+    slow = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
+    kinds: list[dict[str, Any]] = [{}, {"work": Work(WorkKind.NONE)}, {"work": slow}]
     for now_s in (0.0, 400.0):
         tasks = [task(c, c, **kinds[c % 3], dispatched_at_s=now_s) for c in range(12)]
         go_together_as_alone(worlds, tasks, cut_share=cut_share, enough=6)
@@ -86,21 +78,3 @@ def test_a_t2_small_that_trains_for_three_hours_slows_to_a_fifth_after_37_5_minu
     assert rows[first_slow].dispatched_at_s < 37.5 * 60 + 1 < ends_s[first_slow] + 1
     assert rate[first_slow + 1 :] == pytest.approx(0.2 * rate[0], rel=1e-3)
     assert ends_s[-1] > 2.7 * 3600
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["synchronous", "buffered"])
-def test_a_run_resumed_anywhere_remembers_credits_and_heat(tiny, mode):
-    throttled(tiny, size=8)
-    tiny.stop = {"rounds": 10}
-    tiny.server = {"cohort": 3, "over_commit": 1.4, "deadline_s": 300}
-    if mode == "buffered":
-        tiny.server = {"concurrency": 5, "buffer_size": 3, "deadline_s": 900.0}
-    whole = goes_on(
-        tiny, tiny.build_buffered if mode == "buffered" else tiny.build, after=(1, 4, 9)
-    )
-    of_instances = [row for row in whole.tasks if row.device.startswith("t2-")]
-    skin_c = whole.states[-1]["clients/condition"][:, 2].astype(np.float64)
-
-    assert any(row.train_flop < 0.5 * 12e9 * row.compute_s for row in of_instances)
-    assert float(np.nanmax(skin_c)) > 35.0
