@@ -6,8 +6,13 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.fleet.traces.usage.trace import Trace
-from fleetsim.fleet.usage.time_zones import TimeZoneSettings, assign_time_zones
-from fleetsim.fleet.usage.usage import Usage, UsageSettings, build_usage
+from fleetsim.fleet.usage.usage import (
+    TimeZoneSettings,
+    Usage,
+    UsageSettings,
+    assign_time_zones,
+    build_usage,
+)
 from tests.fleet.made_fleets import phones_with_records
 
 DAY_S = 86_400

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.sharing.band import Band
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks, SharedLinksSettings
-from fleetsim.fleet.network.wireless.modulation import nr_64qam
-from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.fleet.network.wireless.rate import Modem, nr_64qam
 
 
 def test_a_client_is_in_the_same_cell_whatever_the_size_of_the_fleet():

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from fleetsim.fleet.network.wireless.modulation import Modulations, nr_64qam
 
 import fleetsim
 from fleetsim.errors import ScenarioError
@@ -12,7 +11,7 @@ from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.fleet.network.wireless.rate import Modem, Modulations, nr_64qam
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 
 DOWN, UP = Direction.DOWN, Direction.UP

@@ -4,13 +4,12 @@ import re
 from collections import defaultdict
 
 import pytest
-from fleetsim.fleet.traces.table_import import TableOptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.formats import TableOptions, import_any
 from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
