@@ -100,4 +100,4 @@ def test_the_page_on_studies_names_every_bundled_study():
 
     for name in OWN:
         study = bundled_study(name)
-        assert f"| `{name}` | {study.settings.question} | {len(study.runs)} |" in page
+        assert f"| `{name}` | {study.settings.question} | {len(study.runs)} runs of " in page
