@@ -24,7 +24,7 @@ from fleetsim.errors import (
     TrainingError,
 )
 from fleetsim.host import crash_file
-from fleetsim.host.own_code import is_from_own_code, told
+from fleetsim.host.own_code import is_from_own_code, printing_to_stderr, told
 from fleetsim.quoting import MAX_VALUE, quoted
 
 # Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
@@ -37,7 +37,8 @@ _OUTPUT_FAULTS = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EDQUOT, errno.EFBI
 def main() -> None:
     """Run the `fleetsim` command."""
     try:
-        code = app(standalone_mode=False, prog_name="fleetsim")
+        with printing_to_stderr():
+            code = app(standalone_mode=False, prog_name="fleetsim")
         if code == INTERRUPTED:
             # Another Ctrl-C, while the interpreter ends, would print a traceback.
             signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -19,6 +19,19 @@ _INSTALLED = ("site-packages", "dist-packages")
 _MADE_UP = ("<frozen ", "<__array_function__")
 """Names of files that do not exist, of Python's and NumPy's own code."""
 
+_PRINTS_TO = ["stdout"]
+"""Streams to which the code prints; the last one counts."""
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """Let the code print to stderr within the block: stdout holds the output of a command."""
+    _PRINTS_TO.append("stderr")
+    try:
+        yield
+    finally:
+        _PRINTS_TO.pop()
+
 
 @contextmanager
 def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
@@ -28,7 +41,7 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     of the class `error`, pass.
     """
     before = Surroundings.now()
-    sys.stdout = sys.stderr  # what the code prints is no part of a command's output
+    sys.stdout = getattr(sys, _PRINTS_TO[-1])
     try:
         with own_faults(what, error), endings_raise:
             yield

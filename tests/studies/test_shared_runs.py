@@ -139,12 +139,13 @@ def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
 
 def test_lines_say_that_another_process_makes_a_run(tmp_path):
     said: list[str] = []
-    clock = iter([0.0, 0.0, 0.0, 40.0, 40.0, 40.0, 40.0])
-    lines = Lines(said.append, lambda: next(clock, 40.0))
+    now_s = 0.0
+    lines = Lines(said.append, lambda: now_s)
     first = loaded(tmp_path).runs[0]
 
     lines.begin(num_done=0, missing=[first])
     lines.waiting(first)
+    now_s = 40.0
     lines.progress([])
 
     assert "random, seed 1 is being made by another process" in said[1]

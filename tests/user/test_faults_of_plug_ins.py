@@ -11,7 +11,7 @@ import torch
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import own_code, told
+from fleetsim.host.own_code import own_code, printing_to_stderr, told
 from fleetsim.host.turns import Environment, turn
 from fleetsim.studies.backends import LocalProcesses, RemoteTasks
 from fleetsim.studies.execution import execute
@@ -167,10 +167,11 @@ def test_the_innermost_line_outside_of_libraries_is_named():
     assert told(fault.value).partition(" (")[2].startswith(__file__)
 
 
-def test_what_it_prints_goes_to_stderr(capsys):
-    with own_code("mine: f"):
+def test_what_it_prints_in_a_command_goes_to_stderr(capsys):
+    with printing_to_stderr(), own_code("mine: f"):
         sys.stdout.write("seen")
-    sys.stdout.write("result")
+    with own_code("mine: f"):
+        sys.stdout.write("result")
 
     assert capsys.readouterr() == ("result", "seen")
 

@@ -104,6 +104,30 @@ class FigureErrors:
     measured: float
     """The same of the other figures."""
 
+    def factor(
+        self,
+        hardware: Hardware,
+        origin: str,
+        figure: str,
+        *,
+        is_inferred: bool,
+        log_sd: float | None = None,
+    ) -> float:
+        """Return the factor by which a figure is off.
+
+        Args:
+            hardware: kind of the file.
+            origin: stem of the file that states the figure.
+            figure: key path, such as `power.idle_awake_w`.
+            is_inferred: its mark.
+            log_sd: spread that the figure states itself; None: that of its mark. Figures of a mark
+                without a spread have no error, whatever they state themselves.
+        """
+        of_mark = self.inferred if is_inferred else self.measured
+        sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
+        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
+        return math.exp(sd * float(z))
+
     def of(
         self, name: str, file: FileT, origin: Callable[[str], str]
     ) -> tuple[FileT, tuple[DrawnFigure, ...]]:
@@ -116,12 +140,11 @@ class FigureErrors:
         hardware: Hardware = "device" if isinstance(file, DeviceFile) else "radio"
         drawn = {}
         for key, figure in uncertain_figures(file):
-            of_mark = self.inferred if figure.inferred else self.measured
-            if of_mark == 0.0:  # no figure of this mark has an error, whatever it states itself
+            if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
-            sd = of_mark if figure.log_sd is None else figure.log_sd
-            z = rng.stream(self.seed, f"{hardware} figure/{origin(key)}/{key}").standard_normal()
-            factor = math.exp(sd * float(z))
+            factor = self.factor(
+                hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
+            )
             drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
