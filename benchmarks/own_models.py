@@ -32,7 +32,7 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.synthetic_samples import drawn_samples
 from fleetsim.training.settings import TrainerSettings
-from fleetsim.training.trainer_choice import kernel_class
+from fleetsim.training.trainer_choice import TrainerQuestion, kernel_class
 from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
 
@@ -83,15 +83,11 @@ def row(name: str, samples: SampleForm, *, batch_size: int, repeats: int = 3) ->
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             layer.num_batches_tracked = None
     cost = counted_cost(module, samples)
+    sgd = SgdSettings(learning_rate=0.01)
+    local = LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd)
+    num_samples = np.array([batch_size])
     trainer, reason = choose_user_trainer(
-        TrainerSettings(),
-        module,
-        samples,
-        cost=cost,
-        local=LocalSettings(
-            epochs=1, batch_size=batch_size, optimizer=SgdSettings(learning_rate=0.01)
-        ),
-        torch_device="cpu",
+        TrainerQuestion(TrainerSettings(), module, samples, cost, num_samples, local, "cpu")
     )
     serial_s = cpu_s("serial", module, samples, batch_size, repeats)
     return {

@@ -79,12 +79,12 @@ def run(
     no_report: NoReportOption = False,
 ) -> None:
     """Run a scenario and report on it."""
-    from fleetsim.trackers.named import trackers_named
-
     if numerics is not None:
         os.environ[VARIABLE] = numerics.value
     settle()
     loaded = load(scenario, set_, seed, plugin, train=not no_train)
+    from fleetsim.trackers.named import trackers_named  # imports numpy
+
     trackers = trackers_named(tracker or ())
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
