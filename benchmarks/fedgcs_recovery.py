@@ -44,7 +44,7 @@ from fleetsim.contracts import (
     RoundView,
 )
 from fleetsim.selectors.fedgcs.equations import scores
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.selectors.fedgcs.selector import FedGCSSettings
 
 NUM_CLIENTS, WANTED = 24, 5
@@ -82,9 +82,9 @@ class World:
             draw.lognormal(0.0, 0.5, NUM_CLIENTS),
         )
 
-    def records(self, sets: IntArray) -> Records:
+    def records(self, sets: IntArray) -> SelectionRecords:
         """Return what sets of clients [n, K] bring and cost."""
-        return Records(
+        return SelectionRecords(
             tuple(sets),
             self.worth[sets].mean(axis=1),
             self.seconds[sets].max(axis=1),
@@ -154,10 +154,10 @@ class Search:
                 yield float(self._shares(result).item())
             selector.observe(_outcome(round_, chosen, result))
 
-    def _shares(self, records: Records) -> FloatArray:
+    def _shares(self, records: SelectionRecords) -> FloatArray:
         return self._scores(records) / self._best
 
-    def _scores(self, records: Records) -> FloatArray:
+    def _scores(self, records: SelectionRecords) -> FloatArray:
         return scores(records.performance, records.latency_s, records.energy_j, **self._budgets)
 
 
@@ -209,7 +209,7 @@ def _view(round_: int) -> RoundView:
     return RoundView(round_, 0.0, WANTED, clients, np.ones(NUM_CLIENTS, dtype=np.int64), _MODEL)
 
 
-def _outcome(round_: int, chosen: IntArray, result: Records) -> RoundOutcome:
+def _outcome(round_: int, chosen: IntArray, result: SelectionRecords) -> RoundOutcome:
     share_j = float(result.energy_j.item()) / chosen.size
     reports = tuple(
         Report(client, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, 1, energy_j=share_j)

@@ -111,13 +111,15 @@ def ours(app: str, clients: int, seed: int, rounds: int, scenario: str) -> dict[
     from fleetsim import scenario as scenarios  # noqa: PLC0415
     from fleetsim.flower import running  # noqa: PLC0415
     from fleetsim.flower.app import read_app  # noqa: PLC0415
-    from fleetsim.run_settings import FolderSettings  # noqa: PLC0415
+    from fleetsim.run_settings import RunFolderSettings  # noqa: PLC0415
 
     settings = [*_FLEET, f"fleet.size={clients}"]
     loaded = scenarios.load(scenario, settings, seed=seed)
     with tempfile.TemporaryDirectory() as folder, watched() as seen:
         out = Path(folder) / "run"
-        run = running.run(app, loaded, FolderSettings(out=out), run_config=[f"{_ROUNDS}={rounds}"])
+        run = running.run(
+            app, loaded, RunFolderSettings(out=out), run_config=[f"{_ROUNDS}={rounds}"]
+        )
         accuracy = read_app(app).settings.accuracy_of(seen.metrics)
         in_table = run.rounds["accuracy"].iloc[-1]
         if accuracy != in_table:

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSettings:
+class RunFolderSettings:
     """Settings of every run into a folder.
 
     Attributes:
@@ -48,7 +48,7 @@ class FolderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings(FolderSettings):
+class RunSettings(RunFolderSettings):
     """Settings of one run of a scenario.
 
     Attributes:
@@ -119,7 +119,7 @@ def help_of(name: str) -> str:
 def _descriptions() -> dict[str, str]:
     """Return the description of every setting, as it is written above."""
     found = {}
-    for record in (FolderSettings, RunSettings):
+    for record in (RunFolderSettings, RunSettings):
         attributes = (record.__doc__ or "").partition("Attributes:\n")[2]
         for entry in re.split(r"\n {8}(?! )", f"\n{attributes.rstrip()}")[1:]:
             name, _, text = entry.partition(": ")

@@ -20,7 +20,7 @@ from fleetsim.cli.scenario_options import (
 )
 from fleetsim.cli.terminal import console, ended, note, say, tell
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
-from fleetsim.run_settings import FolderSettings, help_of
+from fleetsim.run_settings import RunFolderSettings, help_of
 
 if TYPE_CHECKING:
     from fleetsim.learning.data.prefetch import Prefetch
@@ -158,7 +158,7 @@ def run_app(
         done = running.run(
             app,
             loaded,
-            FolderSettings(
+            RunFolderSettings(
                 out=out,
                 resume=resume,
                 allow_other_platform=allow_other_platform,

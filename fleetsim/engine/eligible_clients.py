@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
 from fleetsim.engine.idle_state import IdleState
-from fleetsim.fleet.batteries.base import Watch
+from fleetsim.fleet.batteries.base import LevelWatch
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.traces.periodic import Schedule
 from fleetsim.read_only import freeze
@@ -139,5 +139,5 @@ class EligibleClients:
         self._is_eligible[stale] = is_on
         self._valid_until_s[stale] = until_s
 
-    def _watch(self, clients: IntArray, now_s: float) -> Watch:
+    def _watch(self, clients: IntArray, now_s: float) -> LevelWatch:
         return self._idle.watch(clients, now_s, self._rule.battery_fractions)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.engine.client_state import ClientState
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import Charge, Phases, Watch, WatchRequest
+from fleetsim.fleet.batteries.base import Charge, LevelWatch, Phases, WatchRequest
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import blank
 
@@ -86,7 +86,7 @@ class IdleState:
         self._changed.append(clients)
         return joules, ends_s
 
-    def watch(self, clients: IntArray, now_s: float, fractions: FloatArray) -> Watch:
+    def watch(self, clients: IntArray, now_s: float, fractions: FloatArray) -> LevelWatch:
         """Return a watch of idle clients' batteries [n] for these levels from now on."""
         # As far ahead as it has been idle: a long wait then needs only a few calls.
         ahead_s = now_s - self._ended_at_s[clients]

@@ -36,7 +36,7 @@ from fleetsim.record.manifest import Manifest, PlatformRecord
 from fleetsim.record.manifest import versions as library_versions
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.run_settings import FolderSettings
+from fleetsim.run_settings import RunFolderSettings
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
 from fleetsim.simulate.recorded_run import held_folder, run_recorded
@@ -56,7 +56,7 @@ WITHOUT_EFFECT = (
 def run(
     app_folder: str | Path,
     scenario: Scenario,
-    settings: FolderSettings = FolderSettings(),  # noqa: B008 - frozen
+    settings: RunFolderSettings = RunFolderSettings(),  # noqa: B008 - frozen
     *,
     run_config: Sequence[str] = (),
     shows_log: bool = False,
@@ -146,7 +146,7 @@ class _AppRun:
         fleet: Fleet,
         folder: Path,
         identity: RunIdentity,
-        settings: FolderSettings,
+        settings: RunFolderSettings,
         *,
         stops_at_errors: bool,
     ) -> None:

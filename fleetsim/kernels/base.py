@@ -20,7 +20,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
 from fleetsim.kernels.batches import Length, StackJob
 from fleetsim.kernels.cpu.gemm import onednn
-from fleetsim.kernels.device_samples import Samples, as_tensor
+from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.global_generators import addressed
@@ -118,7 +118,7 @@ class Kernel:
         self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
         self.num_samples: IntArray = np.array(self._sizes, dtype=np.int64)
         # On the CPU tensors share the arrays' memory, unless it is read-only.
-        self._all_samples = Samples(data.train_inputs, self._device)
+        self._all_samples = DeviceSamples(data.train_inputs, self._device)
         self._labels = as_tensor(data.train_labels).to(self._device)
         self._test = (
             as_tensor(data.test_inputs).to(self._device),

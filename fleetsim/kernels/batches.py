@@ -69,7 +69,7 @@ class StepBlock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class BatchSchedule:
     """Batches of all clients of a stack, one line per (step, client), sorted by step."""
 
     blocks: tuple[StepBlock, ...]
@@ -151,7 +151,7 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
     return moved, np.stack(own)
 
 
-def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> Schedule:
+def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> BatchSchedule:
     """Return the batches of all jobs, which are sorted longest first.
 
     If `is_padded`, every step is one block, and small batches are padded with the client's last
@@ -164,7 +164,7 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
 
 # Rounds with clients of one size share a plan.
 @lru_cache(maxsize=2)
-def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> Schedule:
+def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> BatchSchedule:
     """Return the schedule of trainings of these lengths; it is never changed.
 
     Its rows are positions among the samples of all jobs and epochs.
@@ -192,7 +192,7 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> S
     is_last_epoch = epoch == ((steps - 1) // per_epoch)[client]
     num_losses = np.zeros_like(size)
     np.add.at(num_losses, client[is_last_epoch], num_real[is_last_epoch])
-    return Schedule(
+    return BatchSchedule(
         blocks=_blocks(step, num_real, num_training, is_padded=is_padded),
         rows=begin[:, None] + within[num_real],
         weights=weights[num_real],

@@ -15,7 +15,7 @@ from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.standardisation import CACHED, PIXEL_MAX
 
 
-class Samples:
+class DeviceSamples:
     """Samples of all clients on a torch device; bytes of images become numbers when they are taken.
 
     Attributes:
@@ -65,7 +65,7 @@ class Samples:
 
 
 def stack_samples(
-    jobs: Sequence[StackJob], samples: Samples, labels: Tensor, space: Workspace | None = None
+    jobs: Sequence[StackJob], samples: DeviceSamples, labels: Tensor, space: Workspace | None = None
 ) -> tuple[list[StackJob], Tensor, Tensor]:
     """Return the trainings of one stack, with the numbers and labels that their rows refer to.
 

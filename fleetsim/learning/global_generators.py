@@ -18,7 +18,7 @@ from fleetsim import rng
 _WORD = 1 << 32
 
 
-class Watch:
+class GeneratorWatch:
     """Comparison of the global generators with their states when it was made.
 
     After the block of `addressed`, `library` is the first that was drawn from in it: `torch`,
@@ -77,7 +77,9 @@ def seed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> None:
 
 
 @contextmanager
-def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> Iterator[Watch]:
+def addressed(
+    root: int, purpose: str, *indices: int, on_cuda: bool = False
+) -> Iterator[GeneratorWatch]:
     """Seed the global generators by an address inside the block, and restore them after it.
 
     The address is that of `fleetsim.rng.stream`; `on_cuda` CUDA's generators are set, too.
@@ -91,7 +93,7 @@ def addressed(root: int, purpose: str, *indices: int, on_cuda: bool = False) -> 
     """
     with restored(on_cuda=on_cuda):
         seed(root, purpose, *indices, on_cuda=on_cuda)
-        watch = Watch(on_cuda=on_cuda)
+        watch = GeneratorWatch(on_cuda=on_cuda)
         yield watch
         watch.library = next(iter(watch.drawn()), None)
 

@@ -18,7 +18,7 @@ from fleetsim.contracts import Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.record.saved_run import Run
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import Study
@@ -42,7 +42,7 @@ class Wanted:
 class Collected:
     """Records of one fleet, and what it cost to collect them."""
 
-    records: Records
+    records: SelectionRecords
     num_by_arm: Mapping[str, int]
     virtual_s: float
     energy_j: float
@@ -60,7 +60,7 @@ def collected(
     """Return the records of a study, whose runs must be complete, by the hash of the clients."""
     study.require_arms(wanted.arms)
     asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]
-    parts: dict[str, list[tuple[PlannedRun, Run, Records]]] = {}
+    parts: dict[str, list[tuple[PlannedRun, Run, SelectionRecords]]] = {}
     for number, planned in enumerate(asked, start=1):
         run = store.open(planned)
         if run is None:
@@ -74,8 +74,10 @@ def collected(
     return {clients: _joined(of_fleet, wanted.per_arm) for clients, of_fleet in parts.items()}
 
 
-def _joined(parts: list[tuple[PlannedRun, Run, Records]], per_arm: int | None) -> Collected:
-    by_arm: dict[str, Records] = {}
+def _joined(
+    parts: list[tuple[PlannedRun, Run, SelectionRecords]], per_arm: int | None
+) -> Collected:
+    by_arm: dict[str, SelectionRecords] = {}
     for planned, _, found in parts:
         arm = by_arm.get(planned.arm)
         by_arm[planned.arm] = found if arm is None else arm + found
@@ -96,7 +98,7 @@ def _joined(parts: list[tuple[PlannedRun, Run, Records]], per_arm: int | None) -
     )
 
 
-def _of_rounds(run: Run) -> Records:
+def _of_rounds(run: Run) -> SelectionRecords:
     """Return a record of each round in which clients were selected."""
     _require_validation(run)
     if not run.is_synchronous:
@@ -115,7 +117,7 @@ def _of_rounds(run: Run) -> Records:
     )
     selections = by_round["client"].agg(list)
     accuracy = rounds.set_index("round")["validation_accuracy"].reindex(costs.index)
-    return Records.of(
+    return SelectionRecords.of(
         selections.tolist(),
         accuracy.to_numpy(),
         (costs["ended_s"] - costs["began_s"]).to_numpy(),
@@ -123,7 +125,7 @@ def _of_rounds(run: Run) -> Records:
     )
 
 
-def _of_run(run: Run) -> Records:
+def _of_run(run: Run) -> SelectionRecords:
     _require_validation(run)
     kind, clients = (run.scenario["server"]["selector"].get(key) for key in ("kind", "clients"))
     if kind != "fixed" or not clients:
@@ -132,7 +134,7 @@ def _of_run(run: Run) -> Records:
             " server.selector: {kind: fixed, clients: [...]}, or use --form round"
         )
     last = run.rounds.iloc[-1]
-    return Records.of(
+    return SelectionRecords.of(
         [clients],
         [float(last["validation_accuracy"])],
         [run.manifest.virtual_s],

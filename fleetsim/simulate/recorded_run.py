@@ -17,13 +17,13 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.resumption import with_platform
 from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.run_settings import FolderSettings
+from fleetsim.run_settings import RunFolderSettings
 from fleetsim.trackers.following import Following
 
 
 @contextmanager
 def held_folder(
-    settings: FolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
+    settings: RunFolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
 ) -> Iterator[tuple[Path, Manifest]]:
     """Lock a run's folder within the block; yield it and its manifest, which may be `done`."""
     folder, chosen = choose_folder(

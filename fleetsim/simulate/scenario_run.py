@@ -12,7 +12,7 @@ from fleetsim.fleet.population import build_fleet
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
-from fleetsim.learning.aggregation.compression import Uplink
+from fleetsim.learning.aggregation.compression import CompressedUplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
@@ -120,7 +120,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                 upload_byte=prepared.upload_byte(scenario.server.compression),
                 learning_rate_at=scenario.task.local.optimizer.learning_rate_at,
                 trainer=prepared.trainer,
-                uplink=Uplink(scenario.server.compression, seed=scenario.seed),
+                uplink=CompressedUplink(scenario.server.compression, seed=scenario.seed),
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
                 aggregator=aggregator,
                 accountant=accountant,

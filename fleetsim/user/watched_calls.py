@@ -11,7 +11,7 @@ import numpy as np
 
 from fleetsim.errors import ScenarioError
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.global_generators import Watch
+from fleetsim.learning.global_generators import GeneratorWatch
 from fleetsim.learning.models.model_fault import ModelFaultError
 
 
@@ -48,7 +48,7 @@ class WatchedCalls:
 
     def watched(self, name: str, function: Callable[[], Any]) -> Any:
         """Return the answer of a function that calls code of the plug-in."""
-        watch, num_modules = Watch(), len(sys.modules)
+        watch, num_modules = GeneratorWatch(), len(sys.modules)
         with own_code(f"{self.said}: {name}"):
             answer = function()
         # A library that is imported on the way may draw, too.

@@ -38,7 +38,7 @@ from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
-from fleetsim.learning.aggregation.compression import UncompressedSettings, Uplink
+from fleetsim.learning.aggregation.compression import CompressedUplink, UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.settings import Settings
@@ -237,7 +237,7 @@ class Tiny:
                 learning_rate_at=self.learning_rate_at,
                 upload_byte=self.cost.payload_byte,
                 trainer=trainer or NullTrainer(fleet.num_samples),
-                uplink=Uplink(UncompressedSettings(), seed=self.seed),
+                uplink=CompressedUplink(UncompressedSettings(), seed=self.seed),
                 screen=self.screen,
                 aggregator=aggregator,
             ),

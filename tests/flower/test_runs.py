@@ -12,7 +12,7 @@ from fleetsim import open_run
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.flower import running
-from fleetsim.run_settings import FolderSettings
+from fleetsim.run_settings import RunFolderSettings
 
 pytest.importorskip("flwr", reason="flwr is not installed; scripts/check-flower installs it")
 # flwr tells of features that it will drop, and leaves files to the garbage collector.
@@ -87,7 +87,7 @@ def _run(app, out, *overrides, run_config=(), on_client_error="reply", **setting
     return running.run(
         app,
         scenarios.load("quickstart", [*_FLEET, *overrides]),
-        FolderSettings(out=out, **settings),
+        RunFolderSettings(out=out, **settings),
         run_config=run_config,
         on_client_error=on_client_error,
     )

@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.kernels.batches import Length, Schedule, StackJob, StepBlock, longest_first, schedule
+from fleetsim.kernels.batches import (
+    BatchSchedule,
+    Length,
+    StackJob,
+    StepBlock,
+    longest_first,
+    schedule,
+)
 from fleetsim.learning.local import local_sgd
 
 BASE = np.zeros(1, np.float32)
@@ -16,7 +23,7 @@ def job(rows: range, epochs: int = 1, most_steps: int | None = None) -> StackJob
     return StackJob(BASE, np.array(rows), orders, most_steps)
 
 
-def batches_of(plan: Schedule, client: int) -> list[list[int]]:
+def batches_of(plan: BatchSchedule, client: int) -> list[list[int]]:
     """Return the samples of a client, step after step, without padding."""
     return [
         rows[weights > 0].tolist()

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from fleetsim.kernels.device_samples import Samples
+from fleetsim.kernels.device_samples import DeviceSamples
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.standardisation import from_pixels
 
@@ -21,7 +21,7 @@ def test_bytes_become_the_numbers_that_they_stand_for() -> None:
     every = from_pixels(images.pixels, **_MOMENTS)
     rows = np.array([299, 0, 0, 7, *range(130, 280)])
 
-    found = Samples(images, _CPU).take(torch.from_numpy(rows))
+    found = DeviceSamples(images, _CPU).take(torch.from_numpy(rows))
 
     assert found.dtype == torch.float32
     assert np.array_equal(found.numpy(), every[rows])

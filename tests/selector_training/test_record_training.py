@@ -5,7 +5,7 @@ from fleetsim.cli.application import app
 from fleetsim.errors import ScenarioError
 from fleetsim.selector_training.record_training import settings_of, train_from_records
 from fleetsim.selector_training.study_records import Collected
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.selectors.learned_weights import read_weights
 
 SHORT = {
@@ -56,7 +56,9 @@ def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
 
 
 def test_too_few_records_are_refused_in_one_line(tmp_path):
-    fleets = {"aa": Collected(Records.of([[0, 1]], [0.1], [1.0], [1.0]), {"random": 1}, 1, 1, 1)}
+    fleets = {
+        "aa": Collected(SelectionRecords.of([[0, 1]], [0.1], [1.0], [1.0]), {"random": 1}, 1, 1, 1)
+    }
 
     with pytest.raises(ScenarioError, match=r"two records or more.*collect more"):
         train_from_records(

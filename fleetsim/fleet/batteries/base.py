@@ -98,7 +98,7 @@ class WatchRequest(NamedTuple):
     """Horizon, for batteries whose future must be computed [n]."""
 
 
-class Watch(Protocol):
+class LevelWatch(Protocol):
     """Times at which idle batteries pass some levels, from one moment on."""
 
     standing: IntArray
@@ -157,7 +157,7 @@ class Batteries(ABC):
         """
 
     @abstractmethod
-    def watch(self, asked: WatchRequest) -> Watch:
+    def watch(self, asked: WatchRequest) -> LevelWatch:
         """Watch idle batteries from `now_s` on for when they pass levels."""
 
     @abstractmethod

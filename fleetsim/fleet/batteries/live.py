@@ -12,9 +12,9 @@ from fleetsim.fleet.batteries.base import (
     Batteries,
     Charge,
     Flow,
+    LevelWatch,
     Passing,
     Phases,
-    Watch,
     WatchRequest,
 )
 from fleetsim.fleet.batteries.dynamics import BatteryStep, Rules, Walk
@@ -92,7 +92,7 @@ class LiveBatteries(Batteries):
         after.put(mine, walk.charge())
         return after, empty_s
 
-    def watch(self, asked: WatchRequest) -> Watch:
+    def watch(self, asked: WatchRequest) -> LevelWatch:
         """See `Batteries.watch`."""
         return _LiveWatch(self, asked)
 
@@ -125,7 +125,7 @@ class LiveBatteries(Batteries):
 
 
 class _LiveWatch:
-    """A `Watch` of batteries that rise and fall.
+    """A `LevelWatch` of batteries that rise and fall.
 
     At its level, a battery reaches it unless it falls from there: the state at a moment is the
     state right after it. So no answer lasts for zero time.
@@ -156,11 +156,11 @@ class _LiveWatch:
         self._horizon_s: FloatArray = now_s + ahead_s
 
     def goes_on(self, rows: IntArray) -> IntArray:
-        """See `Watch.goes_on`."""
+        """See `LevelWatch.goes_on`."""
         return rows[self._place[rows] >= 0]
 
     def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
-        """See `Watch.next`."""
+        """See `LevelWatch.next`."""
         walk, mine = self._walk, self._place[rows]
         horizon_s = self._horizon_s[mine]
         ends_s = np.minimum(until_s, horizon_s)

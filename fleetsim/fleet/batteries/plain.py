@@ -12,9 +12,9 @@ from fleetsim.fleet.batteries.base import (
     LEVEL_SLACK_J,
     Batteries,
     Charge,
+    LevelWatch,
     Passing,
     Phases,
-    Watch,
     WatchRequest,
 )
 from fleetsim.fleet.timeline import Timeline
@@ -84,7 +84,7 @@ class PlainBatteries(Batteries):
                 empty_s[rows[at]] = met_s
         return charge._replace(level_j=level_j), empty_s
 
-    def watch(self, asked: WatchRequest) -> Watch:
+    def watch(self, asked: WatchRequest) -> LevelWatch:
         """See `Batteries.watch`."""
         return _RisingWatch(self, asked)
 
@@ -116,7 +116,7 @@ class PlainBatteries(Batteries):
 
 
 class _RisingWatch:
-    """A `Watch` of batteries that only rise while they are idle."""
+    """A `LevelWatch` of batteries that only rise while they are idle."""
 
     def __init__(self, batteries: PlainBatteries, asked: WatchRequest) -> None:
         clients, charge, from_s, now_s, fractions, _ = asked
@@ -137,11 +137,11 @@ class _RisingWatch:
             self.standing[rows] = (self._missing_j <= LEVEL_SLACK_J).sum(axis=0)
 
     def goes_on(self, rows: IntArray) -> IntArray:
-        """See `Watch.goes_on`."""
+        """See `LevelWatch.goes_on`."""
         return rows[self.standing[rows] < self._top]
 
     def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
-        """See `Watch.next`."""
+        """See `LevelWatch.next`."""
         missing_j = self._missing_j[self.standing[rows], self._place[rows]]
         reached_s = self._charged_after(self._clients[rows], missing_j)
         self.standing[rows] += 1

@@ -18,7 +18,7 @@ from fleetsim.kernels.cpu.gemm import onednn, prefers_onednn_for_long
 from fleetsim.kernels.cpu.numerical_platform import forms
 from fleetsim.kernels.cpu.whole_products import Digits, combined, digits_of, scaled
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import Samples
+from fleetsim.kernels.device_samples import DeviceSamples
 
 PANEL = 100
 """Rows of X X^T that are computed at once, up to the diagonal; the rest is mirrored."""
@@ -43,7 +43,7 @@ class Layer(NamedTuple):
 class NumberProducts:
     """Products of floats, of one client at a time."""
 
-    def __init__(self, samples: Samples, num: int, units: int, space: Workspace) -> None:
+    def __init__(self, samples: DeviceSamples, num: int, units: int, space: Workspace) -> None:
         self._samples, self._space = samples, space
         features = samples.num_features
         long = (num, features, units), (units, num, features)
@@ -82,7 +82,7 @@ class NumberProducts:
 class ByteProducts:
     """Products of images' bytes in whole numbers."""
 
-    def __init__(self, samples: Samples, like: Tensor) -> None:
+    def __init__(self, samples: DeviceSamples, like: Tensor) -> None:
         """Build it for images that are kept as bytes; results have the number type of `like`."""
         self._samples = samples
         self._num_channels = len(samples.scale)
@@ -141,7 +141,7 @@ class ByteProducts:
 ClientProducts = NumberProducts | ByteProducts
 
 
-def products_of(samples: Samples, num: int, units: int, space: Workspace) -> ClientProducts:
+def products_of(samples: DeviceSamples, num: int, units: int, space: Workspace) -> ClientProducts:
     """Return the products in the fastest form for these sizes and this platform.
 
     `num` is the number of samples of the largest client; `space` is memory for a client's samples.

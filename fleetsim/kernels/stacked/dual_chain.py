@@ -31,7 +31,7 @@ from fleetsim.contracts import Parameters
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.cpu.gemm import Widths, onednn, prefers_onednn_for_long
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import Samples
+from fleetsim.kernels.device_samples import DeviceSamples
 from fleetsim.kernels.initial_models import on_device
 from fleetsim.kernels.stacked.client_products import PANEL, products_of
 from fleetsim.kernels.stacked.linear_chain import ChainStack, relu_backward, view
@@ -84,7 +84,7 @@ class DualChainStack:
         self,
         widths: Widths,
         bases: Sequence[Parameters],
-        samples: Samples,
+        samples: DeviceSamples,
         settings: StepSettings,
         *,
         batch: int,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import FloatArray, Job, JobResult, Loss
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.batches import Length, Schedule, StackJob, longest_first, schedule
+from fleetsim.kernels.batches import BatchSchedule, Length, StackJob, longest_first, schedule
 from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
@@ -138,7 +138,7 @@ def train_stack(
     return plan.results(jobs, exact, stack.vectors())
 
 
-def _rates(plan: Schedule, jobs: Sequence[StackJob], settings: StepSettings) -> FloatArray:
+def _rates(plan: BatchSchedule, jobs: Sequence[StackJob], settings: StepSettings) -> FloatArray:
     """Return the learning rate of each line of a schedule [lines]."""
     optimizer = settings.optimizer
     if isinstance(optimizer.within_task, ConstantRateSettings):

@@ -160,8 +160,8 @@ CompressionSettings = Annotated[
 """Settings of any compression, told apart by `kind`."""
 
 
-class Uplink:
-    """Uplink: compression of the models that clients upload."""
+class CompressedUplink:
+    """Compression of the models that clients upload."""
 
     def __init__(self, settings: CompressionSettings, *, seed: int) -> None:
         """Start without unsent entries; `seed` is the run's root seed."""

@@ -20,7 +20,7 @@ StepStream = Callable[[int], np.random.Generator]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SampleBatch:
     """Samples of a step, as the network sees them."""
 
     inputs: Tensor
@@ -40,7 +40,7 @@ class Batch:
 
 def augmented(
     inputs: Tensor, labels: Tensor, settings: AugmentationSettings, stream: np.random.Generator
-) -> Batch:
+) -> SampleBatch:
     """Return the changed samples of a step [n, ...], new tensors, from the step's own stream."""
     num = len(inputs)
     if settings.flip_chance:
@@ -53,11 +53,11 @@ def augmented(
         noise = torch.from_numpy(stream.standard_normal(tuple(inputs.shape)))
         inputs = inputs + settings.noise_sd * noise.to(inputs)
     if not settings.mixup_alpha:
-        return Batch(inputs, labels)
+        return SampleBatch(inputs, labels)
     share = float(stream.beta(settings.mixup_alpha, settings.mixup_alpha))
     other = torch.from_numpy(stream.permutation(num)).to(inputs.device)
     mixed = share * inputs + (1.0 - share) * inputs.index_select(0, other)
-    return Batch(mixed, labels, labels.index_select(0, other), share)
+    return SampleBatch(mixed, labels, labels.index_select(0, other), share)
 
 
 def _cropped(images: Tensor, padding: int, stream: np.random.Generator) -> Tensor:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
 from fleetsim.counts import num_batches
-from fleetsim.learning.local.augmentation import Batch, StepStream, augmented
+from fleetsim.learning.local.augmentation import SampleBatch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.sample_losses import hits, losses_of
 from fleetsim.learning.local.step_settings import StepSettings
@@ -98,14 +98,14 @@ def train(
 
 def batches(
     inputs: Tensor, labels: Tensor, settings: StepSettings, passes: Passes
-) -> Iterator[tuple[int, Batch]]:
+) -> Iterator[tuple[int, SampleBatch]]:
     """Yield the epoch, from 0, and the augmented batch of each step, after drawing the orders."""
     num_samples, size = len(labels), settings.batch_size
     drawn = torch.from_numpy(orders(passes.stream, passes.epochs, num_samples)).to(labels.device)
     all_steps = ((at, rows) for at, order in enumerate(drawn) for rows in torch.split(order, size))
     steps = islice(all_steps, num_steps(num_samples, passes.epochs, size, passes.most_steps))
     for number, (epoch, rows) in enumerate(steps, 1):
-        batch = Batch(inputs.index_select(0, rows), labels.index_select(0, rows))
+        batch = SampleBatch(inputs.index_select(0, rows), labels.index_select(0, rows))
         if passes.step_stream is not None:
             stream = passes.step_stream(number)
             batch = augmented(batch.inputs, batch.labels, settings.augmentation, stream)

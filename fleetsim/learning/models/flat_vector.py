@@ -16,7 +16,7 @@ from fleetsim.contracts import Parameters
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class StateEntry:
     """Place of one entry of the state dict in the flat vector."""
 
     name: str
@@ -28,14 +28,14 @@ class Slot:
     """False for a buffer: it has no gradient."""
 
 
-def layout(module: nn.Module) -> tuple[Slot, ...]:
+def layout(module: nn.Module) -> tuple[StateEntry, ...]:
     """Return the slots of the flat vector in order; together they cover [0, P) without gaps."""
     trained = {name for name, _ in module.named_parameters()}
     slots = []
     start = 0
     for name, value in _entries(module).items():
         stop = start + value.numel()
-        slots.append(Slot(name, tuple(value.shape), start, stop, name in trained))
+        slots.append(StateEntry(name, tuple(value.shape), start, stop, name in trained))
         start = stop
     return tuple(slots)
 

@@ -49,7 +49,7 @@ def slot_answer(members: IntArray, start: Parameters | None) -> IntArray | Cohor
     return members if start is None else Cohort(members, start=start)
 
 
-class Slot(DeclaredState):
+class SelectionSlot(DeclaredState):
     """Clients of the present slot, and the number of its rounds left."""
 
     state_fields = (

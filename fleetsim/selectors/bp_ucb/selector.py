@@ -36,7 +36,7 @@ from fleetsim.schema.key_conditions import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import rewarded
-from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
+from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Potentials,
@@ -188,7 +188,7 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         self._start = fleet.parameters if self._settings.model == "reset" else None
         self._means: FloatArray = np.zeros(self._size)
         self._plays: IntArray = np.zeros(self._size, dtype=np.int64)
-        self._slot = Slot(self._size)
+        self._slot = SelectionSlot(self._size)
         self._num_slots = 0
         # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)

@@ -16,7 +16,7 @@ import torch
 
 from fleetsim.contracts import BoolArray, FloatArray, State
 from fleetsim.selectors.favor.equations import double_q_target
-from fleetsim.selectors.favor.replay import Batch, Coordinates
+from fleetsim.selectors.favor.replay import Coordinates, SampledTransitions
 
 _LAYERS = ("hidden.weight", "hidden.bias", "output.weight", "output.bias")
 _DECAY = 0.99
@@ -62,7 +62,7 @@ class QNetwork:
         rewards, are_last = np.array([reward]), np.array([is_last])
         return float(self._targets(state.reshape(1, -1), rewards, are_last, discount)[0])
 
-    def learn(self, batch: Batch, *, discount: float, learning_rate: float) -> float:
+    def learn(self, batch: SampledTransitions, *, discount: float, learning_rate: float) -> float:
         """Take one step on a batch; return the mean squared difference before it."""
         target = self._targets(batch.next_states, batch.rewards, batch.is_last, discount)
         # Leaves of the graph that share the memory of the layers.

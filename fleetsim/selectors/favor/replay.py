@@ -19,7 +19,7 @@ Coordinates = NDArray[np.float32]
 """Coordinates of models [..., d]."""
 
 
-class Batch(NamedTuple):
+class SampledTransitions(NamedTuple):
     """Sampled transitions."""
 
     states: Coordinates
@@ -86,12 +86,12 @@ class Replay:
         self._is_last = np.append(self._is_last, np.full(num, is_last))
         self._drop()
 
-    def batch(self, picked: IntArray) -> Batch:
+    def batch(self, picked: IntArray) -> SampledTransitions:
         """Return the transitions at these places, of which 0 is the oldest [B]."""
         places = self._state_of[picked] - self._num_dropped
         now = np.stack([self._states[place] for place in places.tolist()])
         later = np.stack([self._states[place + 1] for place in places.tolist()])
-        return Batch(
+        return SampledTransitions(
             self._rows[now].reshape(picked.size, -1),
             self._actions[picked],
             self._rewards[picked],

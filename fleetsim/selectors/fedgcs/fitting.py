@@ -27,7 +27,7 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, State
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Network, Widths
-from fleetsim.selectors.fedgcs.records import Records, ScoreScale
+from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.learned_weights import part_of, require_finite
 
@@ -51,7 +51,7 @@ class Fitted:
 
 
 def fit(
-    records: Records,
+    records: SelectionRecords,
     *,
     num_clients: int,
     settings: FedGCSKeys,
@@ -111,7 +111,7 @@ class _Training:
 
     def __init__(
         self,
-        records: Records,
+        records: SelectionRecords,
         targets: FloatArray,
         settings: FedGCSKeys,
         most_epochs: int,

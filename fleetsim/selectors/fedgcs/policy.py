@@ -11,7 +11,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray, State
 from fleetsim.errors import DataError
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, ScoreScale
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.learned_weights import require_arrays
 
@@ -25,7 +25,9 @@ class Policy:
 
     def __init__(self, arrays: State | None = None) -> None:
         given = arrays or {}
-        self.records: Records = Records.restored(given) if "records/sizes" in given else NO_RECORDS
+        self.records: SelectionRecords = (
+            SelectionRecords.restored(given) if "records/sizes" in given else NO_RECORDS
+        )
         """Records to begin an ascent with, and for the next fit."""
         self._weights: State = {
             name: np.array(array)
@@ -49,7 +51,12 @@ class Policy:
         return {frozenset(selection.tolist()) for selection in self.records.selections}
 
     def fitted(
-        self, records: Records, num_clients: int, settings: FedGCSKeys, seed: int, index: int
+        self,
+        records: SelectionRecords,
+        num_clients: int,
+        settings: FedGCSKeys,
+        seed: int,
+        index: int,
     ) -> Policy:
         """Return the policy after a fit to records that goes on from these networks."""
         from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
@@ -142,7 +149,7 @@ def require_form(name: str, weights: State) -> None:
             and bool((np.diff(known, prepend=-1) > 0).all())
             and bool((sizes > 0).all())
             and int(sizes.sum()) == clients.size
-            and len(Records.restored(weights)) > 0
+            and len(SelectionRecords.restored(weights)) > 0
         )
     except ValueError:
         is_whole = False

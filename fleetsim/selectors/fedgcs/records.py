@@ -22,10 +22,10 @@ from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Records:
+class SelectionRecords:
     """Selections, and performance, seconds and joules of each.
 
-    >>> two = Records.of([[3, 1], [2]], [0.5, 0.75], [10.0, 8.0], [30.0, 20.0])
+    >>> two = SelectionRecords.of([[3, 1], [2]], [0.5, 0.75], [10.0, 8.0], [30.0, 20.0])
     >>> len(two), two.clients.tolist()
     (2, [1, 2, 3])
     """
@@ -62,7 +62,7 @@ class Records:
         performance: Sequence[float] | FloatArray,
         latency_s: Sequence[float] | FloatArray,
         energy_j: Sequence[float] | FloatArray,
-    ) -> Records:
+    ) -> SelectionRecords:
         """Return records from any sequences of numbers."""
         return cls(
             tuple(np.array(selection, dtype=np.int64) for selection in selections),
@@ -84,24 +84,24 @@ class Records:
         """Clients that any selection has, ascending."""
         return np.unique(self.flat()[1])
 
-    def within(self, is_known: BoolArray) -> Records:
+    def within(self, is_known: BoolArray) -> SelectionRecords:
         """Return the records of which all clients are known, by a mask over the fleet [N]."""
         sizes, clients = self.flat()
         row = np.repeat(np.arange(sizes.size), sizes)
         num_unknown = np.bincount(row, ~is_known[clients], minlength=sizes.size)
         return self.chosen(np.flatnonzero(num_unknown == 0.0))
 
-    def __add__(self, other: Records) -> Records:
-        return Records(
+    def __add__(self, other: SelectionRecords) -> SelectionRecords:
+        return SelectionRecords(
             self.selections + other.selections,
             np.concatenate([self.performance, other.performance]),
             np.concatenate([self.latency_s, other.latency_s]),
             np.concatenate([self.energy_j, other.energy_j]),
         )
 
-    def chosen(self, rows: IntArray) -> Records:
+    def chosen(self, rows: IntArray) -> SelectionRecords:
         """Return some of the records, in the order of `rows`."""
-        return Records(
+        return SelectionRecords(
             tuple(self.selections[row] for row in rows.tolist()),
             self.performance[rows],
             self.latency_s[rows],
@@ -144,7 +144,7 @@ class Records:
         }
 
     @classmethod
-    def restored(cls, state: State) -> Records:
+    def restored(cls, state: State) -> SelectionRecords:
         """Return the records that `state` described."""
         sizes = np.array(state["records/sizes"], dtype=np.int64)
         clients = np.array(state["records/clients"], dtype=np.int64)
@@ -157,7 +157,7 @@ class Records:
         )
 
 
-NO_RECORDS = Records.of([], [], [], [])
+NO_RECORDS = SelectionRecords.of([], [], [], [])
 """Records of nothing yet."""
 
 
@@ -176,7 +176,7 @@ class ScoreScale(NamedTuple):
     best_score: float
 
     @classmethod
-    def of(cls, records: Records, rules: FedGCSKeys) -> ScoreScale:
+    def of(cls, records: SelectionRecords, rules: FedGCSKeys) -> ScoreScale:
         """Return the scale of a fit to these records, at least one.
 
         A budget that is not given is the median of the records, and at least the smallest positive
@@ -198,7 +198,7 @@ class ScoreScale(NamedTuple):
         found = scale.scores(records, rules)
         return scale._replace(worst_score=float(found.min()), best_score=float(found.max()))
 
-    def scores(self, records: Records, rules: FedGCSKeys) -> FloatArray:
+    def scores(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
 
         A score needs a performance of 0 or more. Scaled, that of a record that is worse than all of
@@ -217,7 +217,7 @@ class ScoreScale(NamedTuple):
             energy_exponent=rules.energy_exponent,
         )
 
-    def targets(self, records: Records, rules: FedGCSKeys) -> FloatArray:
+    def targets(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return the scores as the evaluator learns them; beyond [0, 1] outside of the fit [R]."""
         found = self.scores(records, rules)
         if rules.target == "min_max":

@@ -27,7 +27,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records, ScoreScale
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.known_numbers import TellingSelector, known
@@ -177,7 +177,7 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
                 return clients
         return np.empty(0, dtype=np.int64)
 
-    def _record_of(self, outcome: RoundOutcome) -> Records:
+    def _record_of(self, outcome: RoundOutcome) -> SelectionRecords:
         """Return the record of the round; none if the accuracy after it is not known."""
         before, self._accuracy = self._accuracy, accuracy_of(outcome.validation)
         is_rise = self._settings.performance == "rise"
@@ -185,14 +185,14 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
         joules = [report.energy_j for report in outcome.reports if report.energy_j is not None]
         if not math.isfinite(performance):
             return NO_RECORDS
-        return Records.of(
+        return SelectionRecords.of(
             [outcome.selected],
             [performance],
             [outcome.finished_at_s - outcome.started_at_s],
             [math.fsum(joules)],
         )
 
-    def _realised(self, record: Records) -> float | None:
+    def _realised(self, record: SelectionRecords) -> float | None:
         """Return the score of a round on the scale of the estimates; None if either is missing."""
         if self._scale.size == 0 or not len(record):
             return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.selectors.fedgcs.equations import min_max
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
 
 
 def surrogate_records(
@@ -28,7 +28,7 @@ def surrogate_records(
     num_sets: int,
     size: int,
     generator: np.random.Generator,
-) -> Records:
+) -> SelectionRecords:
     """Return records of random sets of clients; none while no client is known.
 
     Utilities U, and seconds and joules of the last delivered task, are of every client [N], NaN
@@ -47,7 +47,7 @@ def surrogate_records(
     sets: list[IntArray] = [
         generator.choice(utility.size, num, replace=False) for _ in range(num_sets)
     ]
-    return Records.of(
+    return SelectionRecords.of(
         sets,
         [float(worth[chosen].mean()) for chosen in sets],
         [float(seconds[chosen].max()) for chosen in sets],

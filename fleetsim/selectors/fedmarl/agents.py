@@ -95,7 +95,7 @@ class Agents:
         for _ in range(settings.steps_per_round):
             places = generator.integers(len(self.replay), size=settings.batch_size)
             transitions = [self.replay[place] for place in places]
-            batches.append(learning.Batch(transitions, self._targets(transitions)))
+            batches.append(learning.TransitionBatch(transitions, self._targets(transitions)))
         after = learning.improved(
             self._network, self._moments, self._num_steps, batches, settings.learning_rate
         )

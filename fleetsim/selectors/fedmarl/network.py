@@ -20,7 +20,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class TransitionBatch:
     """Transitions with the targets of their team values."""
 
     transitions: Sequence[Transition]
@@ -43,7 +43,7 @@ def improved(
     network: Network,
     moments: Network,
     num_steps: int,
-    batches: Sequence[Batch],
+    batches: Sequence[TransitionBatch],
     learning_rate: float,
 ) -> Improved:
     """Return the network after one step of Adam for each batch, in order.

@@ -38,7 +38,7 @@ from fleetsim.selectors.bandits.equations import (
     is_playable,
     rewarded,
 )
-from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
+from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar, StateFields
 from fleetsim.selectors.demands import Demand, Demands
@@ -109,7 +109,7 @@ class UcbSelector(ConfiguredSelector[SetBanditOptions]):
         self._start = fleet.parameters if self._settings.model == "reset" else None
         self._means: FloatArray = np.zeros(self._sets.shape[0])
         self._plays: IntArray = np.zeros(self._sets.shape[0], dtype=np.int64)
-        self._slot = Slot(self._size)
+        self._slot = SelectionSlot(self._size)
         self._num_slots = 0
         self._arm = NO_ARM
 

@@ -36,7 +36,7 @@ class Row(NamedTuple):
     client: Any
 
 
-class Columns(NamedTuple):
+class DatasetColumns(NamedTuple):
     """All rows, column by column."""
 
     samples: Any

@@ -22,7 +22,7 @@ from fleetsim.learning import global_generators
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.checked_part import Array, CheckedPart, checked_part
 from fleetsim.learning.data.standardisation import scaled
-from fleetsim.user.data.fields import Columns, Row
+from fleetsim.user.data.fields import DatasetColumns, Row
 from fleetsim.user.data.rows import Source
 from fleetsim.user.data.values import (
     all_alike,
@@ -170,7 +170,7 @@ class _Some:
     def row(self, index: int) -> Row:
         return self.source.row(int(self.items[index]))
 
-    def columns(self) -> Columns | None:
+    def columns(self) -> DatasetColumns | None:
         return None
 
 
@@ -186,7 +186,7 @@ def _read_rows(source: Source, num: int, hint: str) -> tuple[Any, Any, Any]:
     labels, clients = [], []
 
     def samples() -> Iterator[Any]:
-        watch = global_generators.Watch()
+        watch = global_generators.GeneratorWatch()
         for item in range(num):
             row = source.row(item)
             labels.append(as_labels(row.label, f"{source.place}: item {item}: label"))

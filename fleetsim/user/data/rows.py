@@ -13,7 +13,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.own_code import own_faults
 from fleetsim.quoting import quoted
 from fleetsim.user.data import tables
-from fleetsim.user.data.fields import Columns, Fields, Key, Row, named
+from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
 
 FORMS = (
     "a torch Dataset, a pair of arrays (inputs, labels), a pandas DataFrame, a Hugging Face"
@@ -34,7 +34,7 @@ class Source(Protocol):
     def row(self, index: int) -> Row:
         """Return one row."""
 
-    def columns(self) -> Columns | None:
+    def columns(self) -> DatasetColumns | None:
         """Return all rows at once; None: they are read one at a time."""
 
 
@@ -107,8 +107,8 @@ class _ArraySource:
     def row(self, index: int) -> Row:
         return Row(self.inputs[index], self.labels[index], None)
 
-    def columns(self) -> Columns | None:
-        return Columns(self.inputs, self.labels, None)
+    def columns(self) -> DatasetColumns | None:
+        return DatasetColumns(self.inputs, self.labels, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _ItemSource:
             # A mapping may read what it holds only now.
             return row_of(self.items[index], self.fields, f"{self.place}: item {index}")
 
-    def columns(self) -> Columns | None:
+    def columns(self) -> DatasetColumns | None:
         return None
 
 
@@ -182,7 +182,7 @@ class Transformed:
         with own_faults(f"{self.place}: transform of item {index}", DataError):
             return row._replace(sample=self.transform(row.sample))
 
-    def columns(self) -> Columns | None:
+    def columns(self) -> DatasetColumns | None:
         """Return None: samples are transformed one at a time."""
         return None
 

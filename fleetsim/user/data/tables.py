@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
-from fleetsim.user.data.fields import Columns, Fields, Key, Row, named
+from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
 from fleetsim.user.data.values import as_array
 
 
@@ -63,7 +63,7 @@ class TableSource:
         client = None if names.client is None else item[names.client]
         return Row(sample, item[names.label], client)
 
-    def columns(self) -> Columns | None:
+    def columns(self) -> DatasetColumns | None:
         """Return all rows; None for a Hugging Face data set with a transform of its own."""
         names = self._names
         if is_hugging_face(self._table) and self._table.format["type"] == "custom":
@@ -80,7 +80,7 @@ class TableSource:
         else:
             samples = self._features(names.inputs)
         client = None if names.client is None else self._column(names.client)
-        return Columns(samples, self._column(names.label), client)
+        return DatasetColumns(samples, self._column(names.label), client)
 
     def _used(self) -> list[Key]:
         names = self._names

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fleetsim.kernels.cpu.numerical_platform import forms
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import Samples
+from fleetsim.kernels.device_samples import DeviceSamples
 from fleetsim.kernels.stacked import client_products
 from fleetsim.kernels.stacked.client_products import (
     ByteProducts,
@@ -84,7 +84,7 @@ def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, si
     pictures = images(13, channels, side)
     rows = torch.from_numpy(np.random.default_rng(num).permutation(13)[:num])
     features = channels * side**2
-    samples, like = Samples(pictures, CPU), torch.empty(0, dtype=torch.float64)
+    samples, like = DeviceSamples(pictures, CPU), torch.empty(0, dtype=torch.float64)
     found = all_three(ByteProducts(samples, like), rows, features, torch.float64)
 
     expected = by_definition(exact(pictures)[rows], torch.float64)
@@ -97,7 +97,7 @@ def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, si
 @pytest.mark.parametrize("channels", [1, 3])
 def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None:
     pictures, rows = images(230, channels, 16), torch.arange(229, 9, -1)
-    features, samples = channels * 16**2, Samples(images(230, channels, 16), CPU)
+    features, samples = channels * 16**2, DeviceSamples(images(230, channels, 16), CPU)
     expected = by_definition(exact(pictures)[rows], torch.float32)
     by_bytes = ByteProducts(samples, samples.like)
     by_floats = NumberProducts(samples, 220, UNITS, Workspace())
@@ -114,7 +114,7 @@ def test_bytes_in_float32_are_not_farther_off_than_floats(channels: int) -> None
 @pytest.mark.usefixtures("whole_numbers")
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_and_moves_that_are_not_finite_are_not_hidden(bad: float) -> None:
-    samples = Samples(images(6, 1), CPU)
+    samples = DeviceSamples(images(6, 1), CPU)
     products = ByteProducts(samples, samples.like)
     weights, moves = torch.ones(2, 25), torch.ones(2, 6)
     weights[1, 3] = moves[1, 3] = bad
@@ -147,6 +147,6 @@ def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
 ):
     chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
     monkeypatch.setattr(client_products, "forms", lambda: chosen)
-    found = client_products.products_of(Samples(samples, CPU), num, 3, Workspace())
+    found = client_products.products_of(DeviceSamples(samples, CPU), num, 3, Workspace())
 
     assert type(found) is kind

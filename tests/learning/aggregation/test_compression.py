@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from fleetsim import rng
 from fleetsim.contracts import Parameters
 from fleetsim.learning.aggregation.compression import (
+    CompressedUplink,
     CompressionSettings,
     Quantise8BitSettings,
     TopKSettings,
     UncompressedSettings,
-    Uplink,
 )
 from tests.learning.aggregation.reports import vector
 
@@ -116,7 +116,9 @@ HALF = TopKSettings(fraction=0.5)
 FEEDBACK = TopKSettings(fraction=0.5, error_feedback=True)
 
 
-def received(uplink: Uplink, client: int, round_: int, change: Sequence[float]) -> list[float]:
+def received(
+    uplink: CompressedUplink, client: int, round_: int, change: Sequence[float]
+) -> list[float]:
     """The change that the server sees."""
     model = uplink.receive(client, BASE, BASE + vector(*change), (0, round_))
     return [float(entry) for entry in model - BASE]
@@ -125,13 +127,13 @@ def received(uplink: Uplink, client: int, round_: int, change: Sequence[float]) 
 def test_uncompressed_models_arrive_to_the_bit() -> None:
     """As float32, 1e8 + (0.3 - 1e8) is not 0.3."""
     base, model = vector(1e8), vector(0.3)
-    arrived = Uplink(UncompressedSettings(), seed=1).receive(0, base, model, (0, 1))
+    arrived = CompressedUplink(UncompressedSettings(), seed=1).receive(0, base, model, (0, 1))
 
     assert arrived.tobytes() == model.tobytes()
 
 
 def test_what_was_not_sent_is_lost_without_error_feedback() -> None:
-    uplink = Uplink(HALF, seed=1)
+    uplink = CompressedUplink(HALF, seed=1)
 
     assert received(uplink, 0, 1, [3, -8, 4, 2]) == [0, -8, 4, 0]
     assert received(uplink, 0, 2, [3, 0, 0, 2]) == [3, 0, 0, 2]
@@ -141,7 +143,7 @@ def test_what_was_not_sent_is_lost_without_error_feedback() -> None:
 def test_what_was_not_sent_is_added_to_the_clients_next_update_with_error_feedback() -> None:
     """Client 0 keeps (3, 0, 0, 2); its next update (3, 1, 5, 0) becomes (6, 1, 5, 2), of which it
     keeps (0, 1, 0, 2); client 1 has nothing to do with it."""
-    uplink = Uplink(FEEDBACK, seed=1)
+    uplink = CompressedUplink(FEEDBACK, seed=1)
 
     assert received(uplink, 0, 1, [3, -8, 4, 2]) == [0, -8, 4, 0]
     assert received(uplink, 1, 2, [1, 2, 0, 0]) == [1, 2, 0, 0]
@@ -155,7 +157,7 @@ whole = st.integers(-1000, 1000).map(float)
 @given(st.lists(st.lists(whole, min_size=4, max_size=4), min_size=1, max_size=6))
 def test_with_error_feedback_nothing_is_lost_for_good(changes: list[list[float]]) -> None:
     """Sent and unsent changes add up to all changes; exact in whole numbers."""
-    uplink = Uplink(FEEDBACK, seed=1)
+    uplink = CompressedUplink(FEEDBACK, seed=1)
     arrived = np.sum(
         [received(uplink, 0, round_, change) for round_, change in enumerate(changes)], axis=0
     )
@@ -165,7 +167,7 @@ def test_with_error_feedback_nothing_is_lost_for_good(changes: list[list[float]]
 
 @pytest.mark.parametrize("settings", [TopKSettings(fraction=0.5), FEEDBACK, STOCHASTIC])
 def test_a_diverged_model_arrives_as_it_is_and_leaves_nothing_behind(settings):
-    uplink = Uplink(settings, seed=1)
+    uplink = CompressedUplink(settings, seed=1)
     model = vector(1, math.nan, math.inf, 0)
 
     assert uplink.receive(0, BASE, model, (0, 1)).tobytes() == model.tobytes()
@@ -175,12 +177,16 @@ def test_a_diverged_model_arrives_as_it_is_and_leaves_nothing_behind(settings):
 def test_rounding_depends_on_client_and_task_alone() -> None:
     base, model = rng.stream(2, "models").standard_normal((2, 100)).astype(np.float32)
 
-    def arrives(uplink: Uplink, client: int, round_: int) -> bytes:
+    def arrives(uplink: CompressedUplink, client: int, round_: int) -> bytes:
         return uplink.receive(client, base, model, (0, round_)).tobytes()
 
-    alone = arrives(Uplink(STOCHASTIC, seed=7), 3, 5)
-    busy = Uplink(STOCHASTIC, seed=7)
-    others = [arrives(busy, 2, 5), arrives(busy, 3, 4), arrives(Uplink(STOCHASTIC, seed=8), 3, 5)]
+    alone = arrives(CompressedUplink(STOCHASTIC, seed=7), 3, 5)
+    busy = CompressedUplink(STOCHASTIC, seed=7)
+    others = [
+        arrives(busy, 2, 5),
+        arrives(busy, 3, 4),
+        arrives(CompressedUplink(STOCHASTIC, seed=8), 3, 5),
+    ]
 
     assert alone not in others
     assert arrives(busy, 3, 5) == alone
@@ -189,10 +195,10 @@ def test_rounding_depends_on_client_and_task_alone() -> None:
 def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
     draw = rng.stream(4, "changes")
     changes = draw.standard_normal((6, 4)).tolist()
-    uplink = Uplink(FEEDBACK, seed=1)
+    uplink = CompressedUplink(FEEDBACK, seed=1)
     for round_, change in enumerate(changes[:4]):
         received(uplink, round_ % 3, round_, change)
-    resumed = Uplink(FEEDBACK, seed=1)
+    resumed = CompressedUplink(FEEDBACK, seed=1)
     resumed.restore(uplink.state())
 
     for round_, change in enumerate(changes):
@@ -203,7 +209,7 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
 @pytest.mark.parametrize(("share", "num_sent"), [(0.1, 1), (0.25, 1), (0.5, 2), (0.75, 3)])
 def test_a_share_of_an_uncompressed_update_is_so_many_entries_as_they_are(share, num_sent):
     change = [3.0, -8.0, 4.0, 2.0]
-    uplink = Uplink(UncompressedSettings(), seed=1)
+    uplink = CompressedUplink(UncompressedSettings(), seed=1)
     arrived = (uplink.receive(0, BASE, BASE + vector(*change), (0, 1), share) - BASE).tolist()
 
     assert sum(entry != 0.0 for entry in arrived) == num_sent
@@ -213,7 +219,7 @@ def test_a_share_of_an_uncompressed_update_is_so_many_entries_as_they_are(share,
 def test_which_entries_are_sent_is_drawn_anew_for_each_task_and_evenly() -> None:
     """Half of 4 entries, 400 tasks: each entry 200 times, give or take 4 standard deviations of
     sqrt(400 / 4) = 10."""
-    uplink = Uplink(UncompressedSettings(), seed=1)
+    uplink = CompressedUplink(UncompressedSettings(), seed=1)
     model = BASE + vector(1, 1, 1, 1)
     times = sum(uplink.receive(0, BASE, model, (0, task), 0.5) - BASE for task in range(400))
 
@@ -222,7 +228,7 @@ def test_which_entries_are_sent_is_drawn_anew_for_each_task_and_evenly() -> None
 
 
 def test_what_a_share_leaves_out_is_held_back_with_error_feedback() -> None:
-    uplink = Uplink(FEEDBACK, seed=1)
+    uplink = CompressedUplink(FEEDBACK, seed=1)
     uplink.receive(0, BASE, BASE + vector(3, -8, 4, 2), (0, 1), 0.5)
 
     assert uplink.state()["unsent"].tolist() == [[3, 0, 4, 2]]

@@ -6,7 +6,7 @@ import torch
 
 from fleetsim import rng
 from fleetsim.selectors.favor.network import QNetwork
-from fleetsim.selectors.favor.replay import Batch
+from fleetsim.selectors.favor.replay import SampledTransitions
 
 HAND = {
     "hidden.weight": np.array([[1.0, -1.0], [2.0, 0.5]], dtype=np.float32),
@@ -34,7 +34,9 @@ def test_the_loss_of_a_double_q_step_by_hand():
     net.restore(state)
     states = np.array([[0.0, 2.0], [3.0, 1.0]], dtype=np.float32)
     later = np.array([[3.0, 1.0], [0.0, 0.0]], dtype=np.float32)
-    batch = Batch(states, np.array([1, 0]), np.array([-0.5, 1.0]), later, np.array([False, True]))
+    batch = SampledTransitions(
+        states, np.array([1, 0]), np.array([-0.5, 1.0]), later, np.array([False, True])
+    )
 
     assert net.learn(batch, discount=0.5, learning_rate=0.1) == pytest.approx((6.25 + 81.0) / 2.0)
 
@@ -59,7 +61,9 @@ def test_steps_are_those_of_torch_s_layers_and_optimizer():
     for _ in range(5):
         states, later = draw.normal(size=(2, 4, 6)).astype(np.float32)
         actions, rewards = draw.integers(0, 3, 4), draw.normal(size=4)
-        batch = Batch(states, actions, rewards, later, np.array([False, True, False, False]))
+        batch = SampledTransitions(
+            states, actions, rewards, later, np.array([False, True, False, False])
+        )
         net.learn(batch, discount=0.9, learning_rate=0.01)
         with torch.no_grad():
             chosen = layers(torch.from_numpy(later)).argmax(dim=1)

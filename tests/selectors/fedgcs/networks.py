@@ -6,7 +6,7 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.selectors.fedgcs.network import Network, Widths, initial_network
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import SelectionRecords
 
 TINY = Widths(embedding=2, hidden=3, evaluator=4)
 
@@ -24,10 +24,10 @@ def worth_of(num_clients: int, seed: int):
     return rng.stream(seed, "tests/fedgcs/worth").random(num_clients)
 
 
-def additive_records(num: int, num_clients: int, size: int, seed: int = 0) -> Records:
+def additive_records(num: int, num_clients: int, size: int, seed: int = 0) -> SelectionRecords:
     """Random sets whose performance is the mean worth of their clients, and which cost the same."""
     worth = worth_of(num_clients, seed)
     dice = rng.stream(seed, "tests/fedgcs/sets")
     sets = [dice.choice(num_clients, size, replace=False) for _ in range(num)]
     performance = [float(worth[chosen].mean()) for chosen in sets]
-    return Records.of(sets, performance, np.ones(num), np.ones(num))
+    return SelectionRecords.of(sets, performance, np.ones(num), np.ones(num))

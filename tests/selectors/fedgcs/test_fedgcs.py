@@ -9,7 +9,7 @@ import pytest
 from fleetsim.contracts import Evaluation, Outcome
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.selectors.fedgcs.fitting import fit
-from fleetsim.selectors.fedgcs.records import Records
+from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.selectors.fedgcs.selector import FedGCSSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.fedgcs.networks import additive_records
@@ -60,8 +60,8 @@ def play(fleet, selector, rounds, first=1, worth=None):
     return chosen
 
 
-def records_of(selector) -> Records:
-    return Records.restored(selector.state())
+def records_of(selector) -> SelectionRecords:
+    return SelectionRecords.restored(selector.state())
 
 
 @pytest.mark.parametrize(("outcome", "joules"), [(Outcome.DELIVERED, 14.0), (Outcome.LATE, 0.0)])
@@ -150,7 +150,7 @@ def weights_at(folder, *, num=30, clients_hash="any", epochs=6):
 
 
 def test_clients_that_no_record_names_are_chosen_at_random(tmp_path):
-    few = Records.of([[0, 1], [2, 3], [1, 2]], *np.ones((3, 3)))
+    few = SelectionRecords.of([[0, 1], [2, 3], [1, 2]], *np.ones((3, 3)))
     fitted = fit(few, num_clients=NUM, settings=FedGCSSettings(), seed=1, epochs=1)
     path = tmp_path / "few.safetensors"
     path.write_bytes(WeightFile("fedgcs", {"any": fitted.weights}).encoded())
@@ -273,7 +273,7 @@ def test_every_choice_is_that_of_plain_python(changes, tmp_path):
     settings = FedGCSSettings(learning=False, weights=str(path), step_size=2.0, steps=2)
     settings = settings.model_copy(update={"starts": 4} | changes)
     own = {name[8:]: array for name, array in weights.items() if name.startswith("network/")}
-    records = Records.restored(weights)
+    records = SelectionRecords.restored(weights)
     reference = FedGcs(
         settings,
         own,

@@ -10,7 +10,7 @@ import torch
 from fleetsim.selectors.fedgcs import fitting
 from fleetsim.selectors.fedgcs.fitting import fit, network_of
 from fleetsim.selectors.fedgcs.proposals import decode
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.networks import additive_records
 
@@ -157,7 +157,7 @@ def test_a_fit_may_go_on_from_an_earlier_one():
 
 
 def test_equal_scores_have_no_rank_and_do_no_harm():
-    flat = Records.of(SOME.selections, *np.ones((3, len(SOME))))
+    flat = SelectionRecords.of(SOME.selections, *np.ones((3, len(SOME))))
 
     assert math.isnan(fitted(flat).facts["kendall"])
 
@@ -167,7 +167,7 @@ def test_equal_scores_have_no_rank_and_do_no_harm():
     [
         (NO_RECORDS, "got 0, of clients"),
         (SOME.chosen(np.array([0])), "got 1, of clients"),
-        (SOME + Records.of([[9]], *np.ones((3, 1))), r"of clients \[0\] to \[9\]"),
+        (SOME + SelectionRecords.of([[9]], *np.ones((3, 1))), r"of clients \[0\] to \[9\]"),
     ],
 )
 def test_too_few_records_or_other_clients_are_refused(records, message):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.records import NO_RECORDS, Records
+from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 
-FOUR = Records.of(
+FOUR = SelectionRecords.of(
     [[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2, 1]
 )
 
@@ -32,7 +32,7 @@ def test_records_of_unknown_clients_can_be_left_out():
 
 @pytest.mark.parametrize(("num", "fraction", "held"), [(2, 0.5, 0), (3, 0.1, 1), (40, 0.1, 4)])
 def test_a_share_of_the_records_is_held_out(num, fraction, held):
-    records = Records.of([[i] for i in range(num)], *np.ones((3, num)))
+    records = SelectionRecords.of([[i] for i in range(num)], *np.ones((3, num)))
     rows, held_out = records.split(fraction, seed=3)
 
     assert held_out.size == held
@@ -41,7 +41,7 @@ def test_a_share_of_the_records_is_held_out(num, fraction, held):
 
 
 def test_each_selection_comes_in_many_orders():
-    long = Records.of([list(range(8)), [3, 1]], *np.ones((3, 2)))
+    long = SelectionRecords.of([list(range(8)), [3, 1]], *np.ones((3, 2)))
     orders, row = long.orders(25, 0)
 
     assert row.tolist() == [0] * 25 + [1] * 25
@@ -70,7 +70,7 @@ def test_without_shuffles_each_comes_as_it_was_selected():
 )
 def test_a_record_that_cannot_be_is_refused(selection, numbers, message):
     with pytest.raises(ValueError, match=message):
-        Records.of([selection], *([number] for number in numbers))
+        SelectionRecords.of([selection], *([number] for number in numbers))
 
 
 def test_surrogates_score_sets_by_what_clients_told():

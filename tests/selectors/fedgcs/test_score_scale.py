@@ -5,17 +5,17 @@ import statistics
 
 import pytest
 
-from fleetsim.selectors.fedgcs.records import Records, ScoreScale
+from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
 
-THREE = Records.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0], [5.0, 10.0, 10.0])
+THREE = SelectionRecords.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0], [5.0, 10.0, 10.0])
 """Budgets are 20 s and 10 J. The third takes twice the seconds: scores 0.2, 0.6 and 0.4 / 4."""
 
 
 def one(performance, seconds, joules):
-    return Records.of([[7]], [performance], [seconds], [joules])
+    return SelectionRecords.of([[7]], [performance], [seconds], [joules])
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def one(performance, seconds, joules):
 )
 def test_budgets_are_medians_of_the_records_or_as_given(rules, expected):
     seconds, joules = [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2.0, 1.0]
-    four = Records.of([[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], seconds, joules)
+    four = SelectionRecords.of([[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], seconds, joules)
     keys = FedGCSKeys(**rules)
 
     assert ScoreScale.of(four, keys).scores(four, keys).tolist() == pytest.approx(expected)
 
 
 def test_records_without_costs_are_scored_by_performance():
-    free = Records.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
+    free = SelectionRecords.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
 
     assert ScoreScale.of(free, FedGCSKeys()).scores(free, FedGCSKeys()).tolist() == [0.25, 0.5]
 

@@ -22,7 +22,7 @@ from fleetsim.selectors.fedmarl.equations import (
     traffic_byte,
     utility,
 )
-from fleetsim.selectors.fedmarl.network import Batch, improved
+from fleetsim.selectors.fedmarl.network import TransitionBatch, improved
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 
 
@@ -143,7 +143,7 @@ LONE = Transition(floats([4, 0, 0, 0, 0, 0]), np.array([True]), 0.0, NO_STATES, 
 
 
 def test_the_loss_and_the_first_step_of_adam_by_hand():
-    batch = Batch([PAIR, LONE], np.array([9.5, 10.5]))
+    batch = TransitionBatch([PAIR, LONE], np.array([9.5, 10.5]))
     after = improved(ONE_UNIT, {}, 0, [batch], 0.01)
 
     # Errors -1 and 2: (1 + 4) / 2, whose gradient in the two sums is -1 and 2. Times their inputs:
@@ -170,7 +170,10 @@ def test_the_loss_and_the_first_step_of_adam_by_hand():
 
 
 def test_two_steps_at_once_are_one_and_then_one():
-    batches = [Batch([PAIR, LONE], np.array([9.5, 10.5])), Batch([LONE], np.array([0.0]))]
+    batches = [
+        TransitionBatch([PAIR, LONE], np.array([9.5, 10.5])),
+        TransitionBatch([LONE], np.array([0.0])),
+    ]
     together = improved(ONE_UNIT, {}, 0, batches, 0.01)
     first = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
     second = improved(first.network, first.moments, 1, batches[1:], 0.01)

@@ -1,4 +1,4 @@
-"""Forms of usage traces in CSV files, each read into `Records`: states, intervals, samples.
+"""Forms of usage traces in CSV files, each read into `UsageRecords`: states, intervals, samples.
 
 docs/models/usage.md has every column.
 """
@@ -15,8 +15,8 @@ from fleetsim.fleet.traces.folder import plain_or_packed
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
-    Records,
     Unknown,
+    UsageRecords,
     trace_of_intervals,
     trace_of_samples,
 )
@@ -45,7 +45,7 @@ _PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
 _UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": np.nan}
 
 
-def read_states(main: Path) -> Records:
+def read_states(main: Path) -> UsageRecords:
     """Read fleetsim's own form: every change of state, with users.csv beside it."""
     users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
     span_s, utc_offset_s = _spans(users)
@@ -80,10 +80,10 @@ def read_states(main: Path) -> Records:
         ram_byte=ram_byte[order],
         place=lambda change: table.place(int(order[change])),
     )
-    return Records(trace, np.zeros_like(span_s), utc_offset_s)
+    return UsageRecords(trace, np.zeros_like(span_s), utc_offset_s)
 
 
-def read_intervals(main: Path) -> Records:
+def read_intervals(main: Path) -> UsageRecords:
     """Read intervals of availability, of FLHetBench or any other source.
 
     In FLHetBench a device is locked, on the charger and on Wi-Fi during an interval. Inside an
@@ -135,10 +135,10 @@ def read_intervals(main: Path) -> Records:
         start_s - begin_s[user],
         stop_s - begin_s[user],
     )
-    return Records(trace, begin_s, utc_offset_s)
+    return UsageRecords(trace, begin_s, utc_offset_s)
 
 
-def read_samples(main: Path, unknown: Unknown) -> Records:
+def read_samples(main: Path, unknown: Unknown) -> UsageRecords:
     """Read the form of ExtraSensory: the state of a phone about once a minute while the app ran.
 
     The state of a sample holds until the next sample. If that is more than 600 s later, the time
@@ -174,12 +174,12 @@ def records_of_people(
     unix_s: IntArray,
     states: Mapping[str, FloatArray],
     unknown: Unknown,
-) -> Records:
+) -> UsageRecords:
     """Return the records of samples of ExtraSensory's users; see `trace_of_samples`."""
     samples = trace_of_samples(name, ids, user, unix_s, states, unknown, last_s=_SAMPLE_S)
     begin_s = unix_s[samples.first]
     offset_s = np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S)
-    return Records(samples.trace, begin_s, offset_s, samples.notes)
+    return UsageRecords(samples.trace, begin_s, offset_s, samples.notes)
 
 
 def users_file(main: Path) -> Path:

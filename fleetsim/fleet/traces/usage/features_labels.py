@@ -15,7 +15,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.csv_forms import records_of_people
-from fleetsim.fleet.traces.usage.records import Records, Unknown
+from fleetsim.fleet.traces.usage.records import Unknown, UsageRecords
 from fleetsim.host import paths
 from fleetsim.host.unpacking import gunzip
 
@@ -57,7 +57,7 @@ def person_of(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def read_features_labels(source: Path, unknown: Unknown) -> Records:
+def read_features_labels(source: Path, unknown: Unknown) -> UsageRecords:
     """Read the phone state of all people in a folder, or of one file.
 
     The states and times without a sample are those of `csv_forms.read_samples`. Rows are sorted by

@@ -1,4 +1,4 @@
-"""Behaviour file of FedScale: availability of its clients, as `Records`.
+"""Behaviour file of FedScale: availability of its clients, as `UsageRecords`.
 
 The form is that of `client_behave_trace` (Lai et al., "FedScale: benchmarking model and system
 performance of federated learning at scale", ICML 2022; SymbioticLab/FedScale,
@@ -15,7 +15,12 @@ import numpy as np
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.plain_pickle import read_plain_pickle
-from fleetsim.fleet.traces.usage.records import Records, UnusableError, trace_of_intervals, usable
+from fleetsim.fleet.traces.usage.records import (
+    UnusableError,
+    UsageRecords,
+    trace_of_intervals,
+    usable,
+)
 from fleetsim.quoting import quoted
 
 _MOST_BYTE = 1 << 30
@@ -23,7 +28,7 @@ _MOST_INTERVALS = 50_000_000
 """Limit; lists may be shared in a pickle, so the size of the file does not bound them."""
 
 
-def read_fedscale(path: Path) -> Records:
+def read_fedscale(path: Path) -> UsageRecords:
     """Read a behaviour file without executing any of it.
 
     Clients with contradictory lists are left out and counted in the notes; empty intervals are
@@ -56,7 +61,7 @@ def read_fedscale(path: Path) -> Records:
     trace = trace_of_intervals(
         str(path), tuple(by_client), span_s, user[lasts], start_s[lasts], stop_s[lasts]
     )
-    return Records(trace, np.zeros_like(span_s), np.zeros_like(span_s), notes)
+    return UsageRecords(trace, np.zeros_like(span_s), np.zeros_like(span_s), notes)
 
 
 def _availability(_: object, fields: dict[Any, Any]) -> tuple[list[int], list[int], int]:

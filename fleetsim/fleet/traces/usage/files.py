@@ -14,7 +14,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_header
 from fleetsim.fleet.traces.folder import csv_gz, is_unfit, readme, write_files
 from fleetsim.fleet.traces.usage import csv_forms as forms
-from fleetsim.fleet.traces.usage.records import Records, Unknown, local_days
+from fleetsim.fleet.traces.usage.records import Unknown, UsageRecords, local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
@@ -52,7 +52,7 @@ def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
     return local_days(read_records(main, form_of(main), unknown))
 
 
-def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
+def read_records(main: Path, form: CsvForm, unknown: Unknown) -> UsageRecords:
     """Read a main file of a known form."""
     match form:
         case "states":

@@ -1,4 +1,4 @@
-"""Event logs of FLASH: lock, charger and network of phones, as `Records`.
+"""Event logs of FLASH: lock, charger and network of phones, as `UsageRecords`.
 
 The form is that of `state_traces.json` of FLASH (Yang et al., WWW 2021; PKU-Chengxu/FLASH@70e47eb,
 `models/timer.py` reads it): {"<i>": {"guid": .., "model": .., "messages": LINES}}, where every line
@@ -20,9 +20,9 @@ from fleetsim.fleet.traces.json_object import read_json_object
 from fleetsim.fleet.traces.ordered_rows import begins, held
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
-    Records,
     Unknown,
     UnusableError,
+    UsageRecords,
     trace_of_changes,
     usable,
 )
@@ -68,7 +68,7 @@ class _Log(NamedTuple):
     was_sorted: bool
 
 
-def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
+def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> UsageRecords:
     """Read event logs; phones whose log cannot be read are left out and counted in the notes.
 
     A record lasts from a phone's first event to its last. Until an event says otherwise, a phone is
@@ -101,7 +101,7 @@ def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
         at_s[kept],
         {state: column[kept] for state, column in states.items()},
     )
-    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
+    return UsageRecords(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
 
 def _log(_: str, messages: str) -> _Log:

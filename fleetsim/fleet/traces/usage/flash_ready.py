@@ -24,8 +24,8 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.json_object import read_json_object
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
-    Records,
     UnusableError,
+    UsageRecords,
     trace_of_intervals,
     united,
     usable,
@@ -35,7 +35,7 @@ _MOST_S = 1e11
 _SPAN = ("trace_start", "trace_end")
 
 
-def read_flash_ready(path: Path) -> Records:
+def read_flash_ready(path: Path) -> UsageRecords:
     """Read ready times; phones without a usable interval are left out and counted in the notes.
 
     Overlapping and touching intervals become their union, unordered ones are sorted, those that
@@ -61,7 +61,7 @@ def read_flash_ready(path: Path) -> Records:
     )
     notes = (f"{left_out[0]}, {opens.size} intervals", *left_out[1:])
     notes += tuple(f"{num} intervals {what}" for what, num in sorted((+changed).items()))
-    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
+    return UsageRecords(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
 
 
 def _phone(

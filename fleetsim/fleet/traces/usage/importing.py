@@ -11,7 +11,7 @@ from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
 from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
-from fleetsim.fleet.traces.usage.records import Records, Unknown, local_days
+from fleetsim.fleet.traces.usage.records import Unknown, UsageRecords, local_days
 from fleetsim.host import paths
 
 TraceFormat = Literal[
@@ -49,7 +49,7 @@ AS_IS = ImportOptions()
 
 
 def write_imported(
-    records: Records, dest: Path, options: ImportOptions, *, rules: str = ""
+    records: UsageRecords, dest: Path, options: ImportOptions, *, rules: str = ""
 ) -> tuple[str, ...]:
     """Write imported records into a new folder, with a README that has the notes and rules.
 
@@ -64,7 +64,7 @@ def write_imported(
     return notes
 
 
-def read_source(format_: str, source: Path, options: ImportOptions) -> Records:
+def read_source(format_: str, source: Path, options: ImportOptions) -> UsageRecords:
     """Read a published trace."""
     unknown = options.unknown or "hold"
     if format_ == "flash":

@@ -41,7 +41,7 @@ _UNKNOWN_AFTER_S = 600
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Records:
+class UsageRecords:
     """A trace as published, each record from its own beginning on."""
 
     trace: Trace
@@ -53,7 +53,7 @@ class Records:
 
 
 def local_days(
-    records: Records, *, utc_offset_h: float | None = None, whole_days: bool = False
+    records: UsageRecords, *, utc_offset_h: float | None = None, whole_days: bool = False
 ) -> Trace:
     """Return the records as days that begin at each user's midnight.
 
@@ -108,7 +108,7 @@ def at_first(state: str) -> float:
     return float(state == "online")
 
 
-class Samples(NamedTuple):
+class UsageSamples(NamedTuple):
     """Records of samples."""
 
     trace: Trace
@@ -128,7 +128,7 @@ def trace_of_samples(
     unknown: Unknown,
     *,
     last_s: int | None = None,
-) -> Samples:
+) -> UsageSamples:
     """Return the trace of samples, each of which holds until the next one of its user.
 
     Samples are sorted by time, and of several of one second the last one counts. A missing state
@@ -169,7 +169,7 @@ def trace_of_samples(
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted((~is_last).sum(), "of the same second as a later one of their user, which counts"),
     )
-    return Samples(trace, order[first], silent.size, notes)
+    return UsageSamples(trace, order[first], silent.size, notes)
 
 
 def trace_of_intervals(

@@ -35,8 +35,8 @@ from fleetsim.fleet.traces.ordered_rows import num_unordered
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
-    Records,
     Unknown,
+    UsageRecords,
     at_first,
     trace_of_intervals,
     trace_of_samples,
@@ -57,7 +57,7 @@ def read_usage_table(
     layout: Layout,
     unknown: Unknown,
     utc_offset_h: float | None,
-) -> Records:
+) -> UsageRecords:
     """Read a table of samples, or of intervals from `time` `until`; the module has the rules.
 
     The values of `who` together name the user of a row; without them all rows are one user's.
@@ -88,7 +88,7 @@ def _samples(
     user: IntArray,
     names: tuple[str, ...],
     unknown: Unknown,
-) -> Records:
+) -> UsageRecords:
     times = times_of(table, time)
     values = {name: values_of(table, name, column) for name, column in states.items()}
     has_time, has_name = ~np.isnan(times.at_s), user >= 0
@@ -121,7 +121,7 @@ def _samples(
         *([f"no column, so the same throughout: {rest}"] if rest else []),
     )
     stated_s = np.nan_to_num(times.utc_offset_s[kept[samples.first]], nan=0.0).astype(np.int64)
-    return Records(samples.trace, at_s[samples.first], stated_s, notes)
+    return UsageRecords(samples.trace, at_s[samples.first], stated_s, notes)
 
 
 def _intervals(
@@ -131,7 +131,7 @@ def _intervals(
     user: IntArray,
     names: tuple[str, ...],
     utc_offset_h: float | None,
-) -> Records:
+) -> UsageRecords:
     begin, end = times_of(table, time), times_of(table, until)
     has_name = user >= 0
     is_whole = ~(np.isnan(begin.at_s) | np.isnan(end.at_s)) & has_name
@@ -176,7 +176,7 @@ def _intervals(
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted(num_joined, "overlap or touch one before them; joined to their union"),
     )
-    return Records(trace, origin_s, offset_s, notes)
+    return UsageRecords(trace, origin_s, offset_s, notes)
 
 
 def _renumbered(user: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Loss
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.augmentation import Batch, StepStream
+from fleetsim.learning.local.augmentation import SampleBatch, StepStream
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten
 
@@ -65,7 +65,7 @@ class ClientData:
         for _, batch in self.steps(generator):
             yield batch.inputs, batch.labels
 
-    def steps(self, generator: np.random.Generator) -> Iterator[tuple[int, Batch]]:
+    def steps(self, generator: np.random.Generator) -> Iterator[tuple[int, SampleBatch]]:
         """Yield the epoch, from 0, and the augmented batch of each step."""
         passes = local_sgd.Passes(
             epochs=self.epochs,

@@ -13,7 +13,7 @@ from fleetsim.fleet.traces.formats import TableOptions, import_any
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.importing import ImportOptions
-from fleetsim.fleet.traces.usage.records import Records
+from fleetsim.fleet.traces.usage.records import UsageRecords
 from fleetsim.fleet.traces.usage.state_columns import state_column
 from fleetsim.fleet.traces.usage.table import read_usage_table
 
@@ -30,7 +30,7 @@ def read(
     unknown="hold",
     utc_offset_h=None,
     missing=(),
-) -> Records:
+) -> UsageRecords:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
     return read_usage_table(
@@ -45,7 +45,7 @@ def read(
     )
 
 
-def per_second(records: Records, user: int, column: int) -> list[float]:
+def per_second(records: UsageRecords, user: int, column: int) -> list[float]:
     """A state of a user in every second of the record."""
     trace = records.trace
     rows = slice(int(trace.offsets[user]), int(trace.offsets[user + 1]))
