@@ -258,7 +258,10 @@ def _of_algorithm(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _of_stop(scenario: Scenario) -> Iterator[Fault]:
-    stop = scenario.stop
+    server, stop = scenario.server, scenario.stop
+    if isinstance(server, BufferedServerSettings) and (server.window_s or 0.0) > stop.time_s:
+        message = f"must be at most stop.time_s = {stop.time_s:g}, or no round is ever closed"
+        yield ("server", "window_s"), message
     if stop.accuracy is None and not stop.ends_without_accuracy:
         if "time_s" not in stop.model_fields_set:
             message = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"

@@ -99,6 +99,9 @@ SCENARIOS = {
     "more at work than there are": bad(
         COHORT, "\n  mode: buffered\n  concurrency: 9\n  buffer_size: 2",
         "bad.yaml:20: server.concurrency = 9", "at most", "fleet.size = 8"),
+    "a window longer than the run": bad(
+        COHORT, "\n  mode: buffered\n  concurrency: 3\n  window_s: 1e8",
+        "bad.yaml:21: server.window_s = 100000000", "at most stop.time_s = 3.1536e+07"),
     "more reports than the cohort": bad(
         "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
         "at most", "3"),
