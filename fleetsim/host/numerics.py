@@ -82,10 +82,10 @@ def require_settled() -> None:
     """Check that the variables of the mode are in place."""
     if chosen() is Numerics.FASTEST:
         return
-    wanted = portable_variables()
-    missing = [name for name, value in wanted.items() if os.environ.get(name) != value]
+    required = portable_variables()
+    missing = [name for name, value in required.items() if os.environ.get(name) != value]
     if missing:
-        exports = " ".join(f"{name}='{wanted[name]}'" for name in missing)
+        exports = " ".join(f"{name}='{required[name]}'" for name in missing)
         raise ScenarioError(
             f"{VARIABLE}=portable: numpy or torch was loaded before its settings were in place;"
             f" import fleetsim first, or start Python with: {exports}"

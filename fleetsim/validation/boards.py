@@ -81,7 +81,7 @@ def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
 
 def section() -> Section:
     """Return the section on measured times of boards and instances."""
-    known = measurements.figures()
+    known = measurements.numbers()
     nano_s, _, _ = nano_round("jetson-nano-cpu")
     minutes = known["nano_resnet18_min"]
     small_s = nano_round("t2.small")[0]
@@ -142,7 +142,7 @@ One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-
 
 def energy_section() -> Section:
     """Return the section on the energy that FedGCS reports, which is not the board's."""
-    known = measurements.figures()
+    known = measurements.numbers()
     reported, minutes, stress = (
         known[name] for name in ("nano_resnet18_j", "nano_resnet18_min", "nano_stress_w")
     )

@@ -162,8 +162,8 @@ def estimates(law: FadingLaw) -> list[Estimate]:
 def section() -> Section:
     """Return the section: all laws, closed forms of Rayleigh fading, link budget by distance."""
     by_law = {law: estimates(law) for law in LAWS}
-    rows = [(law.title, *one.cells()) for law, found in by_law.items() for one in found]
-    everything = [one for found in by_law.values() for one in found]
+    rows = [(law.title, *one.cells()) for law, of_law in by_law.items() for one in of_law]
+    everything = [one for of_law in by_law.values() for one in of_law]
     budget, budget_text = _budget()
     closed, normalised = _rayleigh_checks(), _normalised()
     everything += normalised

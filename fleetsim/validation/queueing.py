@@ -39,7 +39,7 @@ from fleetsim.validation.tables import (
 
 _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
-_OWN_BIT_PER_S = 1e9
+_ACCESS_BIT_PER_S = 1e9
 _QUEUES = ((0.4, False), (0.6, True))
 """Load, and True for exponential instead of equal sizes."""
 _NUM_TRANSFERS = 500
@@ -75,17 +75,17 @@ checkpoint: {{every_rounds: {rounds}}}
 """
 
 
-def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray) -> FloatArray:
+def finishing_s(start_s: FloatArray, bit: FloatArray, access_bit_per_s: FloatArray) -> FloatArray:
     """Return the ends of uploads that share the server's link of 1 Mbit/s, all [n]."""
     size = bit.size
     channel = build_channel(
         ConstantSettings(down_bit_per_s=1e15, up_bit_per_s=1e15, give_up_s=1e9),
         seed=_SEED,
         size=size,
-        wired_bit_per_s=own_bit_per_s,
+        wired_bit_per_s=access_bit_per_s,
     )
     links = SharedLinksSettings(server_in_bit_per_s=_LINK_BIT_PER_S).build(
-        seed=_SEED, wired_bit_per_s=own_bit_per_s
+        seed=_SEED, wired_bit_per_s=access_bit_per_s
     )
     clients = np.arange(size)
     never_s, no_power = np.full(size, np.inf), RadioPower.line(*np.zeros((2, size)))
@@ -93,8 +93,8 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
     end_s = np.empty(size)
     for rows, timelines in lay_out_flows(
         flows,
-        channel.own_rates(clients, Direction.UP, 1),
-        lambda own, channel: links.fair_bit_per_s(clients, Direction.UP, own, channel),
+        channel.demands(clients, Direction.UP, 1),
+        lambda demand, channel: links.fair_bit_per_s(clients, Direction.UP, demand, channel),
     ):
         end_s[rows] = timelines.end_s
     return end_s
@@ -105,8 +105,8 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
     draws = rng.stream(_SEED, "validation/queue", queue, round(100 * load), is_exponential)
     start_s = np.cumsum(draws.exponential(1.0 / load, _NUM_TRANSFERS))
     size_s = draws.exponential(1.0, _NUM_TRANSFERS) if is_exponential else np.ones(_NUM_TRANSFERS)
-    own = np.full(_NUM_TRANSFERS, _OWN_BIT_PER_S)
-    return finishing_s(start_s, size_s * _LINK_BIT_PER_S, own) - start_s
+    access = np.full(_NUM_TRANSFERS, _ACCESS_BIT_PER_S)
+    return finishing_s(start_s, size_s * _LINK_BIT_PER_S, access) - start_s
 
 
 def round_times_s(num_clients: int) -> FloatArray:
@@ -163,15 +163,17 @@ mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} ro
 def _exact() -> list[Check]:
     checks = []
     for k in (1, 2, 10, 100):
-        own = np.full(k, _OWN_BIT_PER_S)
-        end_s = finishing_s(np.zeros(k), np.full(k, _LINK_BIT_PER_S), own)
+        access = np.full(k, _ACCESS_BIT_PER_S)
+        end_s = finishing_s(np.zeros(k), np.full(k, _LINK_BIT_PER_S), access)
         what = f"{k} equal clients: the last ends"
         checks.append(Check(what, "exact", float(k), float(end_s.max()), "s", "k times one alone"))
     # 1 Mbit each; B begins at 0.5 s, C at 1.0 s and has 0.2 Mbit/s of its own. A alone to 0.5 s;
     # A and B at 0.5 to 1.0 s, when A has moved 0.75 and B 0.25 Mbit; then C 0.2 and both 0.4: A
     # ends at 1.625 s. B, with 0.5 left, at 0.8 ends at 2.25 s; C alone has 0.2 to the end, 6.0 s.
     staggered = finishing_s(
-        np.array([0.0, 0.5, 1.0]), np.full(3, 1e6), np.array([_OWN_BIT_PER_S, _OWN_BIT_PER_S, 2e5])
+        np.array([0.0, 0.5, 1.0]),
+        np.full(3, 1e6),
+        np.array([_ACCESS_BIT_PER_S, _ACCESS_BIT_PER_S, 2e5]),
     )
     for name, by_hand, end_s in zip("ABC", (1.625, 2.25, 6.0), staggered.tolist(), strict=True):
         what = f"three unequal clients: {name} ends"

@@ -177,14 +177,14 @@ def section() -> Section:
     num_points = sum(line.measured_w.size for line in lines)
     radio_error = float(np.mean([line.radio_error for line in lines]))
     phone_error = float(np.mean([line.phone_error for line in lines]))
-    wifi_errors = [(rate, said / measured - 1.0) for rate, measured, said, _ in wifi]
+    wifi_errors = [(rate, model / measured - 1.0) for rate, measured, model, _ in wifi]
     wifi_cells = [
         (
             *(number(rate), f"{number(measured)} W"),
-            *(f"{number(said)} W", percent(said / measured - 1.0)),
+            *(f"{number(model)} W", percent(model / measured - 1.0)),
             *(f"{number(before)} W", percent(before / measured - 1.0)),
         )
-        for rate, measured, said, before in wifi
+        for rate, measured, model, before in wifi
     ]
     text = f"""\
 ### Power by rate

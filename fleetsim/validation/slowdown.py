@@ -134,7 +134,7 @@ Results for phones that train from rest in air of 25 C; not measured anywhere:
 
 
 def _heat_checks() -> list[Check]:
-    known, use = measurements.figures(), np.ones(1)
+    known, use = measurements.numbers(), np.ones(1)
     skins = _skins(PIXEL_3)
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
     warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])

@@ -37,10 +37,10 @@ def test_clients_stand_at_their_distances_in_every_direction():
 def test_places_are_known_before_there_is_a_fleet(kind):
     fleet = boards(20, channel={"kind": kind})
     settings = TypeAdapter(ChannelSettings).validate_python({"kind": kind})
-    found = places_m(settings, seed=3, size=20)
+    places = places_m(settings, seed=3, size=20)
 
-    assert (found is None) == (kind == "normalised")
-    np.testing.assert_array_equal(found, fleet.position_m)
+    assert (places is None) == (kind == "normalised")
+    np.testing.assert_array_equal(places, fleet.position_m)
 
 
 def test_no_client_moves_when_the_fleet_grows():

@@ -46,22 +46,22 @@ def test_a_pipe_a_socket_and_a_device_are_refused_unopened(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("loop", "loop: cannot be .*: Too many levels of symbolic links; its symbolic links lead"),
         ("a\0b", r"'.*a\\x00b': holds a character that no path can hold; correct it"),
     ],
 )
-def test_what_can_be_no_path_is_refused_with_the_way_out(tmp_path, name, says):
+def test_what_can_be_no_path_is_refused_with_the_way_out(tmp_path, name, message):
     (tmp_path / "loop").symlink_to("loop")
 
     for use in (paths.kind_of, paths.read):
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             use(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("nowhere", "nowhere: no such file; check the name"),
         ("folder", "folder: is a folder; name a file in it"),
@@ -69,11 +69,11 @@ def test_what_can_be_no_path_is_refused_with_the_way_out(tmp_path, name, says):
         ("x" * 300, "x: cannot be read: File name too long; name a shorter path"),
     ],
 )
-def test_what_is_no_file_is_refused_with_the_way_out(tmp_path, name, says):
+def test_what_is_no_file_is_refused_with_the_way_out(tmp_path, name, message):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_bytes(b"")
 
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         paths.read(tmp_path / name, ScenarioError)
 
 

@@ -26,27 +26,27 @@ from fleetsim.validation.devices import board_training
 from fleetsim.validation.tables import mean_of
 
 
-def assert_minimum(squares: Callable[[np.ndarray], float], found: np.ndarray) -> None:
+def assert_minimum(squares: Callable[[np.ndarray], float], minimum: np.ndarray) -> None:
     """A hundredth more or less of any figure fits worse."""
-    least = squares(found)
-    for index, factor in itertools.product(range(found.size), (0.99, 1.01)):
-        figures = found.copy()
-        figures[index] *= factor
-        assert squares(figures) > least
+    least = squares(minimum)
+    for index, factor in itertools.product(range(minimum.size), (0.99, 1.01)):
+        numbers = minimum.copy()
+        numbers[index] *= factor
+        assert squares(numbers) > least
 
 
 @pytest.mark.parametrize("board", ["jetson-nano", "jetson-agx-xavier"])
 def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board):
-    found = launches.fit(board)
-    figures = np.linalg.lstsq(found.terms, found.model_s, rcond=None)[0]
+    fit = launches.fit(board)
+    numbers = np.linalg.lstsq(fit.terms, fit.model_s, rcond=None)[0]
 
-    def squares(figures: np.ndarray) -> float:
-        return float(((found.terms @ figures / found.measured_s - 1.0) ** 2).sum())
+    def squares(numbers: np.ndarray) -> float:
+        return float(((fit.terms @ numbers / fit.measured_s - 1.0) ** 2).sum())
 
-    assert figures[0] == pytest.approx(found.layer_s, rel=1e-6)
-    assert_minimum(squares, figures[:3])
+    assert numbers[0] == pytest.approx(fit.layer_s, rel=1e-6)
+    assert_minimum(squares, numbers[:3])
     device = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}[board]
-    assert load_device(device).compute.layer_s == pytest.approx(3 * found.layer_s, rel=0.01)
+    assert load_device(device).compute.layer_s == pytest.approx(3 * fit.layer_s, rel=0.01)
 
 
 # GMAC of a forward pass and million parameters as torchvision's and timm's model tables have them.
@@ -72,16 +72,16 @@ def test_the_networks_of_the_boards_have_their_published_sizes(network, gmac, mp
 
 
 def test_the_files_of_the_pis_carry_the_least_squares_of_the_logarithms():
-    points, found = board_training.times(), np.array(board_training.fit())
+    points, fitted = board_training.times(), np.array(board_training.fit())
 
-    def squares(figures: np.ndarray) -> float:
-        said = board_training.model_s(points, board_training.as_fitted(*figures.tolist()))
-        return float((np.log(said / points["batch_s"]) ** 2).sum())
+    def squares(numbers: np.ndarray) -> float:
+        model_s = board_training.model_s(points, board_training.as_fitted(*numbers.tolist()))
+        return float((np.log(model_s / points["batch_s"]) ** 2).sum())
 
-    assert_minimum(squares, found)
+    assert_minimum(squares, fitted)
     pi4, pi5 = board_training.shipped().values()
     assert pi4.phi == pi5.phi
-    assert found == pytest.approx(
+    assert fitted == pytest.approx(
         [pi4.conv_flop_per_s, pi5.conv_flop_per_s, pi4.phi["depthwise"], pi4.phi["gemm"]], rel=0.01
     )
 

@@ -123,9 +123,9 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
             f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
             f" {quoted(base.data[KEY])} itself; extend that one, and write out what differs"
         )
-    own = {key: value for key, value in document.data.items() if key != KEY}
+    variant = {key: value for key, value in document.data.items() if key != KEY}
     replaced: set[KeyPath] = set()
-    data = _over(own, base.data, (), replaced)
+    data = _over(variant, base.data, (), replaced)
     places = {
         key_path: base.where(key_path)
         for key_path in base.places
@@ -149,11 +149,11 @@ def extended_path(document: Document) -> Path | None:
 
 
 def _over(
-    own: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
+    variant: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
     """Merge two mappings; add to `replaced` the key paths of the base that are overridden."""
     data = dict(base)
-    for key, value in own.items():
+    for key, value in variant.items():
         below = base.get(key)
         if _is_section(value) and _is_section(below):
             data[key] = _over(value, below, (*at, key), replaced)

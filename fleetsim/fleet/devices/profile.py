@@ -309,8 +309,10 @@ def _compute(file: ComputeFile) -> ComputeProfile:
 
 
 def _skin(file: ThermalFile) -> SkinProfile:
-    own = (file.resistance_k_per_w, file.time_constant_s)
-    resistance, tau_s = (None if figure is None else figure.value for figure in own)
+    resistance, tau_s = (
+        None if figure is None else figure.value
+        for figure in (file.resistance_k_per_w, file.time_constant_s)
+    )
     return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
 
 

@@ -194,7 +194,7 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
     if isinstance(settings, NoThermalSettings) or all(h.skin is None for h in heaters):
         return None
     size = 1 + max(len(h.skin.threshold_c) for h in heaters if h.skin is not None)
-    figures = np.full((len(heaters), 3), np.nan)
+    numbers = np.full((len(heaters), 3), np.nan)
     threshold_c = np.full((len(heaters), size), np.inf)
     clock_fraction = np.ones((len(heaters), size))
     for row, (skin, idle_w, train_w, _) in enumerate(heaters):
@@ -202,7 +202,7 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
             continue
         resistance, tau_s = skin.resistance_k_per_w, skin.time_constant_s
         k_per_w = settings.resistance_k_per_w if resistance is None else resistance
-        figures[row] = (
+        numbers[row] = (
             settings.ambient_c + k_per_w * idle_w,
             k_per_w * train_w,
             settings.time_constant_s if tau_s is None else tau_s,
@@ -210,6 +210,6 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
         num = len(skin.threshold_c)
         threshold_c[row, :num] = skin.threshold_c
         clock_fraction[row, 1 : num + 1] = skin.clock_fraction
-    resting_c, rise_k, time_constant_s = figures.T.copy()
+    resting_c, rise_k, time_constant_s = numbers.T.copy()
     clock_share = np.array([heater.clock_share for heater in heaters])
     return Skins(resting_c, rise_k, time_constant_s, threshold_c, clock_fraction, clock_share)

@@ -18,7 +18,7 @@ from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSett
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.transfer import (
-    OwnRates,
+    Demands,
     RateSteps,
     TransferRequests,
     multiplied,
@@ -122,14 +122,14 @@ class Channel:
             laid_out += self.changing.lay_out(requests, changes.nonzero()[0])
         return laid_out
 
-    def own_rates(
+    def demands(
         self,
         clients: IntArray,
         direction: Direction,
         num_blocks: int,
         *,
         on_wifi: BoolArray | None = None,
-    ) -> OwnRates:
+    ) -> Demands:
         """Return a function of the channel's rates for clients [n] that share further links.
 
         It returns the rates of `num_blocks` blocks or steps of a trace, from the one around each

@@ -91,9 +91,9 @@ def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts():
 
 
 def test_the_quantile_function_goes_through_the_published_quantiles():
-    found = market.latency_ms(np.array(market.SHARES))
+    latencies_ms = market.latency_ms(np.array(market.SHARES))
 
-    assert found.tolist() == pytest.approx(market.LATENCIES_MS, rel=1e-12)
+    assert latencies_ms.tolist() == pytest.approx(market.LATENCIES_MS, rel=1e-12)
 
 
 def test_between_two_quantiles_the_logarithm_is_linear() -> None:
@@ -120,10 +120,10 @@ def test_the_nearest_rate_equals_a_search_over_all():
     rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 2000))
 
     gaps = np.abs(np.log(rates[:, np.newaxis] / np.array(among)))
-    found = market.nearest(rates, among)
+    nearest = market.nearest(rates, among)
 
-    assert gaps[np.arange(rates.size), found] == pytest.approx(gaps.min(axis=1))
-    assert set(found.tolist()) == set(range(len(among)))
+    assert gaps[np.arange(rates.size), nearest] == pytest.approx(gaps.min(axis=1))
+    assert set(nearest.tolist()) == set(range(len(among)))
 
 
 def test_the_market_is_distributed_as_the_table_of_phones(real_trace):

@@ -186,7 +186,7 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "value", "says"),
+    ("kind", "key", "value", "message"),
     [
         ("device", "power", None, "power"),
         ("device", "wifi", None, ".*neither wifi nor wired"),
@@ -208,17 +208,17 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
         ("wifi", "amplifier", AMPLIFIER, ""),
     ],
 )
-def test_a_wrong_value_is_one_line_that_names_file_and_key(write, kind, key, value, says):
+def test_a_wrong_value_is_one_line_that_names_file_and_key(write, kind, key, value, message):
     data, load = FILES[kind]
     line = r"(:\d+)?" if kind == "wifi" else r":\d+"
-    with pytest.raises(DataError, match=rf"mine\.yaml{line}: {says or re.escape(key)}") as fault:
+    with pytest.raises(DataError, match=rf"mine\.yaml{line}: {message or re.escape(key)}") as fault:
         load(write(changed(data, key, value)))
 
     assert "\n" not in str(fault.value)
 
 
 @pytest.mark.parametrize(
-    ("load", "name", "says"),
+    ("load", "name", "message"),
     [
         (load_device, "pixel6", "device 'pixel6': .*did you mean 'pixel-6'"),
         (load_device, "toaster", "device 'toaster': no such .* path; bundled are galaxy"),
@@ -226,8 +226,8 @@ def test_a_wrong_value_is_one_line_that_names_file_and_key(write, kind, key, val
         (load_radio, "nr-lo", "radio 'nr-lo': .*did you mean 'nr-low'"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest_spelling(load, name, says):
-    with pytest.raises(DataError, match=says):
+def test_an_unknown_name_is_refused_with_the_nearest_spelling(load, name, message):
+    with pytest.raises(DataError, match=message):
         load(name)
 
 
@@ -243,9 +243,9 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
 
 def example(begins: str) -> str:
     """The YAML of the page that begins so."""
-    found = re.search(rf"```yaml\n({begins}.*?)```", DOCS.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"```yaml\n({begins}.*?)```", DOCS.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_the_device_in_the_docs_loads(tmp_path):
@@ -302,7 +302,7 @@ PHONE = {**DEVICE, "thermal": THERMAL}
 
 
 @pytest.mark.parametrize(
-    ("data", "key", "value", "says"),
+    ("data", "key", "value", "message"),
     [
         (PHONE, "thermal.threshold_c.values", [40, 40], "must rise"),
         (PHONE, "thermal.threshold_c.values", [40], r"as many as threshold_c \(1\), got 2"),
@@ -313,8 +313,8 @@ PHONE = {**DEVICE, "thermal": THERMAL}
         (INSTANCE, "credits.num_vcpus", figure(0.5), r"credits\.num_vcpus\.value"),
     ],
 )
-def test_a_wrong_section_is_one_line_that_says_what_is_wrong(tmp_path, data, key, value, says):
-    with pytest.raises(DataError, match=says) as fault:
+def test_a_wrong_section_is_one_line_that_says_what_is_wrong(tmp_path, data, key, value, message):
+    with pytest.raises(DataError, match=message) as fault:
         loaded(tmp_path, changed(data, key, value))
 
     assert "\n" not in str(fault.value)
@@ -341,9 +341,9 @@ def base(tmp_path: Path) -> Path:
     return path
 
 
-def extended(base: Path, **own: Any) -> DeviceProfile:
+def extended(base: Path, **changes: Any) -> DeviceProfile:
     path = base.parent / "mine.yaml"
-    path.write_text(strict_yaml.dump({"extends": base.name, **own}))
+    path.write_text(strict_yaml.dump({"extends": base.name, **changes}))
     return load_device(str(path))
 
 
@@ -390,7 +390,7 @@ def test_extending_goes_one_level_deep(base):
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("pixel6", "no such bundled device or path; did you mean 'pixel-6'?"),
         ("toaster", "no such bundled device or path; bundled are galaxy-note-10,"),
@@ -398,11 +398,11 @@ def test_extending_goes_one_level_deep(base):
         (7, "must be the name of a bundled device or the path of a file"),
     ],
 )
-def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, says):
+def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, message):
     path = tmp_path / "mine.yaml"
     path.write_text(strict_yaml.dump({"extends": name}))
 
-    with pytest.raises(DataError, match=rf"mine\.yaml:1: extends = .*{re.escape(says)}"):
+    with pytest.raises(DataError, match=rf"mine\.yaml:1: extends = .*{re.escape(message)}"):
         load_device(str(path))
 
 

@@ -208,10 +208,10 @@ def test_a_radio_never_draws_more_asleep_than_awake(tmp_path, inferred, measured
         num_cut += any(one.used != one.sourced * one.factor for one in factors)
 
         assert radio.tail_w <= min(radio.receive_w, radio.transmit_w)
-        for key, own_w, sourced_w in (
+        for key, radio_w, sourced_w in (
             ("tail_w", radio.tail_w, 0.122),
             ("receive.base_w", radio.receive_w, 0.128),
             ("transmit.base_w", radio.transmit_w, 0.129),
         ):
-            assert own_w == (drawn[key].used if key in drawn else sourced_w)
+            assert radio_w == (drawn[key].used if key in drawn else sourced_w)
     assert 5 < num_cut < 40

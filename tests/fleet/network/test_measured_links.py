@@ -120,13 +120,15 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd():
     power = RadioPower.line(np.full(50, 0.3), np.full(50, 2e-8))
     parts = channel.transfers(clients, DOWN, start_s, bit, power)
 
-    found = {int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)}
-    assert sorted(found) == clients.tolist()
+    by_client = {
+        int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)
+    }
+    assert sorted(by_client) == clients.tolist()
     for client in clients.tolist():
         alone = transfer(channel, client, DOWN, float(start_s[client]), float(bit[client]), RADIO)
-        assert np.array_equal(found[client].edges_s, alone.edges_s)
-        assert np.array_equal(found[client].progress, alone.progress)
-        assert np.array_equal(found[client].power_w, alone.power_w)
+        assert np.array_equal(by_client[client].edges_s, alone.edges_s)
+        assert np.array_equal(by_client[client].progress, alone.progress)
+        assert np.array_equal(by_client[client].power_w, alone.power_w)
 
 
 def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet():

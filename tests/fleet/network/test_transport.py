@@ -138,10 +138,10 @@ def test_a_transfer_by_hand(settings, rtt_s, bit, rate_bit_per_s, expected_s):
     ],
 )
 def test_caps_meet_a_link_that_changes(rtt_s, start_s, edges_s, link, new_edges_s, rates):
-    found = capped(edges_s, link, start_s, caps_of(SMALL, rtt_s))
+    new_edges, new_rates = capped(edges_s, link, start_s, caps_of(SMALL, rtt_s))
 
-    assert found[0].tolist() == pytest.approx(new_edges_s)
-    assert found[1].tolist() == pytest.approx(rates)
+    assert new_edges.tolist() == pytest.approx(new_edges_s)
+    assert new_rates.tolist() == pytest.approx(rates)
 
 
 def test_a_receive_window_below_the_first_window_is_refused():

@@ -51,26 +51,26 @@ class SharedLinks:
         self,
         cells: IntArray,
         direction: Direction,
-        own_bit_per_s: FloatArray,
+        demand_bit_per_s: FloatArray,
         channel_bit_per_s: FloatArray,
         multiple: FloatArray | None = None,
     ) -> FloatArray:
         """Return max-min fair rates of transfers [n] at the same time.
 
         Cells are those of `cells_of`; rates and multiples (None: 1) are those of `rates_in_bands`.
-        The own rate of a transfer that waits is 0; a channel carries at least the own rate.
+        The demand of a transfer that waits is 0; a channel carries at least the demand.
         """
         server_bit_per_s = self.server_bit_per_s[direction]
         band = self.band.get(direction)
         if band is None:
             cell_bit_per_s = self.cell_bit_per_s[direction]
-            return fair_rates(own_bit_per_s, cells, cell_bit_per_s, server_bit_per_s)
+            return fair_rates(demand_bit_per_s, cells, cell_bit_per_s, server_bit_per_s)
         rate_bit_per_s = np.zeros(cells.size)
-        on = np.flatnonzero(own_bit_per_s > 0.0)
+        on = np.flatnonzero(demand_bit_per_s > 0.0)
         num_cells = self.cell_bit_per_s[direction].size - 1
         rates = partial(
             rates_in_bands,
-            own_bit_per_s[on],
+            demand_bit_per_s[on],
             channel_bit_per_s[on],
             np.ones(on.size) if multiple is None else multiple[on],
             cells[on],
