@@ -68,4 +68,3 @@ def test_a_rate_is_the_channels_times_the_clients_multiple():
     assert multiple is not None
 
     assert fleet.rate_at(2, Direction.UP, 5.0) == pytest.approx(3e6 * multiple[2])
-    assert boards(4, channel=channel).rate_at(2, Direction.DOWN, 5.0) > 0.0

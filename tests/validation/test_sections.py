@@ -12,14 +12,10 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_device, load_radio
-from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.validation import (
     channel,
     launches,
     measurements,
-    other_phones,
-    people,
-    queueing,
     radio,
 )
 from fleetsim.validation.devices import board_training
@@ -84,14 +80,6 @@ def test_the_files_of_the_pis_carry_the_least_squares_of_the_logarithms():
     assert fitted == pytest.approx(
         [pi4.conv_flop_per_s, pi5.conv_flop_per_s, pi4.phi["depthwise"], pi4.phi["gemm"]], rel=0.01
     )
-
-
-def test_scaling_by_latency_takes_the_ratio_of_latencies():
-    """Note10 179 ms of FEMNIST x 264 / 105 ms = 450 ms, against 588 measured: -23.5 %."""
-    section = other_phones.section()
-    (femnist,) = [line for line in section.text.splitlines() if "redmi-note-8` | FEMNIST" in line]
-
-    assert "-23.5 %" in femnist
 
 
 NAMES = {"LTE": "lte", "NSALow": "nr-low", "mmwave": "nr-mmwave"}
@@ -160,53 +148,6 @@ def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(real_trace):
         assert carried[name].p99_mbit_per_s == pytest.approx(
             np.percentile(rates[mode], 99), abs=0.06
         )
-
-
-WEEK_S = 7 * 86_400
-# a is eligible from 22:00 on Sunday to 02:00 on Monday, and for half an hour on Monday at 12; its
-# load is 0.5 in that half hour. b is online, and nothing else, for all of the week.
-STATES = """\
-user,t_s,online,charging,unmetered,load
-a,0,1,1,1,0
-a,7200,1,0,1,0
-a,43200,1,1,1,0.5
-a,45000,0,1,0,0
-a,597600,1,1,1,0
-b,0,1,0,0,0
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "states.csv").write_text(STATES)
-    (tmp_path / "users.csv").write_text(f"user,span_s\na,{WEEK_S}\nb,{WEEK_S}\n")
-    return tmp_path
-
-
-def test_both_counts_are_those_by_hand(folder):
-    states = people._states_of(folder / "states.csv")
-    trace = read_trace(folder)
-    eligible = np.zeros(24)
-    # of two people and seven days: hours 0, 1, 22 and 23 once, half of hour 12 once
-    eligible[[0, 1, 22, 23]], eligible[12] = 1 / 14, 0.5 / 14
-
-    for by_hour in (people._counted_by_hour(states), people._simulated_by_hour(trace)):
-        assert by_hour["eligible"] == pytest.approx(eligible)
-        assert by_hour["charging"].sum() == pytest.approx((2 + (597_600 - 43_200) / 3600 + 2) / 14)
-        assert by_hour["unmetered"].sum() == pytest.approx((12.5 + 2) / 14)
-    for lengths in (people._counted_intervals_s(states), people._simulated_intervals_s(trace)):
-        assert sorted(lengths.tolist()) == [1800.0, 14_400.0]
-    for load in (people._counted_load(states), people._simulated_load(trace)):
-        assert load == pytest.approx(0.5 * 1800 / (2 * WEEK_S))
-
-
-def test_a_queue_of_its_own_seed_is_another_and_sizes_have_a_mean_of_one_second():
-    one = queueing.poisson_sojourns_s(0.01, 0, is_exponential=True)
-    other = queueing.poisson_sojourns_s(0.01, 1, is_exponential=True)
-
-    assert not np.allclose(one, other)
-    # at a load of 1 % transfers hardly ever meet: S / 0.99
-    assert np.concatenate([one, other]).mean() == pytest.approx(1.0 / 0.99, abs=5 / np.sqrt(1000))
 
 
 @pytest.mark.parametrize("law", channel.LAWS, ids=lambda law: law.title)

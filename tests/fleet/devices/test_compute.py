@@ -192,20 +192,12 @@ def test_an_operation_class_without_a_rate_is_named():
         unloaded_s(DEVICE, model, Work(EVALUATE), num_samples=one, batch_size=1)
 
 
-def test_load_slows_the_work_and_thins_its_power() -> None:
-    # 10 s at full speed, 20 s at half speed, the last 5 s of work at a quarter of the speed
-    timeline = compute_timeline(100.0, 25.0, 4.0, [(110.0, 0.0), (130.0, 0.5), (math.inf, 0.75)])
-
-    assert timeline.edges_s.tolist() == [100.0, 110.0, 130.0, 150.0]
-    assert timeline.progress.tolist() == [0.0, 10.0, 20.0, 25.0]
-    assert timeline.power_w.tolist() == [4.0, 2.0, 1.0]
-    assert timeline.is_complete
-
-
 @pytest.mark.parametrize(
     ("begin_s", "work_s", "steps", "edges_s"),
     [
         (0.0, 10.0, [(20.0, 0.5), (math.inf, 0.9)], [0.0, 20.0]),
+        # 10 s at full speed, 20 s at half speed, the last 5 s of work at a quarter of the speed
+        (0.0, 25.0, [(10.0, 0.0), (30.0, 0.5), (math.inf, 0.75)], [0.0, 10.0, 30.0, 50.0]),
         # ten steps of a tenth, which add up to less in binary
         (0.0, 1.0, [*((k / 10, 0.0) for k in range(1, 11)), (math.inf, 0.0)], [0.0, 1.0]),
         (7.0, 0.0, [], [7.0]),
@@ -213,7 +205,7 @@ def test_load_slows_the_work_and_thins_its_power() -> None:
         (1e9, 1e-9, [(math.inf, 0.0)], [1e9, math.nextafter(1e9, math.inf)]),
     ],
 )
-def test_work_ends_where_its_steps_are_done(begin_s, work_s, steps, edges_s):
+def test_load_slows_the_work_and_thins_its_power(begin_s, work_s, steps, edges_s):
     timeline = compute_timeline(begin_s, work_s, 1.0, steps)
 
     assert timeline.edges_s.tolist() == edges_s

@@ -1,7 +1,5 @@
 """Memory of engines, and free memory of devices."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -67,10 +65,3 @@ def test_shares_are_given_and_lie_in_order_between_none_and_all(fractions):
     keys = {} if fractions is None else {"free_fraction": fractions}
     with pytest.raises(ValidationError, match="free_fraction"):
         ShareSettings.model_validate({"kind": "share", **keys})
-
-
-def test_memory_is_counted_by_the_model_alone():
-    uncounted = dataclasses.replace(COST, memory=None)
-
-    with pytest.raises(ValueError, match="not counted"):
-        built(3).spare_byte(uncounted, num_samples=np.ones(3, dtype=np.int64), batch_size=4)
