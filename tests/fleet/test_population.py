@@ -31,6 +31,7 @@ def test_clients_stand_at_their_distances_in_every_direction():
 
     np.testing.assert_allclose(np.hypot(*position_m.T), distance_m, rtol=1e-12)
     assert stats.kstest(turn, "uniform").pvalue > 1e-4
+    np.testing.assert_array_equal(boards(5).position_m, position_m[:5])  # whatever the size
 
 
 @pytest.mark.parametrize("kind", ["fading", "calibrated", "normalised"])
@@ -41,14 +42,6 @@ def test_places_are_known_before_there_is_a_fleet(kind):
 
     assert (places is None) == (kind == "normalised")
     np.testing.assert_array_equal(places, fleet.position_m)
-
-
-def test_no_client_moves_when_the_fleet_grows():
-    few, many = boards(5).position_m, boards(50).position_m
-    assert few is not None
-    assert many is not None
-
-    np.testing.assert_array_equal(few, many[:5])
 
 
 def test_an_epoch_takes_a_faster_unit_less():

@@ -64,21 +64,12 @@ def part_of(way: Direction, whole: float, rate: float) -> float:
     return high
 
 
-def test_half_the_band_down_is_half_the_rate_and_up_keeps_the_power():
-    links = in_band(1)
-    whole = np.full(2, BAND_HZ)  # a ratio of 1: 1 bit/s/Hz
-    down, up = (
-        links.fair_bit_per_s(np.zeros(2, dtype=int), way, whole, whole)
-        for way in (Direction.DOWN, Direction.UP)
-    )
-
-    assert down == pytest.approx([5e6, 5e6])
-    assert up == pytest.approx([5e6 * math.log2(3.0)] * 2)  # a ratio of 2 in half the band
-
-
 @pytest.mark.parametrize(
     ("limits", "way", "demand", "whole", "expected"),
     [
+        # A ratio of 1 over 10 MHz: half the band is half the rate down; up it has a ratio of 2.
+        ({}, Direction.DOWN, [10, 10], [10, 10], [5, 5]),
+        ({}, Direction.UP, [10, 10], [10, 10], [5 * math.log2(3.0)] * 2),
         # A tenth of the band for the first, 45 % for each of the others.
         ({"server_in": 1e9}, Direction.DOWN, [4, 40, 4], [40, 40, 4], [4, 18, 1.8]),
         # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, L = 20 / 3.
@@ -220,7 +211,3 @@ def test_the_whole_band_is_the_whole_rate_to_the_last_bit():
 
     assert UP.rates_bit_per_s(whole, np.ones(1000)).tolist() == whole.tolist()
     assert UP.parts(whole, whole).tolist() == [1.0] * 1000
-
-
-def test_rate_zero_needs_no_part():
-    assert UP.parts(np.array([0.0, 1e6]), np.zeros(2)).tolist() == [0.0, 0.0]
