@@ -48,17 +48,9 @@ def test_a_pipe_a_socket_and_a_device_are_refused_unopened(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("name", "use", "message"),
     [
-        (
-            "loop",
-            paths.kind_of,
-            "loop: cannot be .*: Too many levels of symbolic links; its",
-        ),
+        ("loop", paths.kind_of, "loop: cannot be .*: Too many levels of symbolic links; its"),
         ("loop", paths.read, "loop: cannot be .*: Too many levels of symbolic links; its"),
-        (
-            "a\0b",
-            paths.kind_of,
-            r"'.*a\\x00b': holds a character that no path can",
-        ),
+        ("a\0b", paths.kind_of, r"'.*a\\x00b': holds a character that no path can"),
         ("a\0b", paths.read, r"'.*a\\x00b': holds a character that no path can"),
         ("nowhere", paths.read, "nowhere: no such file; check the name"),
         ("folder", paths.read, "folder: is a folder; name a file in it"),

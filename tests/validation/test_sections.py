@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_device, load_radio
-from fleetsim.validation import (
-    channel,
-    launches,
-    measurements,
-    radio,
-)
+from fleetsim.validation import channel, launches, measurements, radio
 from fleetsim.validation.devices import board_training
 from fleetsim.validation.tables import mean_of
 

@@ -152,16 +152,7 @@ class Skins(Columns):
     def after(
         self, skin_c: FloatArray, use: FloatArray, clock_fraction: float, seconds: FloatArray
     ) -> FloatArray:
-        """Return temperatures [n] after seconds [n] under constant `use` [n].
-
-        >>> phone = Skins(*np.array([[25.0], [40.0], [100.0]]), np.array([[40, np.inf]]),
-        ...               np.array([[1.0, 0.5]]), np.ones(1))
-        >>> one = np.ones(1)
-        >>> np.round(phone.after(25 * one, one, 1.0, np.array([47.0004, ])), 4).tolist()
-        [40.0]
-        >>> phone.step(40 * one, one, 1.0).speed.tolist()  # 15 K of 40 K: 3/8 = s + (1 - s) / 4
-        [0.5833333333333334]
-        """
+        """Return temperatures [n] after seconds [n] under constant `use` [n]."""
         skin_c, left_s = skin_c.copy(), seconds.copy()
         for _ in range(self.max_steps):
             step = self.step(skin_c, use, clock_fraction)

@@ -17,12 +17,7 @@ from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transfer import (
-    Demands,
-    RateSteps,
-    TransferRequests,
-    multiplied,
-)
+from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests, multiplied
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
@@ -142,25 +137,20 @@ class Channel:
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
             self._check_all(clients[rows], t_s, np.ones(rows.size))
+            fixed = fixed_bit_per_s[rows]
             if is_steady:
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
-                fixed = fixed_bit_per_s[rows, np.newaxis]
-                return RateSteps(edges_s, fixed, band_bit_per_s[rows, np.newaxis])
-            assert self.changing is not None
-            return self.changing.steps_from(
-                clients[rows], direction, t_s, num_blocks, fixed_bit_per_s[rows]
-            )
+                band = band_bit_per_s[rows, np.newaxis]
+                steps = RateSteps(edges_s, fixed[:, np.newaxis], band)
+            else:
+                assert self.changing is not None
+                steps = self.changing.steps_from(clients[rows], direction, t_s, num_blocks, fixed)
+            if self.multiple is None:
+                return steps
+            factor = self.multiple[clients[rows], np.newaxis]
+            return RateSteps(steps[0], steps[1] * factor, steps[2] * factor)
 
-        if self.multiple is None:
-            return rates_from
-        multiple = self.multiple[clients]
-
-        def multiplied_rates(rows: IntArray, t_s: FloatArray) -> RateSteps:
-            edges_s, *rates_bit_per_s = rates_from(rows, t_s)
-            factor = multiple[rows, np.newaxis]
-            return RateSteps(edges_s, *(rate * factor for rate in rates_bit_per_s))
-
-        return multiplied_rates
+        return rates_from
 
     def _steady_band(
         self,
