@@ -116,9 +116,7 @@ class OneBlasThread:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit the loaded BLAS libraries to one thread within the block."""
-    limit = OneBlasThread()
-    limit.take()
-    try:
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - light commands need none
+
+    with threadpool_limits(limits=1, user_api="blas"):
         yield
-    finally:
-        limit.give_back()

@@ -111,21 +111,17 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
 
 def round_times_s(num_clients: int) -> FloatArray:
     """Run scenarios and return lengths of rounds whose tasks all crash, exponentially."""
-    parts = range(_NUM_ROUNDS // _ROUNDS_OF_A_RUN)
-    return np.concatenate([_round_times_s(num_clients, 20261122 + part) for part in parts])
-
-
-def _round_times_s(num_clients: int, seed: int) -> FloatArray:
-    with tempfile.TemporaryDirectory() as home:
-        path = Path(home) / "scenario.yaml"
-        chosen = {"seed": seed, "cohort": num_clients, "rounds": _ROUNDS_OF_A_RUN}
-        text = _ROUND.format(size=_CLIENTS, crash_per_hour=_CRASH_PER_HOUR, **chosen)
-        path.write_text(text, encoding="utf-8")
-        done = run(load(str(path)), out=Path(home) / "run", train=False)
-        if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
-            raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
-        times = done.rounds.finished_at_s - done.rounds.started_at_s
-        return times.to_numpy(dtype=np.float64)
+    times_s: list[float] = []
+    keys = {"size": _CLIENTS, "crash_per_hour": _CRASH_PER_HOUR, "rounds": _ROUNDS_OF_A_RUN}
+    for seed in range(_SEED, _SEED + _NUM_ROUNDS // _ROUNDS_OF_A_RUN):
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / "scenario.yaml"
+            path.write_text(_ROUND.format(seed=seed, cohort=num_clients, **keys), encoding="utf-8")
+            done = run(load(str(path)), out=Path(home) / "run", train=False)
+            if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
+                raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
+            times_s += (done.rounds.finished_at_s - done.rounds.started_at_s).tolist()
+    return np.array(times_s)
 
 
 def section() -> Section:

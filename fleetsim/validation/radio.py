@@ -54,11 +54,6 @@ class PowerLine:
     """Power of the model's radio and the screen."""
 
     @property
-    def correlation(self) -> float:
-        """Correlation between measured and modelled power."""
-        return float(np.corrcoef(self.measured_w, self.model_w)[0, 1])
-
-    @property
     def phone_error(self) -> float:
         """Mean absolute error of the phone's power."""
         return float(np.mean(np.abs(self.model_w / self.measured_w - 1.0)))
@@ -74,8 +69,9 @@ class PowerLine:
         rates = self.mbit_per_s
         least, most = number(float(rates.min())), number(float(rates.max()))
         errors = (percent(e, signed=False) for e in (self.phone_error, self.radio_error))
-        num, correlation = str(self.measured_w.size), f"{self.correlation:.3f}"
-        return (f"`{self.radio}`", self.direction, num, f"{least} to {most}", correlation, *errors)
+        correlation = f"{np.corrcoef(self.measured_w, self.model_w)[0, 1]:.3f}"
+        num, span = str(self.measured_w.size), f"{least} to {most}"
+        return (f"`{self.radio}`", self.direction, num, span, correlation, *errors)
 
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:

@@ -57,12 +57,7 @@ def unloaded_s(
 
 
 def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """Return the SGD steps of training on these numbers of samples [n].
-
-    >>> by_steps, sizes = Work(WorkKind.TRAIN, steps=20), np.array([5, 600])
-    >>> num_steps(by_steps, sizes, 64), num_steps(Work(WorkKind.TRAIN, epochs=3), sizes, 64)
-    (array([20, 20]), array([ 3, 30]))
-    """
+    """Return the SGD steps of training on these numbers of samples [n]."""
     if work.steps is None:
         return work.epochs * num_batches(num_samples, batch_size)
     return np.where(num_samples > 0, work.steps, 0)
@@ -220,11 +215,6 @@ def lay_out_computations(
     computations further. `matters_until_s` is the latest time at which each is cut off or lost [n];
     None: never. A longer computation keeps its last pace after that time: its timeline is exact
     until then, and ends later.
-
-    >>> half_later = lambda rows, t_s: (np.where(t_s < 30.0, 0.0, 0.5), np.where(t_s < 30, 30, 1e9))
-    >>> done = lay_out_computations(np.zeros(1), np.array([60.0]), np.array([4.0]), half_later)
-    >>> done.end_s.tolist(), done.energy_until(done.end_s).tolist()
-    ([90.0], [240.0])
     """
     num_segments = np.zeros(start_s.size, dtype=np.int64)
     edges_s, progress = start_s[:, np.newaxis].copy(), np.zeros((start_s.size, 1))

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeGuard
 from fleetsim import bundled
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile_files import DeviceFile, RadioFile
-from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors
+from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors, FileT
 from fleetsim.quoting import quoted
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.faults import check
@@ -50,25 +50,24 @@ class HardwareFiles:
 
     def device(self, path: Path) -> DeviceFile:
         """Return the content of a device file, with what it extends."""
-        key = _place(path)
-        if key not in self._devices:
-            document = read_device(path, self._document)
-            file = check(DeviceFile, document, DataError)
-            if self.errors is not None:
-                origin = partial(_origin, path, document, extended_path(self._document(path)))
-                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
-            self._devices[key] = file
-        return self._devices[key]
+        return self._checked(DeviceFile, path, self._devices)
 
     def radio(self, path: Path) -> RadioFile:
         """Return the content of a radio file."""
+        return self._checked(RadioFile, path, self._radios)
+
+    def _checked(self, schema: type[FileT], path: Path, files: dict[Path, FileT]) -> FileT:
         key = _place(path)
-        if key not in self._radios:
-            file = check(RadioFile, self._document(path), DataError)
+        if key not in files:
+            document = extended = self._document(path)
+            if schema is DeviceFile:
+                document = read_device(path, self._document)
+            file = check(schema, document, DataError)
             if self.errors is not None:
-                file, self._drawn[key] = self.errors.of(path.stem, file, lambda _: path.stem)
-            self._radios[key] = file
-        return self._radios[key]
+                origin = partial(_origin, path, document, extended_path(extended))
+                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
+            files[key] = file
+        return files[key]
 
     def file(self, kind: HardwareKind, name: str) -> DeviceFile | RadioFile:
         """Return the content of a device or radio file by its bundled name or path."""
@@ -107,11 +106,7 @@ def _origin(path: Path, document: Document, extended: Path | None, figure: str) 
     return extended.stem
 
 
-def _read(path: Path) -> Document:
-    return strict_yaml.read(path, DataError)
-
-
-def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
+def read_device(path: Path, read: Callable[[Path], Document]) -> Document:
     """Return a device file with what it extends, every key with the place that it came from."""
     document = read(path)
     extended = extended_path(document)

@@ -31,10 +31,6 @@ def rates_in_bands(
     No flow exceeds its demand, >= 0, or `most_bit_per_s`. Its channel would carry another over
     the whole band, without modem and transport; both contain the factor `multiple` of the band's
     rates. The cell `num_cells` is none.
-
-    >>> demand, band = np.array([8e6, 8e6, 1e6, 9e6]), Band(1e6, is_up=False)
-    >>> rates_in_bands(demand, np.full(4, 8e6), np.ones(4), np.array([0, 0, 0, 1]), band, 1, np.inf)
-    array([3500000., 3500000., 1000000., 9000000.])
     """
     rate_bit_per_s = np.minimum(demand_bit_per_s, most_bit_per_s)
     rows = np.flatnonzero(cell < num_cells)
