@@ -14,15 +14,7 @@ from fleetsim.fleet.network.wireless.rate import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Kind,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    table,
-)
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, table
 
 _SEED = 1
 _SIZE = 4000
@@ -159,9 +151,9 @@ The spread of Wi-Fi was chosen to match its sample; that of the lines behind it 
 medians. The steps lower every rate. That is nearer to the driving phone and farther from the
 Speedtests, whose band, streams and antennas the model does not have.
 
-{checks_table(steps)}
+{Check.table(steps)}
 
-{checks_table(shannon)}
+{Check.table(shannon)}
 
 **Signal by channel quality** (CQI), in dB: what phones on LTE in Ireland reported, and the least
 with which the steps of that quality work. A phone has two antennas or more, which are worth 3 dB

@@ -23,16 +23,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    mean_and_worst,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
@@ -156,7 +147,7 @@ depthwise, so these layers carry all that it spends beyond its dense ones, Batch
 {_K_NEON} for the vector units. That factor comes from one comparison, against a lower bound; no
 phone's joules of training were measured against a meter.
 
-{checks_table([power])}
+{Check.table([power])}
 """
     return Section(
         "Phones: training on a Snapdragon 855",
@@ -186,7 +177,7 @@ def _checks(seconds: FloatArray) -> list[Check]:
 
 
 def _row(what: str, checks: list[Check]) -> str:
-    return f"| {what} | {len(checks)} | {' | '.join(mean_and_worst(checks))} |"
+    return f"| {what} | {len(checks)} | {' | '.join(Check.mean_and_worst(checks))} |"
 
 
 def _fit_table(fitted: tuple[float, ...], phone: ComputeProfile) -> str:

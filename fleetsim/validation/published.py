@@ -14,7 +14,7 @@ from fleetsim.host import paths
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements
 from fleetsim.validation.people import usage_of
-from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table, errors_text
+from fleetsim.validation.tables import Check, Section, SummaryLine
 
 _HOUR_S = int(S_PER_HOUR)
 _LOCAL_S = -7 * _HOUR_S
@@ -55,10 +55,10 @@ def section() -> Section:
         " program, beside the states of clients."
     ]
     if checks:
-        parts.append(checks_table(checks))
+        parts.append(Check.table(checks))
     if missing:
         parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
-    message = errors_text(checks) if checks else "not checked: no data"
+    message = Check.errors_text(checks) if checks else "not checked: no data"
     if checks and missing:
         message += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
     verdict = SummaryLine(

@@ -26,16 +26,7 @@ from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import (
-    Check,
-    Estimate,
-    Section,
-    SummaryLine,
-    Z,
-    checks_table,
-    estimates_table,
-    mean_of,
-)
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z
 
 _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
@@ -130,7 +121,7 @@ def section() -> Section:
     text = f"""\
 **Shared links**, with the code of every round's transfers:
 
-{checks_table(exact)}
+{Check.table(exact)}
 
 **Transfers that begin at random** on a shared link of 1 Mbit/s, each of 1 s alone: an M/G/1 queue
 with processor sharing takes S / (1 - rho) on average, for any distribution of sizes. {_NUM_QUEUES}
@@ -138,12 +129,12 @@ queues of {_NUM_TRANSFERS} transfers per load, without the first and last {_WARM
 the interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
 simple form. No scenario has such arrivals: servers dispatch cohorts.
 
-{estimates_table(waits)}
+{Estimate.table(waits)}
 
 **Rounds** of n tasks that compute without end and crash at a constant rate, run as scenarios:
 mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} rounds each.
 
-{estimates_table(rounds)}
+{Estimate.table(rounds)}
 """
     return Section(
         "Waiting for each other",
@@ -200,5 +191,5 @@ def _rounds() -> list[Estimate]:
         variance = mean_s**2 * float((1.0 / ranks**2).sum())
         expected_s = mean_s * float((1.0 / ranks).sum())
         what = f"{num_clients} tasks: mean length"
-        result.append(mean_of(what, expected_s, round_times_s(num_clients), variance))
+        result.append(Estimate.mean(what, expected_s, round_times_s(num_clients), variance))
     return result

@@ -12,15 +12,7 @@ from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio
 from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
@@ -195,13 +187,13 @@ signal on the uplink, a phone draws more than the line: a weak signal costs more
 a strong signal it draws less than the line. The last row has the amplifier at its maximum, 23 dBm,
 as in scenarios with a link budget.
 
-{checks_table([*walk, weak])}
+{Check.table([*walk, weak])}
 
 ### Transmit power
 The efficiency at 23 dBm and the exponent 0.36 are fits to these medians. The phones differ by more
 than a factor of two.
 
-{checks_table(modem)}
+{Check.table(modem)}
 
 ### Wi-Fi
 A Pixel 6 that sends over Wi-Fi, beside the law of a phone of 2012 (Huang et al., MobiSys'12), which
@@ -217,7 +209,7 @@ Medians, with the percentiles 10 and 90; the model has one figure for all. The d
 servers decides: those of the Speedtests were 1500 km away in the median, that of the pings in
 Ireland is not known. There is no measurement for Wi-Fi and cables.
 
-{checks_table(trips)}
+{Check.table(trips)}
 
 Mbit/s of samples during downloads, beside the highest rate that the radio file allows: at most one
 sample in a hundred is faster.

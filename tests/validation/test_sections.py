@@ -14,7 +14,7 @@ import pytest
 from fleetsim.fleet.devices.profile import load_device, load_radio
 from fleetsim.validation import channel, launches, measurements, radio
 from fleetsim.validation.devices import board_training
-from fleetsim.validation.tables import mean_of
+from fleetsim.validation.tables import Estimate
 
 
 def assert_minimum(squares: Callable[[np.ndarray], float], minimum: np.ndarray) -> None:
@@ -158,5 +158,5 @@ def test_an_interval_leaves_out_the_theory_of_another_law():
     rayleigh, rician = channel.FadingLaw("rayleigh"), channel.FadingLaw("rician", 3.0)
     squares = (channel.gains_of(rayleigh) - 1.0) ** 2
 
-    assert mean_of("right", rayleigh.variance, squares, 8.0).is_inside
-    assert not mean_of("wrong", rician.variance, squares, 8.0).is_inside
+    assert Estimate.mean("right", rayleigh.variance, squares, 8.0).is_inside
+    assert not Estimate.mean("wrong", rician.variance, squares, 8.0).is_inside

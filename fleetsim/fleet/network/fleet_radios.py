@@ -71,7 +71,7 @@ def build_radios(
             key: np.array([getattr(radio, key) for radio in radios])
             for key in ("tail_w", "tail_s", "promotion_w", "promotion_s", "rtt_s")
         },
-        power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
+        power={way: power_of(radios, way) for way in Direction},
         is_wifi=np.array([radio.network == "wifi" for radio in radios]),
         unmetered=np.where(is_wireless, np.cumsum(is_wireless) + 1, 0),
         metered=np.where(is_wireless, 1, 0),

@@ -7,7 +7,7 @@ own channel. The two directions are independent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -79,9 +79,19 @@ class SharedLinks:
         )
         rate_bit_per_s[on] = rates(np.inf)
         if rate_bit_per_s.sum() > server_bit_per_s:
-            rate_bit_per_s[on] = rates(
-                _server_level(rates, server_bit_per_s, float(rate_bit_per_s.max()))
+            # Few runs need scipy, and its import is slow.
+            from scipy.optimize import brentq  # noqa: PLC0415
+
+            # The limit on each rate at which all rates add up to the capacity of the server's link.
+            top_bit_per_s = float(rate_bit_per_s.max())
+            level_bit_per_s = brentq(
+                lambda most: float(rates(most).sum()) - server_bit_per_s,
+                0.0,
+                top_bit_per_s,
+                xtol=1e-12 * top_bit_per_s,
+                rtol=1e-14,
             )
+            rate_bit_per_s[on] = rates(float(level_bit_per_s))
         return rate_bit_per_s
 
 
@@ -160,24 +170,3 @@ class SharedLinksSettings(Settings):
             Direction.UP: limit(self.server_in_bit_per_s),
         }
         return SharedLinks(cell, cell_bit_per_s, server_bit_per_s, band)
-
-
-def _server_level(
-    rates: Callable[[float], FloatArray], server_bit_per_s: float, top_bit_per_s: float
-) -> float:
-    """Return the limit on each rate at which all rates add up to the capacity of the server's link.
-
-    `rates` returns all rates under a limit, at most `top_bit_per_s`, at which they exceed it.
-    """
-    # Few runs need scipy, and its import is slow.
-    from scipy.optimize import brentq  # noqa: PLC0415
-
-    return float(
-        brentq(
-            lambda most: float(rates(most).sum()) - server_bit_per_s,
-            0.0,
-            top_bit_per_s,
-            xtol=1e-12 * top_bit_per_s,
-            rtol=1e-14,
-        )
-    )
