@@ -17,7 +17,6 @@ from fleetsim.fleet.traces.usage.flash import read_flash
 from fleetsim.host.unpacking import (
     LEAST_LIMIT_BYTE,
     LIMIT_VARIABLE,
-    MOST_RATIO,
     gunzip,
     limit_byte,
     unpacked,
@@ -41,7 +40,6 @@ def _default_limit(monkeypatch):
 def test_the_limit_is_64_mib_or_32_times_the_compressed_size():
     assert limit_byte(1000) == 64 * MIB
     assert limit_byte(10 * MIB) == 320 * MIB
-    assert LEAST_LIMIT_BYTE == 2 * MIB * MOST_RATIO
 
 
 def test_the_environment_sets_another_limit(monkeypatch):

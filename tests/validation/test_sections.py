@@ -14,7 +14,6 @@ import pytest
 from fleetsim.fleet.devices.profile import load_device, load_radio
 from fleetsim.validation import channel, launches, measurements, radio
 from fleetsim.validation.devices import board_training
-from fleetsim.validation.tables import Estimate
 
 
 def assert_minimum(squares: Callable[[np.ndarray], float], minimum: np.ndarray) -> None:
@@ -152,11 +151,3 @@ def test_the_densities_integrate_to_one_and_their_distribution_functions_agree(l
     for gain in (0.1, 0.7, 2.5):
         by_integral = law.mean_of(lambda _: 1.0, until=gain)
         assert float(law.cdf(np.array([gain]))[0]) == pytest.approx(by_integral, rel=1e-6)
-
-
-def test_an_interval_leaves_out_the_theory_of_another_law():
-    rayleigh, rician = channel.FadingLaw("rayleigh"), channel.FadingLaw("rician", 3.0)
-    squares = (channel.gains_of(rayleigh) - 1.0) ** 2
-
-    assert Estimate.mean("right", rayleigh.variance, squares, 8.0).is_inside
-    assert not Estimate.mean("wrong", rician.variance, squares, 8.0).is_inside

@@ -73,8 +73,7 @@ class Channel:
         rate_bit_per_s: FloatArray = self.fixed_bit_per_s[ROW[direction], clients]
         if on_wifi is None or not on_wifi.any():
             return rate_bit_per_s
-        if self.wifi_bit_per_s is None:
-            raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, and no client has Wi-Fi")
+        assert self.wifi_bit_per_s is not None  # of networks on which a client can be
         return np.where(on_wifi, self.wifi_bit_per_s[ROW[direction], clients], rate_bit_per_s)
 
     def transfers(
