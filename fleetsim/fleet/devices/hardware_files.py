@@ -24,6 +24,7 @@ from fleetsim.schema.strict_yaml import Document, KeyPath
 
 HardwareKind = Literal["devices", "radios"]
 KEY = "extends"
+_read = partial(strict_yaml.read, error=DataError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class HardwareFiles:
     def _document(self, path: Path) -> Document:
         key = path.resolve()
         if key not in self._documents:
-            self._documents[key] = strict_yaml.read(path, DataError)
+            self._documents[key] = _read(path)
         return self._documents[key]
 
 
@@ -106,7 +107,7 @@ def _origin(path: Path, document: Document, extended: Path | None, figure: str) 
     return extended.stem
 
 
-def read_device(path: Path, read: Callable[[Path], Document]) -> Document:
+def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
     """Return a device file with what it extends, every key with the place that it came from."""
     document = read(path)
     extended = extended_path(document)
