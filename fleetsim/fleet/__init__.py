@@ -2,7 +2,6 @@
 
 - `population`: Clients of a fleet: device, place, samples and owner's habits; pure in time.
 - `settings`: Settings of a fleet: its clients and the world around them.
-- `paired_users`: People of a usage trace whose data may be used, with `fleet.usage.pair`.
 - `heterogeneity`: Spread of clients' speeds and bandwidths: multipliers whose mean stays 1.
 - `devices`: Hardware of the clients: profiles, speed, memory, CPU credits and heat.
 - `network`: Links of clients: radios, channels, transport protocol and shared links.

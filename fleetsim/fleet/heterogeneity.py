@@ -42,12 +42,7 @@ class HeterogeneitySettings(Settings):
 
 
 def multipliers(severity: float, purpose: str, *, seed: int, size: int) -> FloatArray:
-    """Draw multipliers [N]; each depends on (seed, purpose, client) and the severity in [0, 1].
-
-    >>> drawn = multipliers(1.0, "doc", seed=1, size=200)
-    >>> round(float(drawn.mean()), 12), round(float(drawn.max() / drawn.min()))
-    (1.0, 210)
-    """
+    """Draw multipliers [N]; each depends on (seed, purpose, client) and the severity in [0, 1]."""
     if severity == 0.0:
         return np.broadcast_to(np.float64(1.0), (size,))
     num_copies = -(-size // NUM_VALUES)

@@ -204,6 +204,18 @@ class Fleet:
         return start_s + float(draw) * S_PER_HOUR / self.crash_per_hour
 
 
+def paired_users(settings: FleetSettings, files: HardwareFiles | None = None) -> set[str] | None:
+    """Return the users whose owners' data may be used (`fleet.usage.pair`); None: those of any."""
+    if settings.usage.pair is None:
+        return None
+    profiles = [p for name in settings.assigned_devices for p in load_devices(name, files=files)]
+    if not settings.has_usage(profiles):
+        return None
+    trace = load_trace(settings.usage, seed=0)
+    assert trace is not None  # `pair` without a trace is refused
+    return set(trace.user_ids)
+
+
 def build_fleet(
     settings: FleetSettings,
     *,
@@ -233,12 +245,9 @@ def build_fleet(
         # Clients get their devices and units by the figures as sourced, whatever the errors.
         files = files.with_errors(errors)
         profiles = tuple(p for name in settings.devices for p in load_devices(name, files=files))
-    has_people = np.array([p.kind in settings.usage.kinds for p in profiles], dtype=np.bool_)[
-        device
-    ]
-    wired_bit_per_s = np.array(
-        [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles], dtype=np.float64
-    )[device]
+    has_people = np.array([p.kind in settings.usage.kinds for p in profiles])[device]
+    cable_bit_per_s = [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles]
+    wired_bit_per_s = np.array(cable_bit_per_s)[device]
     is_wired = ~np.isnan(wired_bit_per_s)
     names = [file for name in settings.devices for file in file_names(name)]
     has_usage = settings.has_usage(profiles[index] for index in np.unique(device))

@@ -6,7 +6,7 @@ leaves the condition of that moment. While a client computes, the whole processo
 other time (idle, or in a transfer) only the load uses it. Rules: docs/devices.md (Throttling).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,41 +115,29 @@ class Throttle:
         after = condition.copy()
         if (credited := self._credited(clients)) is not None:
             rows, rules = credited
-            balances = condition[rows]
-
-            def earn(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
-                balances[at, _LAUNCH], balances[at, _EARNED] = rules.take(at).after(
-                    balances[at, _LAUNCH], balances[at, _EARNED], load, seconds
+            for at, load, seconds in self._loads(clients[rows], from_s[rows], until_s[rows]):
+                here = rows[at]
+                after[here, _LAUNCH], after[here, _EARNED] = rules.take(at).after(
+                    after[here, _LAUNCH], after[here, _EARNED], load, seconds
                 )
-
-            self._walk(clients[rows], from_s[rows], until_s[rows], earn)
-            after[rows] = balances
         if (skinned := self._skinned(clients)) is not None:
             rows, skins = skinned
-            skin_c = condition[rows, _SKIN]
-
-            def cool(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
-                skin_c[at] = skins.take(at).after(skin_c[at], load, 1.0, seconds)
-
             remembered_s = np.maximum(from_s[rows], until_s[rows] - skins.forgets_s)
-            self._walk(clients[rows], remembered_s, until_s[rows], cool)
-            after[rows, _SKIN] = skin_c
+            for at, load, seconds in self._loads(clients[rows], remembered_s, until_s[rows]):
+                skin_c = after[rows[at], _SKIN]
+                after[rows[at], _SKIN] = skins.take(at).after(skin_c, load, 1.0, seconds)
         return after
 
-    def _walk(
-        self,
-        clients: IntArray,
-        from_s: FloatArray,
-        until_s: FloatArray,
-        advance: Callable[[IntArray, FloatArray, FloatArray], None],
-    ) -> None:
-        """Call `advance` with (rows, load, seconds) for every step of their load, in time order."""
+    def _loads(
+        self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
+    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """Yield (rows, load, seconds) for every step of the clients' load, in time order."""
         now_s = from_s.copy()
         rows = np.flatnonzero(now_s < until_s)
         while rows.size:
             load, change_s = self.usage.load_after(clients[rows], now_s[rows])
             end_s = np.minimum(change_s, until_s[rows])
-            advance(rows, load, end_s - now_s[rows])
+            yield rows, load, end_s - now_s[rows]
             now_s[rows] = end_s
             rows = rows[end_s < until_s[rows]]
 

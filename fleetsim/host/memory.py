@@ -12,8 +12,8 @@ _CGROUP_LIMITS = (
 
 def usable_byte() -> int | None:
     """Return the machine's memory or the limit of its container; None where it is unknown."""
-    found = [limit for limit in (_physical_byte(), *map(_limit_in, _CGROUP_LIMITS)) if limit]
-    return min(found, default=None)
+    limits = [limit for limit in (_physical_byte(), *map(_limit_in, _CGROUP_LIMITS)) if limit]
+    return min(limits, default=None)
 
 
 def _physical_byte() -> int | None:

@@ -30,5 +30,5 @@ def final_name(name: str) -> str | None:
     >>> final_name(".manifest.json.0123456789abcdef.tmp"), final_name("manifest.json")
     ('manifest.json', None)
     """
-    found = _NAME.fullmatch(name)
-    return None if found is None else found["name"]
+    match = _NAME.fullmatch(name)
+    return None if match is None else match["name"]

@@ -29,14 +29,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible(way_out: str) -> Iterator[None]:
+def interruptible(hint: str) -> Iterator[None]:
     """Let a notebook show an interrupt of the block as a line, with its notes and the way out."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, Terminated) or not is_active():
             raise
-        notes = "; ".join([*getattr(interrupt, "__notes__", []), way_out])
+        notes = "; ".join([*getattr(interrupt, "__notes__", []), hint])
         raise Interrupted(f"interrupted: {notes}") from None
 
 

@@ -11,7 +11,7 @@ dispatch"; numba.readthedocs.io, "Environment variables"; github.com/OpenMathLib
 
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import metadata
@@ -52,9 +52,9 @@ class Numerics(StrEnum):
     PORTABLE = "portable"
 
 
-def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
+def chosen() -> Numerics:
     """Return the mode that the environment names; `fastest` unless it names one."""
-    named = environment.get(VARIABLE) or Numerics.FASTEST.value
+    named = os.environ.get(VARIABLE) or Numerics.FASTEST.value
     try:
         return Numerics(named)
     except ValueError:
@@ -70,22 +70,21 @@ def portable_variables() -> dict[str, str]:
     return {**_PORTABLE, _NUMPY_VARIABLE: beyond}
 
 
-def settle(environment: MutableMapping[str, str] = os.environ) -> None:
+def settle() -> None:
     """Set the variables of the chosen portable mode, unless a library has read them already."""
-    if environment.get(VARIABLE) != Numerics.PORTABLE.value:
-        return
-    if not any(name in sys.modules for name in _LIBRARIES):
-        environment.update(portable_variables())
+    is_portable = os.environ.get(VARIABLE) == Numerics.PORTABLE.value
+    if is_portable and not any(name in sys.modules for name in _LIBRARIES):
+        os.environ.update(portable_variables())
 
 
 def require_settled() -> None:
     """Check that the variables of the mode are in place."""
     if chosen() is Numerics.FASTEST:
         return
-    wanted = portable_variables()
-    missing = [name for name, value in wanted.items() if os.environ.get(name) != value]
+    required = portable_variables()
+    missing = [name for name, value in required.items() if os.environ.get(name) != value]
     if missing:
-        exports = " ".join(f"{name}='{wanted[name]}'" for name in missing)
+        exports = " ".join(f"{name}='{required[name]}'" for name in missing)
         raise ScenarioError(
             f"{VARIABLE}=portable: numpy or torch was loaded before its settings were in place;"
             f" import fleetsim first, or start Python with: {exports}"
@@ -116,9 +115,7 @@ class OneBlasThread:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit the loaded BLAS libraries to one thread within the block."""
-    limit = OneBlasThread()
-    limit.take()
-    try:
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - light commands need none
+
+    with threadpool_limits(limits=1, user_api="blas"):
         yield
-    finally:
-        limit.give_back()

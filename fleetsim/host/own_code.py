@@ -65,10 +65,10 @@ def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> It
     except BaseException as fault:
         if isinstance(error, type) and isinstance(fault, error):
             raise
-        raise error(f"{what} fails: {told(fault)}") from fault
+        raise error(f"{what} fails: {one_line(fault)}") from fault
 
 
-def told(fault: BaseException) -> str:
+def one_line(fault: BaseException) -> str:
     """Return a fault on one line, with the place of the user's code that it came from."""
     try:
         message = str(fault)
@@ -90,9 +90,9 @@ def is_from_own_code(fault: BaseException) -> bool:
 def _place(fault: BaseException) -> list[tuple[str, int]]:
     """Return the innermost place outside fleetsim and libraries, else an installed plug-in's."""
     frames = _frames(fault)
-    own = [frame for frame in frames if not _is_foreign(frame[0])]
+    user = [frame for frame in frames if not _is_foreign(frame[0])]
     outside = [frame for frame in frames if not frame[0].startswith(_PACKAGE)]
-    return own[-1:] or outside[:1] or frames[-1:]
+    return user[-1:] or outside[:1] or frames[-1:]
 
 
 def _frames(fault: BaseException) -> list[tuple[str, int]]:

@@ -18,14 +18,14 @@ Kind = Literal["file", "folder"]
 InputError = type[DataError] | type[ScenarioError]
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_WAYS_OUT = {
+_HINTS = {
     errno.EACCES: "allow this user to read it and to enter its folders, or name another",
     errno.EPERM: "allow this user to read it, or name another",
     errno.ENAMETOOLONG: "name a shorter path",
     errno.ELOOP: "its symbolic links lead to each other, name the place itself",
     errno.ENOTDIR: "a file stands where the path needs a folder, correct it",
 }
-_OTHER_WAY_OUT = "copy it to another disk and name the copy"
+_OTHER_HINT = "copy it to another disk and name the copy"
 _SPECIAL = (
     (stat.S_ISFIFO, "a pipe (FIFO)"),
     (stat.S_ISSOCK, "a socket"),
@@ -123,6 +123,6 @@ def _mode(path: Path, error: InputError) -> int:
     return mode
 
 
-def _line(path: Path, says: str, fault: OSError) -> str:
-    way_out = _WAYS_OUT.get(fault.errno or 0, _OTHER_WAY_OUT)
-    return f"{path}: {says}: {fault.strerror or fault}; {way_out}"
+def _line(path: Path, what: str, fault: OSError) -> str:
+    hint = _HINTS.get(fault.errno or 0, _OTHER_HINT)
+    return f"{path}: {what}: {fault.strerror or fault}; {hint}"

@@ -37,34 +37,34 @@ class _Endings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._num_within = 0
-        self._own = {name: getattr(os, name) for name in _ENDINGS}
+        self._originals = {name: getattr(os, name) for name in _ENDINGS}
         self._raising = {name: self._raises(name) for name in _ENDINGS}
 
     def __enter__(self) -> None:
         with self._lock:
             self._num_within += 1
             if self._num_within == 1:
-                self._own = {name: getattr(os, name) for name in _ENDINGS}
+                self._originals = {name: getattr(os, name) for name in _ENDINGS}
                 vars(os).update(self._raising)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._num_within -= 1
             if self._num_within == 0:
-                vars(os).update(self._own)
+                vars(os).update(self._originals)
 
     def after_fork(self) -> None:
         """Restore them in the new process, whose other threads, and their locks, are gone."""
         self._lock = threading.Lock()
         if self._num_within > 0:
             self._num_within = 0
-            vars(os).update(self._own)
+            vars(os).update(self._originals)
 
     def _raises(self, name: str) -> Callable[..., Any]:
         def raises(*arguments: Any, **named: Any) -> Any:
             # A module may keep it by `from os import _exit`, and call it later.
             if self._num_within == 0:
-                return self._own[name](*arguments, **named)
+                return self._originals[name](*arguments, **named)
             raise SystemExit(f"os.{name} ends the process")
 
         return raises

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fleetsim.fleet.paired_users import paired_users
+from fleetsim.fleet.population import paired_users
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.partition.client_samples import ClientSamples, split_samples

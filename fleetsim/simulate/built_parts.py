@@ -15,7 +15,7 @@ from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.memory import UncheckedSettings
-from fleetsim.fleet.paired_users import paired_users
+from fleetsim.fleet.population import paired_users
 from fleetsim.learning.aggregation.accountant import RdpAccountant
 from fleetsim.learning.aggregation.compression import VALUE_BYTE
 from fleetsim.learning.aggregation.privacy import PrivateAggregator

@@ -18,7 +18,7 @@ from fleetsim.contracts import (
     Tracker,
 )
 from fleetsim.errors import FleetsimError, PluginError, TrackerError
-from fleetsim.host.own_code import own_code, told
+from fleetsim.host.own_code import one_line, own_code
 
 
 class Following:
@@ -87,7 +87,7 @@ def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
         with own_code(what, error):
             call()
     except FleetsimError as fault:
-        message = str(fault) if fault.__cause__ is not None else f"{what} fails: {told(fault)}"
+        message = str(fault) if fault.__cause__ is not None else f"{what} fails: {one_line(fault)}"
         raise error(
             f"{message}; the run is saved: continue it, without this tracker if you like"
         ) from fault

@@ -4,7 +4,7 @@
 `load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
 measurement (`measurements`), a closed form, or a count in a trace.
 
-- `page`: Page of all sections, with the list of what is not validated.
+- `page`: Page of all sections, within the frame `page.md`, which lists what is not validated.
 - `tables`: Checks, estimates, sections and Markdown tables.
 - `measurements`: Published measurements that fleetsim carries.
 - `devices`: Device models beside measured training.

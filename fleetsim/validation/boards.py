@@ -10,16 +10,7 @@ from fleetsim.report.figures import style
 from fleetsim.units import S_PER_MINUTE
 from fleetsim.validation import measurements
 from fleetsim.validation.measurements import PublishedNumber
-from fleetsim.validation.tables import (
-    Check,
-    Kind,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, percent, table
 
 RESNET18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
 """ResNet-18 for 32 x 32 images: 0.5554 GMAC forward."""
@@ -81,7 +72,7 @@ def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
 
 def section() -> Section:
     """Return the section on measured times of boards and instances."""
-    known = measurements.figures()
+    known = measurements.numbers()
     nano_s, _, _ = nano_round("jetson-nano-cpu")
     minutes = known["nano_resnet18_min"]
     small_s = nano_round("t2.small")[0]
@@ -110,7 +101,7 @@ def section() -> Section:
         what = f"last {depth} of 12 blocks trained" if depth else "forward only"
         partial.append(Check(what, "prediction", float(there_s), here_s, "s", "as above"))
     text = f"""\
-{checks_table([*fits, *others])}
+{Check.table([*fits, *others])}
 
 The serial third of the t2 and the matrix-product rates of the TX2 and the Nano's GPU were chosen to
 match these; they are no evidence. The rates of the Raspberry Pi 4 are those of its [training in
@@ -124,7 +115,7 @@ number of vCPUs would be 0.250 for t2.xlarge, {percent(0.25 / xlarge.value - 1.0
 One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-base, batches of 4,
 256 tokens; depth 12 trains the embeddings too, and is the point of the fit):
 
-{checks_table(partial)}
+{Check.table(partial)}
 
 ![Seconds of a batch of BERT-base on a Jetson TX2 by trained blocks](validation/bert-depth.svg)
 """
@@ -142,7 +133,7 @@ One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-
 
 def energy_section() -> Section:
     """Return the section on the energy that FedGCS reports, which is not the board's."""
-    known = measurements.figures()
+    known = measurements.numbers()
     reported, minutes, stress = (
         known[name] for name in ("nano_resnet18_j", "nano_resnet18_min", "nano_stress_w")
     )

@@ -25,19 +25,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.rate import nr_64qam
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
-from fleetsim.validation.tables import (
-    ESTIMATE_HEAD,
-    Check,
-    Estimate,
-    Section,
-    SummaryLine,
-    Z,
-    errors_text,
-    estimates_table,
-    mean_of,
-    number,
-    table,
-)
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z, number, table
 
 NUM_BLOCKS = 200_000
 _SEED = 20_261_122
@@ -139,31 +127,31 @@ def estimates(law: FadingLaw) -> list[Estimate]:
     standard = (gains - 1.0) / math.sqrt(variance)
     other = (gains_of(law, Direction.DOWN) - 1.0) / math.sqrt(variance)
     return [
-        mean_of("mean gain", 1.0, gains, variance),
-        mean_of("variance of the gain", variance, (gains - 1.0) ** 2, fourth - variance**2),
-        mean_of(
+        Estimate.mean("mean gain", 1.0, gains, variance),
+        Estimate.mean("variance of the gain", variance, (gains - 1.0) ** 2, fourth - variance**2),
+        Estimate.mean(
             f"outage below {_RHO:g} bit/s/Hz at {_SNR_DB:g} dB",
             outage, is_out.astype(np.float64), outage * (1.0 - outage),
         ),
-        mean_of(f"ergodic rate at {_SNR_DB:g} dB, bit/s/Hz", rate, rates, square - rate**2),
-        mean_of(
+        Estimate.mean(f"ergodic rate at {_SNR_DB:g} dB, bit/s/Hz", rate, rates, square - rate**2),
+        Estimate.mean(
             f"mean rate of nr-64qam down at {_SNR_DB:g} dB, bit/s/Hz",
             by_step, stepped, square_by_step - by_step**2,
         ),
         *(
-            mean_of(f"autocorrelation at lag {lag}", 0.0,
+            Estimate.mean(f"autocorrelation at lag {lag}", 0.0,
                       standard[lag:] * standard[:-lag], 1.0)
             for lag in _LAGS
         ),
-        mean_of("correlation of up and down", 0.0, standard * other, 1.0),
+        Estimate.mean("correlation of up and down", 0.0, standard * other, 1.0),
     ]  # fmt: skip
 
 
 def section() -> Section:
     """Return the section: all laws, closed forms of Rayleigh fading, link budget by distance."""
     by_law = {law: estimates(law) for law in LAWS}
-    rows = [(law.title, *one.cells()) for law, found in by_law.items() for one in found]
-    everything = [one for found in by_law.values() for one in found]
+    rows = [(law.title, *one.cells()) for law, of_law in by_law.items() for one in of_law]
+    everything = [one for of_law in by_law.values() for one in of_law]
     budget, budget_text = _budget()
     closed, normalised = _rayleigh_checks(), _normalised()
     everything += normalised
@@ -174,17 +162,17 @@ outage and rate, sums over the steps of nr-64qam. Interval: {Z:g} theoretical st
 both sides; a correct simulator is outside once in 16,000 draws. The standard error of products in
 correlations is 1 / sqrt(n), because gains of different blocks are independent in theory.
 
-{table(("law", *ESTIMATE_HEAD), rows)}
+{table(("law", *Estimate.HEAD), rows)}
 
 The integrals themselves equal the closed forms of Rayleigh fading, of outage 1 - exp(-(2^rho - 1) /
-snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {errors_text(closed)}.
+snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {Check.errors_text(closed)}.
 
 ![Distribution of the gain, and outage against the required rate](validation/fading.svg)
 
 **`normalised`** at its default of 20 dB in 1 MHz under Rayleigh fading: outage below these
 bit/s/Hz, and the mean rate in Mbit/s.
 
-{estimates_table(normalised)}
+{Estimate.table(normalised)}
 
 **The link budget**, 20 dBm in 1 MHz, no noise figure, path loss 128.1 + 37.6 log10(d / km) dB,
 noise -174 dBm/Hz, Shannon's rate; `calibrated` has 20 dB at 500 m; outage under Rayleigh fading.
@@ -251,13 +239,13 @@ def _normalised() -> list[Estimate]:
     """Return outage and mean rate at 20 dB."""
     rayleigh, snr = LAWS[0], 100.0
     rates = _rates(rayleigh, mean_snr_db=20.0)
-    found = []
+    outages = []
     for rho in (0.5, 1.0, 2.0, 4.0):
         share = 1.0 - math.exp(-(2.0**rho - 1.0) / snr)
         is_out = (rates < rho).astype(np.float64)
-        found.append(mean_of(f"outage below {rho:g}", share, is_out, share * (1.0 - share)))
+        outages.append(Estimate.mean(f"outage below {rho:g}", share, is_out, share * (1.0 - share)))
     mean, square = _ergodic_rate(snr), rayleigh.mean_of(lambda gain: _rate_at(snr, gain) ** 2)
-    return [*found, mean_of("mean rate", mean, rates, square - mean**2)]
+    return [*outages, Estimate.mean("mean rate", mean, rates, square - mean**2)]
 
 
 def _budget() -> tuple[list[Check], str]:

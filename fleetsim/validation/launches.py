@@ -53,10 +53,10 @@ def fit(board: str) -> LayerFit:
     )
     # Scaled to columns of about 1, so that the solver's tolerance means the same for each.
     scale = terms.max(axis=0)
-    found, _ = nnls(terms / scale / measured_s[:, np.newaxis], np.ones(measured_s.size))
-    figures = found / scale
+    scaled, _ = nnls(terms / scale / measured_s[:, np.newaxis], np.ones(measured_s.size))
+    coefficients = scaled / scale
     return LayerFit(
-        times["network"].tolist(), terms, measured_s, float(figures[0]), terms @ figures
+        times["network"].tolist(), terms, measured_s, float(coefficients[0]), terms @ coefficients
     )
 
 
@@ -64,21 +64,21 @@ def section() -> Section:
     """Return the section: the fits, and the figures in the boards' files."""
     rows, checks = [], []
     for board, device in _BOARDS.items():
-        found = fit(board)
+        fitted = fit(board)
         errors = [
-            Check(f"{board}, {network}", "fit", measured, said, "s", measurements.TORCH2TRT)
-            for network, measured, said in zip(
-                found.network, found.measured_s, found.model_s, strict=True
+            Check(f"{board}, {network}", "fit", measured, model, "s", measurements.TORCH2TRT)
+            for network, measured, model in zip(
+                fitted.network, fitted.measured_s, fitted.model_s, strict=True
             )
         ]
         worst = max(errors, key=lambda check: abs(check.error))
         checks += errors
-        fitted_s = _TRAIN_PER_FORWARD * found.layer_s
+        fitted_s = _TRAIN_PER_FORWARD * fitted.layer_s
         shipped_s = load_device(device).compute.layer_s
         rows.append(
             (
                 *(board, str(len(errors))),
-                *(f"{number(s * MS_PER_S)} ms" for s in (found.layer_s, fitted_s)),
+                *(f"{number(s * MS_PER_S)} ms" for s in (fitted.layer_s, fitted_s)),
                 f"`{device}`: {number(shipped_s * MS_PER_S)} ms",
                 percent(float(np.mean(np.abs([check.error for check in errors]))), signed=False),
                 f"{percent(worst.error)} ({worst.what.split(', ')[1]})",

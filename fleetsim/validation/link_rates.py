@@ -14,15 +14,7 @@ from fleetsim.fleet.network.wireless.rate import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Kind,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    table,
-)
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, table
 
 _SEED = 1
 _SIZE = 4000
@@ -101,18 +93,18 @@ _CELLS: dict[str, dict[str, Any]] = {
 """Keys that differ from those of a default cell, by the words of the table."""
 
 
-def _checks(kind: Kind, said: Rates, found: Rates) -> list[Check]:
+def _checks(kind: Kind, model: Rates, published: Rates) -> list[Check]:
     return [
         Check(f"{percent} %", kind, float(there), float(here), "Mbit/s", "")
         for percent, here, there in zip(
-            _PERCENTILES, said.mbit_per_s, found.mbit_per_s, strict=True
+            _PERCENTILES, model.mbit_per_s, published.mbit_per_s, strict=True
         )
     ]
 
 
-def _lte_checks(cell: list[Rates], carrier: list[Rates], found: list[Rates]) -> list[Check]:
+def _lte_checks(cell: list[Rates], carrier: list[Rates], published: list[Rates]) -> list[Check]:
     """Compare LTE's medians; arguments: rates down and up of either, and measured ones."""
-    down, up, driving = found[:3]
+    down, up, driving = published[:3]
     pairs = (
         ("a client of the default cell, down, with a phone in Ireland", driving, cell[0]),
         ("the same, up, with a Speedtest", up, cell[1]),
@@ -138,17 +130,17 @@ def _reported_text() -> str:
 
 def section() -> Section:
     """Return the section: percentiles of simulated rates beside measured ones."""
-    said, found = simulated(), measured()
+    model, published = simulated(), measured()
     steps, shannon = (
-        _lte_checks(said[cell : cell + 2], said[carrier : carrier + 2], found)
+        _lte_checks(model[cell : cell + 2], model[carrier : carrier + 2], published)
         for cell, carrier in ((0, 6), (2, 8))
     )
     text = f"""\
 Mbit/s over clients and fading blocks, by default and with other settings; measured rates below.
 
-{table(_HEAD, [rates.cells() for rates in said])}
+{table(_HEAD, [rates.cells() for rates in model])}
 
-{table(_HEAD, [rates.cells() for rates in found])}
+{table(_HEAD, [rates.cells() for rates in published])}
 
 A client of the default cell has 5 MHz, a quarter of a carrier, and one spatial stream. Its downlink
 is slower than a Speedtest, which has the whole carrier and two streams, and faster than a phone in
@@ -159,9 +151,9 @@ The spread of Wi-Fi was chosen to match its sample; that of the lines behind it 
 medians. The steps lower every rate. That is nearer to the driving phone and farther from the
 Speedtests, whose band, streams and antennas the model does not have.
 
-{checks_table(steps)}
+{Check.table(steps)}
 
-{checks_table(shannon)}
+{Check.table(shannon)}
 
 **Signal by channel quality** (CQI), in dB: what phones on LTE in Ireland reported, and the least
 with which the steps of that quality work. A phone has two antennas or more, which are worth 3 dB
@@ -176,6 +168,6 @@ So the steps ask for more than these phones did; 5433 samples of CQI 14 have one
         (
             SummaryLine.of("LTE medians, steps of NR", steps),
             SummaryLine.of("The same with Shannon's rate", shannon),
-            SummaryLine.of("Wi-Fi down, percentiles", _checks("fit", said[-2], found[-1])),
+            SummaryLine.of("Wi-Fi down, percentiles", _checks("fit", model[-2], published[-1])),
         ),
     )

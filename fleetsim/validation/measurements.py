@@ -55,7 +55,7 @@ def groups(data: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, pd.DataFram
 
 
 @cache
-def figures() -> Mapping[str, PublishedNumber]:
+def numbers() -> Mapping[str, PublishedNumber]:
     """Return single numbers by name."""
     return {
         row.name: PublishedNumber(row.value, row.unit, row.source) for row in rows(table("figures"))

@@ -29,7 +29,7 @@ def _measured() -> dict[tuple[str, str], tuple[float, int]]:
 
 def _of_layers(phone: str) -> ComputeProfile:
     """Return a device with DL4J's rates of dense and LSTM layers on a phone, and no overhead."""
-    known = measurements.figures()
+    known = measurements.numbers()
     dense, lstm = (
         known[f"{_RATES_OF[phone]}_{layer}_gflop_per_s"].value for layer in ("dense", "lstm")
     )
@@ -66,12 +66,12 @@ def section() -> Section:
         for task in _TASKS:
             (base_s, size), (actual_s, _) = measured[_FROM, task], measured[phone, task]
             base = batch_s(load_device(_FROM).compute, costs[task], size)
-            said_s = [
+            model_s = [
                 base_s * batch_s(other, costs[task], size) / base
                 for other in (_by_latency(phone), load_device(phone).compute)
             ]
             by_latency, by_profile = (
-                Check(task, "prediction", actual_s, s, "s", measurements.FLASH) for s in said_s
+                Check(task, "prediction", actual_s, s, "s", measurements.FLASH) for s in model_s
             )
             scaled[phone].append(by_latency)
             rows.append(
@@ -80,14 +80,14 @@ def section() -> Section:
                     *(percent(by_latency.error), percent(by_profile.error)),
                 )
             )
-    own = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
+    profiles = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
     engine = []
-    for phone, of in own.items():
+    for phone, of in profiles.items():
         times = [(measured[phone, task], costs[task]) for task in _TASKS]
         ratios = (actual_s / batch_s(of, cost, size) for (actual_s, size), cost in times)
         engine.append((f"`{phone}`", *map(number, ratios)))
     layers, layer_rows = [], []
-    for phone in own:
+    for phone in profiles:
         for task in ("Reddit", "Shakespeare"):
             actual_s, size = measured[phone, task]
             layers_s = batch_s(_of_layers(phone), costs[task], size)

@@ -40,8 +40,8 @@ def fit() -> EngineMemory:
     def errors(logs: FloatArray) -> FloatArray:
         return np.asarray(needed_mib(_engine(logs)) / resident_mib - 1.0)
 
-    found = least_squares(errors, np.log([64.0, 2.0, 2.0, 2.0]), xtol=1e-12)
-    return _engine(found.x)
+    result = least_squares(errors, np.log([64.0, 2.0, 2.0, 2.0]), xtol=1e-12)
+    return _engine(result.x)
 
 
 def _engine(logs: FloatArray) -> EngineMemory:
@@ -60,8 +60,8 @@ def section() -> Section:
         model_mib=needed_mib(shipped), refit_mib=needed_mib(again)
     )
     checks = [
-        Check(f"{name}, {size}", "fit", measured, said, "MiB", measurements.MNN)
-        for name, size, measured, said, _ in measurements.rows(readings)
+        Check(f"{name}, {size}", "fit", measured, model, "MiB", measurements.MNN)
+        for name, size, measured, model, _ in measurements.rows(readings)
     ]
     rows = [
         (
@@ -74,7 +74,7 @@ def section() -> Section:
         )
         for network, of_network in measurements.groups(readings, "network")
     ]
-    figures = table(
+    engines = table(
         ("engine `mnn`", "shipped", "repeated fit"),
         [
             ("base", f"{number(shipped.base_byte / BYTE_PER_MIB)} MiB",
@@ -91,7 +91,7 @@ SqueezeNet in batches of 32 is left out: its growth halves there, as on a phone 
 
 {table(_HEAD, rows)}
 
-{figures}
+{engines}
 
 Tests compare `autograd` with torch's own allocator ([memory](models/memory.md)); no board's or
 instance's memory was measured during training.

@@ -14,7 +14,7 @@ from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, table
 
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
@@ -62,7 +62,7 @@ def section() -> Section:
 validated anywhere**. Only the reading of their files can be checked: shares of the time, by the
 queries of scenarios, beside a plain walk through the rows.
 
-{checks_table(checks)}
+{Check.table(checks)}
 
 ![Share of the people of people-week by hour of the day](validation/people-week.svg)
 

@@ -23,16 +23,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    mean_and_worst,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
@@ -56,7 +47,7 @@ def costs() -> Mapping[str, ModelCost]:
 
 def sd855() -> ComputeProfile:
     """Return the measured phones as fleetsim describes them: a market phone with their latency."""
-    latency_ms = np.array([measurements.figures()["sd855_resnet_ms"].value])
+    latency_ms = np.array([measurements.numbers()["sd855_resnet_ms"].value])
     rate = float(market.conv_flop_per_s(latency_ms)[0])
     return dataclasses.replace(load_device(_CARRIER).compute, conv_flop_per_s=rate)
 
@@ -94,24 +85,23 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
     measured_s = times()["batch_s"].to_numpy()
 
     def errors(logs: FloatArray) -> FloatArray:
-        said = model_s(make(*np.exp(logs).tolist()))
-        return np.asarray(said / measured_s - 1.0)
+        return np.asarray(model_s(make(*np.exp(logs).tolist())) / measured_s - 1.0)
 
     return tuple(np.exp(least(errors, np.log(start))).tolist())
 
 
 def least(errors: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
     """Return the figures with the least sum of squared errors."""
-    found = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    assert found.success, found.message
-    return np.asarray(found.x)
+    result = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    assert result.success, result.message
+    return np.asarray(result.x)
 
 
 def section() -> Section:
     """Return the section: the 40 points, by the fit and by scenarios."""
-    phone, found = sd855(), fit()
-    said = model_s(phone)
-    checks, again = _checks(said), _checks(model_s(as_fitted(*found)))
+    phone, fitted = sd855(), fit()
+    seconds = model_s(phone)
+    checks, again = _checks(seconds), _checks(model_s(as_fitted(*fitted)))
     per_batch = _checks(model_s(as_fitted_per_batch(*fit(as_fitted_per_batch))))
     points = table(
         ("phone", "network", "batch", "measured ms", "model ms", "error", "repeated fit"),
@@ -124,7 +114,7 @@ def section() -> Section:
             for check, refit in zip(checks, again, strict=True)
         ],
     )
-    known = measurements.figures()
+    known = measurements.numbers()
     power = known["sd855_training_w"].check(
         "Snapdragon 855, four cores at 1.7 GHz, training above idle",
         "fit",
@@ -137,7 +127,7 @@ MNN, batches of 1 to 16: {measurements.MNN}, `tools/train/benchmark`. Four figur
 **The repeated fit** (least squares of relative errors, `scipy.optimize.least_squares`, from
 {", ".join(_START_TEXT)}) beside the figures that the phones' files carry:
 
-{_figures_table(found, phone)}
+{_fit_table(fitted, phone)}
 
 MobileNetV2 has the last figure to itself, so that its points say how well the form holds and no
 more. MobileNetV2 trains at some 6 GFLOP/s as a whole; only 6.9 % of its arithmetic is
@@ -157,7 +147,7 @@ depthwise, so these layers carry all that it spends beyond its dense ones, Batch
 {_K_NEON} for the vector units. That factor comes from one comparison, against a lower bound; no
 phone's joules of training were measured against a meter.
 
-{checks_table([power])}
+{Check.table([power])}
 """
     return Section(
         "Phones: training on a Snapdragon 855",
@@ -171,15 +161,15 @@ phone's joules of training were measured against a meter.
                 f"{percent(power.error)} over a lower bound",
             ),
         ),
-        {"mnn-training": _figure(said)},
+        {"mnn-training": _figure(seconds)},
     )
 
 
 _START_TEXT = ("2 ms a layer", "10 ms per million", "40 and 1 GFLOP/s")
 
 
-def _checks(said: FloatArray) -> list[Check]:
-    points = measurements.rows(times().assign(model_s=said))
+def _checks(seconds: FloatArray) -> list[Check]:
+    points = measurements.rows(times().assign(model_s=seconds))
     return [
         Check(f"{phone}, {network}, {size}", "fit", measured, model, "s", measurements.MNN)
         for phone, network, size, measured, model in points
@@ -187,10 +177,10 @@ def _checks(said: FloatArray) -> list[Check]:
 
 
 def _row(what: str, checks: list[Check]) -> str:
-    return f"| {what} | {len(checks)} | {' | '.join(mean_and_worst(checks))} |"
+    return f"| {what} | {len(checks)} | {' | '.join(Check.mean_and_worst(checks))} |"
 
 
-def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:
+def _fit_table(fitted: tuple[float, ...], phone: ComputeProfile) -> str:
     conv, per_mparam = phone.conv_flop_per_s, PARAMETERS_PER_MPARAM * MS_PER_S
     shipped = (phone.layer_s, phone.parameter_s, conv, phone.phi["depthwise"] * conv)
     units = (
@@ -203,14 +193,14 @@ def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:
         ("figure", "fitted", "shipped", "difference", "unit"),
         [
             (what, number(a * factor), number(b * factor), percent(b / a - 1.0), unit)
-            for (what, factor, unit), a, b in zip(units, found, shipped, strict=True)
+            for (what, factor, unit), a, b in zip(units, fitted, shipped, strict=True)
         ],
     )
 
 
 @style.house_style()
-def _figure(said: FloatArray) -> Figure:
-    points = times().assign(model_s=said)
+def _figure(seconds: FloatArray) -> Figure:
+    points = times().assign(model_s=seconds)
     figure = style.new_figure(6.4, 5.6)
     axes = figure.subplots()
     axes.set_aspect("equal")
@@ -223,9 +213,9 @@ def _figure(said: FloatArray) -> Figure:
         for network, mark in _MARKS.items():
             of_both = points.query("phone == @phone and network == @network")
             if len(of_both):
-                measured_ms, said_ms = (of_both[key] * MS_PER_S for key in ("batch_s", "model_s"))
+                measured_ms, model_ms = (of_both[key] * MS_PER_S for key in ("batch_s", "model_s"))
                 axes.plot(
-                    measured_ms, said_ms, mark, color=color, markersize=5, markerfacecolor="none",
+                    measured_ms, model_ms, mark, color=color, markersize=5, markerfacecolor="none",
                     label=f"{network}, {phone}",
                 )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)

@@ -14,7 +14,7 @@ from fleetsim.host import paths
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements
 from fleetsim.validation.people import usage_of
-from fleetsim.validation.tables import Check, Section, SummaryLine, checks_table, errors_text
+from fleetsim.validation.tables import Check, Section, SummaryLine
 
 _HOUR_S = int(S_PER_HOUR)
 _LOCAL_S = -7 * _HOUR_S
@@ -55,10 +55,10 @@ def section() -> Section:
         " program, beside the states of clients."
     ]
     if checks:
-        parts.append(checks_table(checks))
+        parts.append(Check.table(checks))
     if missing:
         parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
-    message = errors_text(checks) if checks else "not checked: no data"
+    message = Check.errors_text(checks) if checks else "not checked: no data"
     if checks and missing:
         message += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
     verdict = SummaryLine(
@@ -79,7 +79,7 @@ def _flhetbench(folder: Path) -> list[Check]:
     num = read_csv_table(folder / "intervals.csv.gz").num_rows
     length_s = np.concatenate([length_s, np.zeros(num - length_s.size)])
     return [
-        measurements.figures()[f"flhetbench_{key}"].check(
+        measurements.numbers()[f"flhetbench_{key}"].check(
             f"flash-flhetbench: {title}", "count", value
         )
         for title, key, value in (
@@ -123,7 +123,7 @@ def _irish(folder: Path) -> list[Check]:
     driving = np.repeat(np.array(of_app) == "driving", np.diff(trace.offsets))
     mbit_per_s = trace.down_bit_per_s / BIT_PER_MBIT
     return [
-        measurements.figures()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)
+        measurements.numbers()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)
         for title, key, value in (
             ("length", "hours", _hours(trace.span_ms)),
             ("mean rate down, driving", "driving_mbit_per_s", mbit_per_s[driving].mean()),
@@ -133,7 +133,7 @@ def _irish(folder: Path) -> list[Check]:
 
 
 def _norwegian(folder: Path) -> list[Check]:
-    hours, trace = measurements.figures()["norway_hours"], read_norway_3g(folder)
+    hours, trace = measurements.numbers()["norway_hours"], read_norway_3g(folder)
     return [hours.check("net-hsdpa-norway: length", "count", _hours(trace.span_ms))]
 
 

@@ -26,20 +26,11 @@ from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import (
-    Check,
-    Estimate,
-    Section,
-    SummaryLine,
-    Z,
-    checks_table,
-    estimates_table,
-    mean_of,
-)
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z
 
 _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
-_OWN_BIT_PER_S = 1e9
+_ACCESS_BIT_PER_S = 1e9
 _QUEUES = ((0.4, False), (0.6, True))
 """Load, and True for exponential instead of equal sizes."""
 _NUM_TRANSFERS = 500
@@ -75,17 +66,17 @@ checkpoint: {{every_rounds: {rounds}}}
 """
 
 
-def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray) -> FloatArray:
+def finishing_s(start_s: FloatArray, bit: FloatArray, access_bit_per_s: FloatArray) -> FloatArray:
     """Return the ends of uploads that share the server's link of 1 Mbit/s, all [n]."""
     size = bit.size
     channel = build_channel(
         ConstantSettings(down_bit_per_s=1e15, up_bit_per_s=1e15, give_up_s=1e9),
         seed=_SEED,
         size=size,
-        wired_bit_per_s=own_bit_per_s,
+        wired_bit_per_s=access_bit_per_s,
     )
     links = SharedLinksSettings(server_in_bit_per_s=_LINK_BIT_PER_S).build(
-        seed=_SEED, wired_bit_per_s=own_bit_per_s
+        seed=_SEED, wired_bit_per_s=access_bit_per_s
     )
     clients = np.arange(size)
     never_s, no_power = np.full(size, np.inf), RadioPower.line(*np.zeros((2, size)))
@@ -93,8 +84,8 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
     end_s = np.empty(size)
     for rows, timelines in lay_out_flows(
         flows,
-        channel.own_rates(clients, Direction.UP, 1),
-        lambda own, channel: links.fair_bit_per_s(clients, Direction.UP, own, channel),
+        channel.demands(clients, Direction.UP, 1),
+        lambda demand, channel: links.fair_bit_per_s(clients, Direction.UP, demand, channel),
     ):
         end_s[rows] = timelines.end_s
     return end_s
@@ -105,27 +96,23 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
     draws = rng.stream(_SEED, "validation/queue", queue, round(100 * load), is_exponential)
     start_s = np.cumsum(draws.exponential(1.0 / load, _NUM_TRANSFERS))
     size_s = draws.exponential(1.0, _NUM_TRANSFERS) if is_exponential else np.ones(_NUM_TRANSFERS)
-    own = np.full(_NUM_TRANSFERS, _OWN_BIT_PER_S)
-    return finishing_s(start_s, size_s * _LINK_BIT_PER_S, own) - start_s
+    access = np.full(_NUM_TRANSFERS, _ACCESS_BIT_PER_S)
+    return finishing_s(start_s, size_s * _LINK_BIT_PER_S, access) - start_s
 
 
 def round_times_s(num_clients: int) -> FloatArray:
     """Run scenarios and return lengths of rounds whose tasks all crash, exponentially."""
-    parts = range(_NUM_ROUNDS // _ROUNDS_OF_A_RUN)
-    return np.concatenate([_round_times_s(num_clients, 20261122 + part) for part in parts])
-
-
-def _round_times_s(num_clients: int, seed: int) -> FloatArray:
-    with tempfile.TemporaryDirectory() as home:
-        path = Path(home) / "scenario.yaml"
-        chosen = {"seed": seed, "cohort": num_clients, "rounds": _ROUNDS_OF_A_RUN}
-        text = _ROUND.format(size=_CLIENTS, crash_per_hour=_CRASH_PER_HOUR, **chosen)
-        path.write_text(text, encoding="utf-8")
-        done = run(load(str(path)), out=Path(home) / "run", train=False)
-        if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
-            raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
-        times = done.rounds.finished_at_s - done.rounds.started_at_s
-        return times.to_numpy(dtype=np.float64)
+    times_s: list[float] = []
+    keys = {"size": _CLIENTS, "crash_per_hour": _CRASH_PER_HOUR, "rounds": _ROUNDS_OF_A_RUN}
+    for seed in range(_SEED, _SEED + _NUM_ROUNDS // _ROUNDS_OF_A_RUN):
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / "scenario.yaml"
+            path.write_text(_ROUND.format(seed=seed, cohort=num_clients, **keys), encoding="utf-8")
+            done = run(load(str(path)), out=Path(home) / "run", train=False)
+            if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
+                raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
+            times_s += (done.rounds.finished_at_s - done.rounds.started_at_s).tolist()
+    return np.array(times_s)
 
 
 def section() -> Section:
@@ -134,7 +121,7 @@ def section() -> Section:
     text = f"""\
 **Shared links**, with the code of every round's transfers:
 
-{checks_table(exact)}
+{Check.table(exact)}
 
 **Transfers that begin at random** on a shared link of 1 Mbit/s, each of 1 s alone: an M/G/1 queue
 with processor sharing takes S / (1 - rho) on average, for any distribution of sizes. {_NUM_QUEUES}
@@ -142,12 +129,12 @@ queues of {_NUM_TRANSFERS} transfers per load, without the first and last {_WARM
 the interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
 simple form. No scenario has such arrivals: servers dispatch cohorts.
 
-{estimates_table(waits)}
+{Estimate.table(waits)}
 
 **Rounds** of n tasks that compute without end and crash at a constant rate, run as scenarios:
 mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} rounds each.
 
-{estimates_table(rounds)}
+{Estimate.table(rounds)}
 """
     return Section(
         "Waiting for each other",
@@ -163,15 +150,17 @@ mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} ro
 def _exact() -> list[Check]:
     checks = []
     for k in (1, 2, 10, 100):
-        own = np.full(k, _OWN_BIT_PER_S)
-        end_s = finishing_s(np.zeros(k), np.full(k, _LINK_BIT_PER_S), own)
+        access = np.full(k, _ACCESS_BIT_PER_S)
+        end_s = finishing_s(np.zeros(k), np.full(k, _LINK_BIT_PER_S), access)
         what = f"{k} equal clients: the last ends"
         checks.append(Check(what, "exact", float(k), float(end_s.max()), "s", "k times one alone"))
     # 1 Mbit each; B begins at 0.5 s, C at 1.0 s and has 0.2 Mbit/s of its own. A alone to 0.5 s;
     # A and B at 0.5 to 1.0 s, when A has moved 0.75 and B 0.25 Mbit; then C 0.2 and both 0.4: A
     # ends at 1.625 s. B, with 0.5 left, at 0.8 ends at 2.25 s; C alone has 0.2 to the end, 6.0 s.
     staggered = finishing_s(
-        np.array([0.0, 0.5, 1.0]), np.full(3, 1e6), np.array([_OWN_BIT_PER_S, _OWN_BIT_PER_S, 2e5])
+        np.array([0.0, 0.5, 1.0]),
+        np.full(3, 1e6),
+        np.array([_ACCESS_BIT_PER_S, _ACCESS_BIT_PER_S, 2e5]),
     )
     for name, by_hand, end_s in zip("ABC", (1.625, 2.25, 6.0), staggered.tolist(), strict=True):
         what = f"three unequal clients: {name} ends"
@@ -202,5 +191,5 @@ def _rounds() -> list[Estimate]:
         variance = mean_s**2 * float((1.0 / ranks**2).sum())
         expected_s = mean_s * float((1.0 / ranks).sum())
         what = f"{num_clients} tasks: mean length"
-        result.append(mean_of(what, expected_s, round_times_s(num_clients), variance))
+        result.append(Estimate.mean(what, expected_s, round_times_s(num_clients), variance))
     return result

@@ -12,15 +12,7 @@ from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio
 from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
@@ -54,11 +46,6 @@ class PowerLine:
     """Power of the model's radio and the screen."""
 
     @property
-    def correlation(self) -> float:
-        """Correlation between measured and modelled power."""
-        return float(np.corrcoef(self.measured_w, self.model_w)[0, 1])
-
-    @property
     def phone_error(self) -> float:
         """Mean absolute error of the phone's power."""
         return float(np.mean(np.abs(self.model_w / self.measured_w - 1.0)))
@@ -74,8 +61,9 @@ class PowerLine:
         rates = self.mbit_per_s
         least, most = number(float(rates.min())), number(float(rates.max()))
         errors = (percent(e, signed=False) for e in (self.phone_error, self.radio_error))
-        num, correlation = str(self.measured_w.size), f"{self.correlation:.3f}"
-        return (f"`{self.radio}`", self.direction, num, f"{least} to {most}", correlation, *errors)
+        correlation = f"{np.corrcoef(self.measured_w, self.model_w)[0, 1]:.3f}"
+        num, span = str(self.measured_w.size), f"{least} to {most}"
+        return (f"`{self.radio}`", self.direction, num, span, correlation, *errors)
 
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
@@ -177,14 +165,14 @@ def section() -> Section:
     num_points = sum(line.measured_w.size for line in lines)
     radio_error = float(np.mean([line.radio_error for line in lines]))
     phone_error = float(np.mean([line.phone_error for line in lines]))
-    wifi_errors = [(rate, said / measured - 1.0) for rate, measured, said, _ in wifi]
+    wifi_errors = [(rate, model / measured - 1.0) for rate, measured, model, _ in wifi]
     wifi_cells = [
         (
             *(number(rate), f"{number(measured)} W"),
-            *(f"{number(said)} W", percent(said / measured - 1.0)),
+            *(f"{number(model)} W", percent(model / measured - 1.0)),
             *(f"{number(before)} W", percent(before / measured - 1.0)),
         )
-        for rate, measured, said, before in wifi
+        for rate, measured, model, before in wifi
     ]
     text = f"""\
 ### Power by rate
@@ -199,13 +187,13 @@ signal on the uplink, a phone draws more than the line: a weak signal costs more
 a strong signal it draws less than the line. The last row has the amplifier at its maximum, 23 dBm,
 as in scenarios with a link budget.
 
-{checks_table([*walk, weak])}
+{Check.table([*walk, weak])}
 
 ### Transmit power
 The efficiency at 23 dBm and the exponent 0.36 are fits to these medians. The phones differ by more
 than a factor of two.
 
-{checks_table(modem)}
+{Check.table(modem)}
 
 ### Wi-Fi
 A Pixel 6 that sends over Wi-Fi, beside the law of a phone of 2012 (Huang et al., MobiSys'12), which
@@ -221,7 +209,7 @@ Medians, with the percentiles 10 and 90; the model has one figure for all. The d
 servers decides: those of the Speedtests were 1500 km away in the median, that of the pings in
 Ireland is not known. There is no measurement for Wi-Fi and cables.
 
-{checks_table(trips)}
+{Check.table(trips)}
 
 Mbit/s of samples during downloads, beside the highest rate that the radio file allows: at most one
 sample in a hundred is faster.

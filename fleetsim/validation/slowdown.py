@@ -22,15 +22,7 @@ from fleetsim.fleet.timeline import Timeline
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 _PHONES = ("pixel-3", "pixel-4", "pixel-6", "pixel-8", "redmi-note-10")
@@ -108,14 +100,14 @@ fall in throughput of an instance at full load follow from them. The comparison 
 not with a measurement: AWS lowers an instance "gradually", by a rule that is not public, and **no
 measured run of a t2 was found**.
 
-{checks_table(credits)}
+{Check.table(credits)}
 
 ![Throughput of t2 instances at full load over three hours](validation/t2-credits.svg)
 
 **Heat.** The caps are a Pixel 3's thermal configuration. Two figures, each fitted to one point,
 give the speed and the extent of a skin's warming:
 
-{checks_table(heat)}
+{Check.table(heat)}
 
 Results for phones that train from rest in air of 25 C; not measured anywhere:
 
@@ -134,7 +126,7 @@ Results for phones that train from rest in air of 25 C; not measured anywhere:
 
 
 def _heat_checks() -> list[Check]:
-    known, use = measurements.figures(), np.ones(1)
+    known, use = measurements.numbers(), np.ones(1)
     skins = _skins(PIXEL_3)
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
     warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -53,10 +53,33 @@ class Check:
             self.source,
         )
 
+    @staticmethod
+    def table(checks: Iterable[Check]) -> str:
+        """Return checks as a table."""
+        head = ("what", "kind", "measured or exact", "model", "error", "source")
+        return table(head, [check.cells() for check in checks])
+
+    @staticmethod
+    def mean_and_worst(checks: Sequence[Check]) -> tuple[str, str]:
+        """Return the mean and the largest error of checks in percent, without signs."""
+        errors = np.abs([check.error for check in checks])
+        mean, worst = (float(error) for error in (errors.mean(), errors.max()))
+        return percent(mean, signed=False), percent(worst, signed=False)
+
+    @staticmethod
+    def errors_text(checks: Sequence[Check]) -> str:
+        """Return the mean and the largest error of checks, as text."""
+        if max(abs(check.error) for check in checks) < ROUNDING_SLACK:
+            return "met to rounding"
+        mean, worst = Check.mean_and_worst(checks)
+        return f"error {worst}" if len(checks) == 1 else f"mean error {mean}, worst {worst}"
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Mean over draws of the simulator beside its theoretical value."""
+
+    HEAD: ClassVar = ("what", "theory", "simulator", "interval", "inside")
 
     what: str
     theory: float
@@ -80,8 +103,16 @@ class Estimate:
             "yes" if self.is_inside else "**no**",
         )
 
+    @classmethod
+    def mean(cls, what: str, theory: float, sample: FloatArray, variance: float) -> Estimate:
+        """Return a sample's mean beside the theoretical one; `variance` is that of the theory."""
+        half_width = Z * math.sqrt(variance / sample.size)
+        return cls(what, theory, float(np.mean(sample)), half_width)
 
-ESTIMATE_HEAD = ("what", "theory", "simulator", "interval", "inside")
+    @staticmethod
+    def table(estimates: Iterable[Estimate]) -> str:
+        """Return estimates as a table."""
+        return table(Estimate.HEAD, [estimate.cells() for estimate in estimates])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +127,7 @@ class SummaryLine:
     @classmethod
     def of(cls, what: str, checks: Sequence[Check]) -> SummaryLine:
         """Return the number of checks, which are of one kind, with their errors."""
-        return cls(what, checks[0].kind, len(checks), errors_text(checks))
+        return cls(what, checks[0].kind, len(checks), Check.errors_text(checks))
 
     @classmethod
     def inside(cls, what: str, estimates: Sequence[Estimate]) -> SummaryLine:
@@ -114,39 +145,6 @@ class Section:
     verdicts: tuple[SummaryLine, ...]
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """Figures by the stem of their files."""
-
-
-def errors_text(checks: Sequence[Check]) -> str:
-    """Return the mean and the largest error of checks, as text."""
-    errors = np.abs([check.error for check in checks])
-    if errors.max() < ROUNDING_SLACK:
-        return "met to rounding"
-    if errors.size == 1:
-        return f"error {percent(float(errors[0]), signed=False)}"
-    return "mean error {}, worst {}".format(*mean_and_worst(checks))
-
-
-def mean_and_worst(checks: Sequence[Check]) -> tuple[str, str]:
-    """Return the mean and the largest error of checks in percent, without signs."""
-    errors = np.abs([check.error for check in checks])
-    return percent(float(errors.mean()), signed=False), percent(float(errors.max()), signed=False)
-
-
-def mean_of(what: str, theory: float, sample: FloatArray, variance: float) -> Estimate:
-    """Return a sample's mean beside the theoretical one; `variance` is that of the theory."""
-    half_width = Z * math.sqrt(variance / sample.size)
-    return Estimate(what, theory, float(np.mean(sample)), half_width)
-
-
-def checks_table(checks: Iterable[Check]) -> str:
-    """Return checks as a table."""
-    head = ("what", "kind", "measured or exact", "model", "error", "source")
-    return table(head, [check.cells() for check in checks])
-
-
-def estimates_table(estimates: Iterable[Estimate]) -> str:
-    """Return estimates as a table."""
-    return table(ESTIMATE_HEAD, [estimate.cells() for estimate in estimates])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,15 +14,7 @@ from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    SummaryLine,
-    checks_table,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
 
 _PAYLOAD = 1448.0 / 1500.0
 """Payload of a packet of 1500 bytes, with TCP's timestamps."""
@@ -93,7 +85,7 @@ def section() -> Section:
 Downloads over one connection on mmWave 5G. The receive window of 8 MiB is fitted to them; the fall
 of their rate with one over the round trip is not.
 
-{checks_table(window)}
+{Check.table(window)}
 
 ### Transfer times
 A connection, a request and an answer of this size over Linux's own TCP (6.18, cubic and BBR),

@@ -1,15 +1,13 @@
 """Max-min fair sharing by exact fractions and plain loops, for any links: slow, and independent."""
 
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 
 def filled(most, links) -> list[Fraction]:
     """Progressive filling (Bertsekas & Gallager): all rise until something holds each.
 
-    Args:
-        most: the most that each flow may get.
-        links: capacity and flows of every link.
+    `most` is what each flow may get at most, `links` the capacity and the flows of every link.
     """
     rates = [Fraction(0)] * len(most)
     rising = {flow for flow, rate in enumerate(most) if rate > 0}
@@ -29,18 +27,17 @@ def filled(most, links) -> list[Fraction]:
     return rates
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     start: Fraction
     bits: Fraction
-    own: list[tuple[Fraction, Fraction]]
+    demands: list[tuple[Fraction, Fraction]]
     """(until, rate) in sequence; the last holds for ever."""
     cell: int
     lost: Fraction | None
     give_up: Fraction
 
-    def own_rate(self, t: Fraction) -> Fraction:
-        return next((rate for until, rate in self.own[:-1] if t < until), self.own[-1][1])
+    def demand(self, t: Fraction) -> Fraction:
+        return next((rate for until, rate in self.demands[:-1] if t < until), self.demands[-1][1])
 
 
 def ends(flows, cells, server) -> list[tuple[Fraction, Fraction]]:
@@ -62,11 +59,11 @@ def ends(flows, cells, server) -> list[tuple[Fraction, Fraction]]:
             for cell, capacity in enumerate(cells)
         ]
         links.append((server, frozenset(range(len(live)))))
-        rates = filled([flows[i].own_rate(t) for i in live], links)
+        rates = filled([flows[i].demand(t) for i in live], links)
         moments = [flow.start for flow in flows]
         for rate, i in zip(rates, live, strict=True):
             flow = flows[i]
-            moments += [until for until, _ in flow.own[:-1]] + [flow.start + flow.give_up]
+            moments += [until for until, _ in flow.demands[:-1]] + [flow.start + flow.give_up]
             if flow.lost is not None:
                 moments.append(flow.lost)
             if rate > 0:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.energy import beyond_tails
-from fleetsim.fleet.timeline import Timeline, Timelines
+from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import beyond_tail, side_by_side
 
 segments = st.lists(
@@ -61,23 +61,6 @@ def test_tails_side_by_side_are_those_alone(alone, tail_w, share):
 
     for index, timeline in enumerate(alone):
         assert same(relieved.row(index), beyond_tail(timeline, tail_w, paid_until_s[index].item()))
-
-
-def test_unused_columns_take_no_time_and_draw_nothing():
-    short, long = phase(5.0, [(1.0, 2.0, 3.0)]), phase(0.0, [(1.0, 1.0, 1.0)] * 3)
-    rows: Timelines = side_by_side(short, long)
-
-    assert rows.end_s.tolist() == [6.0, 3.0]
-    assert rows.take(np.array([0])).energy_until(np.array([99.0])).tolist() == [3.0]
-
-
-def test_energy_is_watts_times_seconds_up_to_any_moment():
-    timeline = phase(10.0, [(2.0, 0.0, 3.0), (4.0, 0.0, 0.5)])  # 10..12 s at 3 W, 12..16 s at 0.5 W
-
-    assert timeline.energy_until(10.0) == 0.0
-    assert timeline.energy_until(11.0) == 3.0
-    assert timeline.energy_until(14.0) == 7.0
-    assert timeline.energy_until(99.0) == 8.0
 
 
 @given(

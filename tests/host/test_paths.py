@@ -46,39 +46,30 @@ def test_a_pipe_a_socket_and_a_device_are_refused_unopened(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "use", "message"),
     [
-        ("loop", "loop: cannot be .*: Too many levels of symbolic links; its symbolic links lead"),
-        ("a\0b", r"'.*a\\x00b': holds a character that no path can hold; correct it"),
+        ("loop", paths.kind_of, "loop: cannot be .*: Too many levels of symbolic links; its"),
+        ("loop", paths.read, "loop: cannot be .*: Too many levels of symbolic links; its"),
+        ("a\0b", paths.kind_of, r"'.*a\\x00b': holds a character that no path can"),
+        ("a\0b", paths.read, r"'.*a\\x00b': holds a character that no path can"),
+        ("nowhere", paths.read, "nowhere: no such file; check the name"),
+        ("folder", paths.read, "folder: is a folder; name a file in it"),
+        ("file/below", paths.read, "below: cannot be read: Not a directory; a file stands where"),
+        ("x" * 300, paths.read, "x: cannot be read: File name too long; name a shorter path"),
     ],
 )
-def test_what_can_be_no_path_is_refused_with_the_way_out(tmp_path, name, says):
-    (tmp_path / "loop").symlink_to("loop")
-
-    for use in (paths.kind_of, paths.read):
-        with pytest.raises(DataError, match=says):
-            use(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("nowhere", "nowhere: no such file; check the name"),
-        ("folder", "folder: is a folder; name a file in it"),
-        ("file/below", "below: cannot be read: Not a directory; a file stands where"),
-        ("x" * 300, "x: cannot be read: File name too long; name a shorter path"),
-    ],
-)
-def test_what_is_no_file_is_refused_with_the_way_out(tmp_path, name, says):
+@pytest.mark.parametrize("error", [DataError, ScenarioError])
+def test_what_cannot_be_used_is_refused_with_a_hint(tmp_path, name, use, message, error):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop").symlink_to("loop")
 
-    with pytest.raises(ScenarioError, match=says):
-        paths.read(tmp_path / name, ScenarioError)
+    with pytest.raises(error, match=message):
+        use(tmp_path / name, error)
 
 
 @NEEDS_A_PLAIN_USER
-def test_what_may_not_be_read_is_refused_with_the_way_out(tmp_path):
+def test_what_may_not_be_read_is_refused_with_a_hint(tmp_path):
     (tmp_path / "closed").mkdir(mode=0)
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "file").chmod(0)

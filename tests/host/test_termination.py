@@ -18,40 +18,31 @@ def clock(monkeypatch):
 
 
 @terminable()
-def pressed_twice(clock, *, apart_s, saved):
+def signalled_twice(number, clock, apart_s, saved):
     try:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
     except KeyboardInterrupt:
         clock[0] += apart_s
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         saved.append("rounds")
         raise
 
 
-@pytest.mark.parametrize(("apart_s", "kept"), [(0.02, ["rounds"]), (2.0, [])])
-def test_a_second_ctrl_c_at_once_does_not_disturb_the_saving_after_the_first(apart_s, kept, clock):
+@pytest.mark.parametrize(
+    ("number", "fault", "apart_s", "kept"),
+    [
+        (signal.SIGINT, KeyboardInterrupt, 0.02, ["rounds"]),
+        (signal.SIGINT, KeyboardInterrupt, 2.0, []),
+        (signal.SIGTERM, Terminated, 2.0, ["rounds"]),
+    ],
+)
+def test_a_second_signal_does_not_disturb_the_saving_after_the_first(
+    number, fault, apart_s, kept, clock
+):
     saved: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        pressed_twice(clock, apart_s=apart_s, saved=saved)
+    with pytest.raises(fault):
+        signalled_twice(number, clock, apart_s, saved)
 
     assert saved == kept
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@terminable()
-def ended_twice(saved):
-    try:
-        signal.raise_signal(signal.SIGTERM)
-    except Terminated:
-        signal.raise_signal(signal.SIGTERM)
-        saved.append("rounds")
-        raise
-
-
-def test_a_second_sigterm_does_not_disturb_the_saving_after_the_first():
-    saved: list[str] = []
-    with pytest.raises(Terminated):
-        ended_twice(saved)
-
-    assert saved == ["rounds"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

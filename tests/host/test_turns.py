@@ -47,9 +47,9 @@ def test_a_fault_of_giving_back_gives_back_the_rest_and_ends_the_turn() -> None:
     with pytest.raises(ZeroDivisionError), turn(Held, Broken):
         settings.pop()  # what Broken leaves behind
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(settings_of_another_turn).result(30)
+        held = pool.submit(settings_of_another_turn).result(30)
 
-    assert found == ["caller", "run"]
+    assert held == ["caller", "run"]
     assert settings == ["caller"]
 
 
@@ -79,9 +79,9 @@ def test_threads_take_turns_one_after_the_other() -> None:
 
 def test_a_callback_may_wait_for_a_turn_of_another_thread() -> None:
     with turn(Held), as_the_caller(), ThreadPoolExecutor(1) as pool:
-        found = pool.submit(settings_of_another_turn).result(30)
+        held = pool.submit(settings_of_another_turn).result(30)
 
-    assert found == ["caller", "run"]
+    assert held == ["caller", "run"]
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")

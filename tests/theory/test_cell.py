@@ -69,17 +69,12 @@ def test_a_shadow_is_the_same_both_ways(kind):
     assert np.unique(up.round(9)).size == 200
 
 
-def test_a_shadow_stays_where_it_is_in_a_larger_fleet() -> None:
+def test_shadows_move_no_client_and_stay_where_they_are_in_a_larger_fleet() -> None:
     settings = FadingSettings(shadowing_sd_db=6.0)
-
-    np.testing.assert_array_equal(
-        snr_of(channel_of(settings, size=1000))[:, :7], snr_of(channel_of(settings, size=7))
-    )
-
-
-def test_shadows_move_no_client() -> None:
-    clear, shadowed = channel_of(FadingSettings()), channel_of(FadingSettings(shadowing_sd_db=6.0))
+    few, many = (channel_of(settings, size) for size in (7, 1000))
+    clear = channel_of(FadingSettings(), 1000)
     assert clear.cell is not None
-    assert shadowed.cell is not None
+    assert many.cell is not None
 
-    np.testing.assert_array_equal(clear.cell.distance_m, shadowed.cell.distance_m)
+    np.testing.assert_array_equal(clear.cell.distance_m, many.cell.distance_m)
+    np.testing.assert_array_equal(snr_of(few), snr_of(many)[:, :7])

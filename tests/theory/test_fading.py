@@ -9,7 +9,6 @@ Closed forms for |h|^2 ~ Exp(1): outage Pr[R < rho B] = 1 - exp(-(2^rho - 1) / s
 import math
 
 import numpy as np
-import pytest
 from scipy import special
 
 from fleetsim.contracts import FloatArray
@@ -18,7 +17,6 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.cell import Cell
-from fleetsim.units import ratio_to_db
 from fleetsim.validation.channel import LAWS
 from tests.fleet.alone import transfer
 from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
@@ -112,27 +110,3 @@ def test_clients_stand_uniformly_over_the_ring() -> None:
     )
     # d^2 is uniform on [100^2, 500^2]
     assert_mean(distance_m**2, mean=130_000.0, variance=240_000.0**2 / 12.0)
-
-
-@pytest.mark.parametrize(
-    ("distance_m", "path_loss_db", "snr_db", "shannon_mbit_per_s", "outage"),
-    [
-        (50.0, 79.18, 54.82, 18.21, 3.30e-6),
-        (100.0, 90.50, 43.50, 14.45, 4.47e-5),
-        (250.0, 105.46, 28.54, 9.48, 1.40e-3),
-        (500.0, 116.78, 17.22, 5.75, 1.88e-2),
-        (707.0, 122.44, 11.56, 3.94, 6.75e-2),
-        (1000.0, 128.10, 5.90, 2.29, 2.27e-1),
-    ],
-)
-def test_link_budget_of_20_dbm_in_1_mhz(
-    distance_m: float, path_loss_db: float, snr_db: float, shannon_mbit_per_s: float, outage: float
-) -> None:
-    channel = channel_at(distance_m, fading="none")
-    (loss,) = FadingSettings().path_loss(np.array([distance_m]))
-    snr = channel.mean_snr(0, UP)
-
-    assert ratio_to_db(loss) == pytest.approx(path_loss_db, abs=0.006)
-    assert ratio_to_db(snr) == pytest.approx(snr_db, abs=0.006)
-    assert channel.rate_at(0, UP, 0.0) / 1e6 == pytest.approx(shannon_mbit_per_s, abs=0.006)
-    assert 1.0 - math.exp(-1.0 / snr) == pytest.approx(outage, rel=0.005)

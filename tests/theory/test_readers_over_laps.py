@@ -33,7 +33,7 @@ class Case(NamedTuple):
 
     trace: Trace
     spans_s: list[int]
-    says: Callable[[int, int], OneState]
+    state_of: Callable[[int, int], OneState]
     """State of a user at a whole second after the midnight at which its first lap begins."""
 
 
@@ -80,12 +80,12 @@ def states(home: Path, stream: np.random.Generator) -> Case:
     header = "user,t_s,online,charging,unmetered,load,ram_byte\n"
     (home / "states.csv").write_text(header + "\n".join(lines) + "\n")
 
-    def says(user: int, second: int) -> OneState:
+    def state_of(user: int, second: int) -> OneState:
         # The user's midnight comes `offset` before the source's.
         there_s = (second - round(offsets_h[user] * HOUR_S)) % spans_s[user]
         return rows[user][max(t_s for t_s in rows[user] if t_s <= there_s)]
 
-    return Case(read_trace(home), spans_s, says)
+    return Case(read_trace(home), spans_s, state_of)
 
 
 def intervals(home: Path, stream: np.random.Generator) -> Case:
@@ -114,10 +114,10 @@ def flhetbench(home: Path, stream: np.random.Generator) -> Case:
     )
     (home / "intervals.csv").write_text(f"user,start_s,end_s\n{rows}")
 
-    def says(user: int, second: int) -> OneState:
+    def state_of(user: int, second: int) -> OneState:
         return inside(lives[user], (second - begins_s[user]) % spans_s[user])
 
-    return Case(read_trace(home), spans_s, says)
+    return Case(read_trace(home), spans_s, state_of)
 
 
 def extrasensory(home: Path, stream: np.random.Generator) -> Case:
@@ -139,7 +139,7 @@ def extrasensory(home: Path, stream: np.random.Generator) -> Case:
     (home / "states.csv").write_text(header + rows)
     spans_s = [of_user[-1][0] - of_user[0][0] + 60 for of_user in samples]
 
-    def says(user: int, second: int) -> OneState:
+    def state_of(user: int, second: int) -> OneState:
         first_s = samples[user][0][0]
         local_first_s = (first_s - 7 * HOUR_S) % DAY_S
         now_s = first_s + (second - local_first_s) % spans_s[user]
@@ -157,7 +157,7 @@ def extrasensory(home: Path, stream: np.random.Generator) -> Case:
             ram_byte=0,
         )
 
-    return Case(read_trace(home, unknown="offline"), spans_s, says)
+    return Case(read_trace(home, unknown="offline"), spans_s, state_of)
 
 
 def flash(home: Path, stream: np.random.Generator) -> Case:
@@ -177,7 +177,7 @@ def flash(home: Path, stream: np.random.Generator) -> Case:
     path.write_text(json.dumps(phones))
     spans_s = [log[-1][0] for log in logs]
 
-    def says_(user: int, second: int) -> OneState:
+    def state_of(user: int, second: int) -> OneState:
         begin = begins[user]
         after_midnight_s = begin.hour * HOUR_S + begin.minute * 60 + begin.second
         now_s = (second - after_midnight_s) % spans_s[user]
@@ -193,7 +193,7 @@ def flash(home: Path, stream: np.random.Generator) -> Case:
         is_charging = charger == "battery_charged_on"
         return OneState(is_locked and network != "Unknown", is_charging, is_wifi, 0.0, 0)
 
-    return Case(local_days(read_flash(path, "offline", "locked")), spans_s, says_)
+    return Case(local_days(read_flash(path, "offline", "locked")), spans_s, state_of)
 
 
 def fedscale(home: Path, stream: np.random.Generator) -> Case:
@@ -245,7 +245,7 @@ def test_ten_laps_in_any_order_are_what_the_source_says(reader, seed, tmp_path):
         span_s = case.spans_s[user]
 
         def expected(second: int, user: int = user, ahead: int = shift_s, lap: int = span_s):
-            return case.says(user, (second + ahead) % lap)
+            return case.state_of(user, (second + ahead) % lap)
 
         now = expected(math.floor(t_s))
         assert usage.state_at_one(client, t_s) == now

@@ -121,8 +121,8 @@ def test_states_and_next_changes_equal_the_table_whatever_the_order_and_the_shif
     states = usage.state_at(clients, times_s)
     changes_s = usage.steps.next_change_after(clients, times_s)
 
-    found = list(zip(states.online, states.charging, states.unmetered, states.load, strict=True))
-    assert found == expected
+    rows = list(zip(states.online, states.charging, states.unmetered, states.load, strict=True))
+    assert rows == expected
     assert changes_s.tolist() == [searched(*at) for at in lived]
     for i in data.draw(st.permutations(range(len(queries)))):
         (client, t_s), (table, shift_s, _) = queries[i], lived[i]
@@ -174,9 +174,9 @@ def test_seconds_true_equal_the_count(table, shift_s, asked):
     for t0_s, t1_s in itertools.pairwise(asked):
         begin_s, end_s = min(t0_s, t1_s), max(t0_s, t1_s)
         exact_s = counted(table, shift_s, begin_s, end_s)
-        found_s = schedule.seconds_true(np.zeros(1, dtype=int), begin_s, end_s)[0]
+        seconds_true = schedule.seconds_true(np.zeros(1, dtype=int), begin_s, end_s)[0]
 
-        assert abs(Fraction(float(found_s)) - exact_s) <= Fraction(1, 2**44)
+        assert abs(Fraction(float(seconds_true)) - exact_s) <= Fraction(1, 2**44)
 
 
 @given(

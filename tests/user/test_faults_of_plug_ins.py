@@ -11,7 +11,7 @@ import torch
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import own_code, printing_to_stderr, told
+from fleetsim.host.own_code import one_line, own_code, printing_to_stderr
 from fleetsim.host.turns import Environment, turn
 from fleetsim.studies.backends import LocalProcesses, RemoteTasks
 from fleetsim.studies.execution import execute
@@ -164,7 +164,7 @@ def test_the_innermost_line_outside_of_libraries_is_named():
     with pytest.raises(np.linalg.LinAlgError) as fault:
         np.linalg.inv(np.zeros((2, 2)))
 
-    assert told(fault.value).partition(" (")[2].startswith(__file__)
+    assert one_line(fault.value).partition(" (")[2].startswith(__file__)
 
 
 def test_what_it_prints_in_a_command_goes_to_stderr(capsys):

@@ -62,7 +62,7 @@ def test_a_section_and_its_summary_are_what_the_command_makes(name, request, mon
     assert_same(section.text.strip(), committed[section.title].strip())
     lines = committed["Summary"].strip().splitlines()
     for line in verdicts(section).splitlines()[2:]:
-        named = [found for found in lines if found.split("|")[1] == line.split("|")[1]]
+        named = [other for other in lines if other.split("|")[1] == line.split("|")[1]]
         assert len(named) == 1
         assert_same(line, named[0])
 

@@ -84,11 +84,7 @@ def assign_hardware(
 
 
 def assign_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
-    """Return the index into the shares of every client [N]: exact counts, in random order.
-
-    >>> assign_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
-    2
-    """
+    """Return the index into the shares of every client [N]: exact counts, in random order."""
     counts = device_counts(shares, size=size)
     in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return rng.stream(seed, "device").permutation(in_order)

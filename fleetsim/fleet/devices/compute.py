@@ -36,16 +36,7 @@ _FIRST_SEGMENTS = 4
 def unloaded_s(
     compute: ComputeProfile, cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int
 ) -> FloatArray:
-    """Return the seconds [n] of a work on the same device without load.
-
-    >>> from fleetsim.fleet.devices.profile import load_device
-    >>> resnet18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
-    >>> nano = load_device("reproduction/jetson-nano-fedgcs").compute
-    >>> train = Work(WorkKind.TRAIN, epochs=5)
-    >>> seconds = unloaded_s(nano, resnet18, train, num_samples=np.array([500]), batch_size=32)
-    >>> np.round(seconds / 60, 2).tolist()
-    [28.24]
-    """
+    """Return the seconds [n] of a work on the same device without load."""
     if work.kind is WorkKind.NONE:
         return np.zeros(num_samples.size)
     if work.counted is not None:
@@ -66,12 +57,7 @@ def unloaded_s(
 
 
 def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """Return the SGD steps of training on these numbers of samples [n].
-
-    >>> by_steps, sizes = Work(WorkKind.TRAIN, steps=20), np.array([5, 600])
-    >>> num_steps(by_steps, sizes, 64), num_steps(Work(WorkKind.TRAIN, epochs=3), sizes, 64)
-    (array([20, 20]), array([ 3, 30]))
-    """
+    """Return the SGD steps of training on these numbers of samples [n]."""
     if work.steps is None:
         return work.epochs * num_batches(num_samples, batch_size)
     return np.where(num_samples > 0, work.steps, 0)
@@ -106,13 +92,6 @@ def steps_done(
 
     A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may be
     smaller. `share` is the part of the whole training's time [n], in [0, 1].
-
-    >>> from fleetsim.fleet.devices.profile import load_device
-    >>> model = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=4_000_000)
-    >>> nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=2)
-    >>> size, parts = np.full(4, 100), np.array([0.1, 0.25, 0.7, 1.0])
-    >>> steps_done(nano, model, train, num_samples=size, batch_size=50, share=parts).tolist()
-    [0, 1, 2, 4]
     """
     per_epoch = num_batches(num_samples, batch_size)
     batch_s = _trained_batch_s(compute, cost)
@@ -236,11 +215,6 @@ def lay_out_computations(
     computations further. `matters_until_s` is the latest time at which each is cut off or lost [n];
     None: never. A longer computation keeps its last pace after that time: its timeline is exact
     until then, and ends later.
-
-    >>> half_later = lambda rows, t_s: (np.where(t_s < 30.0, 0.0, 0.5), np.where(t_s < 30, 30, 1e9))
-    >>> done = lay_out_computations(np.zeros(1), np.array([60.0]), np.array([4.0]), half_later)
-    >>> done.end_s.tolist(), done.energy_until(done.end_s).tolist()
-    ([90.0], [240.0])
     """
     num_segments = np.zeros(start_s.size, dtype=np.int64)
     edges_s, progress = start_s[:, np.newaxis].copy(), np.zeros((start_s.size, 1))

@@ -32,11 +32,7 @@ class CreditProfile:
 
     @property
     def baseline_fraction(self) -> float:
-        """Use of each vCPU at which credits are spent as fast as they are earned.
-
-        >>> CreditProfile(num_vcpus=4, per_hour=54, maximum=1296, launch=120).baseline_fraction
-        0.225
-        """
+        """Use of each vCPU at which credits are spent as fast as they are earned."""
         return self.per_hour * S_PER_MINUTE / (self.num_vcpus * S_PER_HOUR)
 
 
@@ -63,13 +59,7 @@ class Credits(Columns):
     def after(
         self, launch_s: FloatArray, earned_s: FloatArray, use: FloatArray, seconds: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return balances [n] after seconds [n] of demand for the share `use` [n] of all vCPUs.
-
-        >>> t2_small = Credits(np.array([0.2]), np.array([17_280.0]), np.array([1800.0]))
-        >>> launch_s, earned_s = np.array([1800.0]), np.zeros(1)
-        >>> [x.tolist() for x in t2_small.after(launch_s, earned_s, np.ones(1), np.array([2000.0]))]
-        [[0.0], [200.0]]
-        """
+        """Return balances [n] after seconds [n] of demand for the share `use` [n] of all vCPUs."""
         lasts = use * seconds < launch_s
         first_s = seconds.copy()
         np.divide(launch_s, use, out=first_s, where=~lasts & (use > 0.0))

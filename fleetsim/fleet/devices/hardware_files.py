@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeGuard
 from fleetsim import bundled
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile_files import DeviceFile, RadioFile
-from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors
+from fleetsim.fleet.devices.uncertainty import DrawnFigure, FigureErrors, FileT
 from fleetsim.quoting import quoted
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.faults import check
@@ -24,6 +24,7 @@ from fleetsim.schema.strict_yaml import Document, KeyPath
 
 HardwareKind = Literal["devices", "radios"]
 KEY = "extends"
+_read = partial(strict_yaml.read, error=DataError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +51,24 @@ class HardwareFiles:
 
     def device(self, path: Path) -> DeviceFile:
         """Return the content of a device file, with what it extends."""
-        key = _place(path)
-        if key not in self._devices:
-            document = read_device(path, self._document)
-            file = check(DeviceFile, document, DataError)
-            if self.errors is not None:
-                origin = partial(_origin, path, document, extended_path(self._document(path)))
-                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
-            self._devices[key] = file
-        return self._devices[key]
+        return self._checked(DeviceFile, path, self._devices)
 
     def radio(self, path: Path) -> RadioFile:
         """Return the content of a radio file."""
+        return self._checked(RadioFile, path, self._radios)
+
+    def _checked(self, schema: type[FileT], path: Path, files: dict[Path, FileT]) -> FileT:
         key = _place(path)
-        if key not in self._radios:
-            file = check(RadioFile, self._document(path), DataError)
+        if key not in files:
+            document = extended = self._document(path)
+            if schema is DeviceFile:
+                document = read_device(path, self._document)
+            file = check(schema, document, DataError)
             if self.errors is not None:
-                file, self._drawn[key] = self.errors.of(path.stem, file, lambda _: path.stem)
-            self._radios[key] = file
-        return self._radios[key]
+                origin = partial(_origin, path, document, extended_path(extended))
+                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
+            files[key] = file
+        return files[key]
 
     def file(self, kind: HardwareKind, name: str) -> DeviceFile | RadioFile:
         """Return the content of a device or radio file by its bundled name or path."""
@@ -83,7 +83,7 @@ class HardwareFiles:
     def _document(self, path: Path) -> Document:
         key = path.resolve()
         if key not in self._documents:
-            self._documents[key] = strict_yaml.read(path, DataError)
+            self._documents[key] = _read(path)
         return self._documents[key]
 
 
@@ -107,10 +107,6 @@ def _origin(path: Path, document: Document, extended: Path | None, figure: str) 
     return extended.stem
 
 
-def _read(path: Path) -> Document:
-    return strict_yaml.read(path, DataError)
-
-
 def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
     """Return a device file with what it extends, every key with the place that it came from."""
     document = read(path)
@@ -123,9 +119,9 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
             f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
             f" {quoted(base.data[KEY])} itself; extend that one, and write out what differs"
         )
-    own = {key: value for key, value in document.data.items() if key != KEY}
+    variant = {key: value for key, value in document.data.items() if key != KEY}
     replaced: set[KeyPath] = set()
-    data = _over(own, base.data, (), replaced)
+    data = _over(variant, base.data, (), replaced)
     places = {
         key_path: base.where(key_path)
         for key_path in base.places
@@ -149,11 +145,11 @@ def extended_path(document: Document) -> Path | None:
 
 
 def _over(
-    own: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
+    variant: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
     """Merge two mappings; add to `replaced` the key paths of the base that are overridden."""
     data = dict(base)
-    for key, value in own.items():
+    for key, value in variant.items():
         below = base.get(key)
         if _is_section(value) and _is_section(below):
             data[key] = _over(value, below, (*at, key), replaced)

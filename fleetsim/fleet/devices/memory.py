@@ -125,12 +125,7 @@ class FreeMemory:
 
 
 def needed_byte(engine: EngineMemory, memory: StepMemory, num_samples: IntArray) -> FloatArray:
-    """Return the bytes [n] that SGD steps of these numbers of samples [n] need.
-
-    >>> plain = EngineMemory(100.0, state_factor=2.0, sample_factor=1.0, unfolded_factor=3.0)
-    >>> needed_byte(plain, StepMemory(10, 5, 1), np.array([1, 4])).tolist()
-    [128.0, 152.0]
-    """
+    """Return the bytes [n] that SGD steps of these numbers of samples [n] need."""
     sample_byte = (
         engine.sample_factor * memory.sample_byte + engine.unfolded_factor * memory.unfolded_byte
     )

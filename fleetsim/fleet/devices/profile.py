@@ -186,11 +186,7 @@ def load_device(
 def load_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
-    """Return the profile of a radio whose file states its own power; arguments as `load_device`.
-
-    >>> load_radio("wired").transmit_w
-    0.0
-    """
+    """Return the profile of a radio whose file states its own power; arguments as `load_device`."""
     path, file = _read_radio(name, beside, files)
     if file.receive is None or file.transmit is None:
         raise DataError(
@@ -248,9 +244,6 @@ def duty_cycle(connected_w: float, busy_w: float, full_bit_per_s: float) -> tupl
         P(r) = connected_w + r * (busy_w - connected_w) / full
 
     If `busy_w` is below `connected_w`, it draws `busy_w` at any rate.
-
-    >>> duty_cycle(0.1, 1.1, 50e6)
-    (0.1, 2e-08)
     """
     between_w = min(connected_w, busy_w)
     return between_w, (busy_w - between_w) / full_bit_per_s
@@ -309,8 +302,10 @@ def _compute(file: ComputeFile) -> ComputeProfile:
 
 
 def _skin(file: ThermalFile) -> SkinProfile:
-    own = (file.resistance_k_per_w, file.time_constant_s)
-    resistance, tau_s = (None if figure is None else figure.value for figure in own)
+    resistance, tau_s = (
+        None if figure is None else figure.value
+        for figure in (file.resistance_k_per_w, file.time_constant_s)
+    )
     return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
 
 

@@ -313,18 +313,18 @@ class RadioFile(Settings):
 
     @model_validator(mode="after")
     def _has_power_once(self) -> RadioFile:
-        has_own = self.power_from == "radio"
+        states_power = self.power_from == "radio"
         for key in ("receive", "transmit"):
-            if has_own and getattr(self, key) is None:
+            if states_power and getattr(self, key) is None:
                 raise at((key,), "missing; or write power_from: device")
-            if not has_own and getattr(self, key) is not None:
+            if not states_power and getattr(self, key) is not None:
                 raise at((key,), "leave it out; or write power_from: radio")
-        for key, of_own in (
+        for key, needs_power in (
             *(("connected_w", False), ("full_mbit_per_s", False)),
             *(("amplifier", True), ("drx", True)),
         ):
-            if has_own != of_own and getattr(self, key) is not None:
-                power_from = "radio" if of_own else "device"
+            if states_power != needs_power and getattr(self, key) is not None:
+                power_from = "radio" if needs_power else "device"
                 raise at((key,), f"is for power_from: {power_from}; leave it out")
         if (self.connected_w is None) != (self.full_mbit_per_s is None):
             raise at(("connected_w",), "and full_mbit_per_s belong together; give both or neither")

@@ -152,16 +152,7 @@ class Skins(Columns):
     def after(
         self, skin_c: FloatArray, use: FloatArray, clock_fraction: float, seconds: FloatArray
     ) -> FloatArray:
-        """Return temperatures [n] after seconds [n] under constant `use` [n].
-
-        >>> phone = Skins(*np.array([[25.0], [40.0], [100.0]]), np.array([[40, np.inf]]),
-        ...               np.array([[1.0, 0.5]]), np.ones(1))
-        >>> one = np.ones(1)
-        >>> np.round(phone.after(25 * one, one, 1.0, np.array([47.0004, ])), 4).tolist()
-        [40.0]
-        >>> phone.step(40 * one, one, 1.0).speed.tolist()  # 15 K of 40 K: 3/8 = s + (1 - s) / 4
-        [0.5833333333333334]
-        """
+        """Return temperatures [n] after seconds [n] under constant `use` [n]."""
         skin_c, left_s = skin_c.copy(), seconds.copy()
         for _ in range(self.max_steps):
             step = self.step(skin_c, use, clock_fraction)
@@ -194,7 +185,7 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
     if isinstance(settings, NoThermalSettings) or all(h.skin is None for h in heaters):
         return None
     size = 1 + max(len(h.skin.threshold_c) for h in heaters if h.skin is not None)
-    figures = np.full((len(heaters), 3), np.nan)
+    numbers = np.full((len(heaters), 3), np.nan)
     threshold_c = np.full((len(heaters), size), np.inf)
     clock_fraction = np.ones((len(heaters), size))
     for row, (skin, idle_w, train_w, _) in enumerate(heaters):
@@ -202,7 +193,7 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
             continue
         resistance, tau_s = skin.resistance_k_per_w, skin.time_constant_s
         k_per_w = settings.resistance_k_per_w if resistance is None else resistance
-        figures[row] = (
+        numbers[row] = (
             settings.ambient_c + k_per_w * idle_w,
             k_per_w * train_w,
             settings.time_constant_s if tau_s is None else tau_s,
@@ -210,6 +201,6 @@ def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) 
         num = len(skin.threshold_c)
         threshold_c[row, :num] = skin.threshold_c
         clock_fraction[row, 1 : num + 1] = skin.clock_fraction
-    resting_c, rise_k, time_constant_s = figures.T.copy()
+    resting_c, rise_k, time_constant_s = numbers.T.copy()
     clock_share = np.array([heater.clock_share for heater in heaters])
     return Skins(resting_c, rise_k, time_constant_s, threshold_c, clock_fraction, clock_share)

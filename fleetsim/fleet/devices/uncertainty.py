@@ -113,15 +113,10 @@ class FigureErrors:
         is_inferred: bool,
         log_sd: float | None = None,
     ) -> float:
-        """Return the factor by which a figure is off.
+        """Return the factor by which the figure at a key path is off.
 
-        Args:
-            hardware: kind of the file.
-            origin: stem of the file that states the figure.
-            figure: key path, such as `power.idle_awake_w`.
-            is_inferred: its mark.
-            log_sd: spread that the figure states itself; None: that of its mark. Figures of a mark
-                without a spread have no error, whatever they state themselves.
+        `origin` is the stem of the file that states it; a `log_sd` that it states itself replaces
+        that of its mark, unless that is 0.
         """
         of_mark = self.inferred if is_inferred else self.measured
         sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
@@ -169,14 +164,7 @@ def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figur
 
 
 def off_by(figure: Figure, factor: float) -> float:
-    """Return the value of a figure that is off by a factor, in the range of its quantity.
-
-    >>> from fleetsim.fleet.devices.figures import PowerFigure
-    >>> off_by(PowerFigure(value=4.0, source="doc"), 1.5)
-    6.0
-    >>> round(off_by(EfficiencyFigure(value=0.5, source="doc"), 3.0), 12)
-    0.75
-    """
+    """Return the value of a figure that is off by a factor, in the range of its quantity."""
     value = figure.value * factor
     if isinstance(figure, EfficiencyFigure):
         value /= 1.0 - figure.value + value

@@ -15,7 +15,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import Radios
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
-from fleetsim.fleet.network.transfer import OwnRates, RateSteps
+from fleetsim.fleet.network.transfer import Demands, RateSteps
 from fleetsim.fleet.network.transport import RateCaps, TransportSettings, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
@@ -62,12 +62,12 @@ class Access:
         else:
             cells = shared.cells_of(clients, on_wifi)
             multiple = None if channel.multiple is None else channel.multiple[clients]
-            own_rates = channel.own_rates(clients, direction, _BLOCKS_AT_ONCE, on_wifi=on_wifi)
+            demands = channel.demands(clients, direction, _BLOCKS_AT_ONCE, on_wifi=on_wifi)
             laid_out = lay_out_flows(
                 Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
-                own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
-                lambda own_bit_per_s, channel_bit_per_s: shared.fair_bit_per_s(
-                    cells, direction, own_bit_per_s, channel_bit_per_s, multiple
+                demands if caps is None else _capped_rates(demands, awake_s, caps),
+                lambda demand_bit_per_s, channel_bit_per_s: shared.fair_bit_per_s(
+                    cells, direction, demand_bit_per_s, channel_bit_per_s, multiple
                 ),
             )
         if not promotion_s.any():
@@ -80,11 +80,11 @@ class Access:
         ]
 
 
-def _capped_rates(own_rates: OwnRates, start_s: FloatArray, caps: RateCaps) -> OwnRates:
-    """Own rates of transfers that begin at `start_s` [n] under the limits of their transport."""
+def _capped_rates(demands: Demands, start_s: FloatArray, caps: RateCaps) -> Demands:
+    """Demands of transfers that begin at `start_s` [n] under the limits of their transport."""
 
     def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
-        edges_s, rates_bit_per_s, channel_bit_per_s = own_rates(rows, t_s)
+        edges_s, rates_bit_per_s, channel_bit_per_s = demands(rows, t_s)
         num = rates_bit_per_s.shape[1] + caps.cap_bit_per_s.shape[1]
         edges_s, rates_bit_per_s, step = capped_steps(
             edges_s, rates_bit_per_s, start_s[rows], caps.take(rows)

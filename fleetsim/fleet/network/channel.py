@@ -17,12 +17,7 @@ from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transfer import (
-    OwnRates,
-    RateSteps,
-    TransferRequests,
-    multiplied,
-)
+from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests, multiplied
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
@@ -57,20 +52,19 @@ class Channel:
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Return the mean signal-to-noise ratio of a client in the cell; NaN for any other."""
-        self._check(client)
         return math.nan if self.cell is None else float(self.cell.snr[ROW[direction], client])
 
     def rate_at(
         self, client: int, direction: Direction, t_s: float, *, on_wifi: bool = False
     ) -> float:
         """Rate in bit/s at a moment, over Wi-Fi or over the cellular network."""
-        self._check(client, t_s)
-        rate_bit_per_s = self._steady(np.array([client]), direction, np.array([on_wifi]))[0]
-        if self.changing is not None and math.isnan(rate_bit_per_s):
-            rates = self.changing.rates_at(np.array([client]), direction, np.array([t_s]))
-            rate_bit_per_s = rates[0]
+        clients, moments_s = np.array([client]), np.array([t_s])
+        self._check(clients, moments_s)
+        rate_bit_per_s = self._steady(clients, direction, np.array([on_wifi]))
+        if self.changing is not None and np.isnan(rate_bit_per_s[0]):
+            rate_bit_per_s = self.changing.rates_at(clients, direction, moments_s)
         multiple = 1.0 if self.multiple is None else float(self.multiple[client])
-        return float(rate_bit_per_s) * multiple
+        return float(rate_bit_per_s[0]) * multiple
 
     def _steady(
         self, clients: IntArray, direction: Direction, on_wifi: BoolArray | None
@@ -79,8 +73,7 @@ class Channel:
         rate_bit_per_s: FloatArray = self.fixed_bit_per_s[ROW[direction], clients]
         if on_wifi is None or not on_wifi.any():
             return rate_bit_per_s
-        if self.wifi_bit_per_s is None:
-            raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, and no client has Wi-Fi")
+        assert self.wifi_bit_per_s is not None  # of networks on which a client can be
         return np.where(on_wifi, self.wifi_bit_per_s[ROW[direction], clients], rate_bit_per_s)
 
     def transfers(
@@ -100,7 +93,9 @@ class Channel:
         of a trace or step of the transport's caps that it touches. Arguments are those of
         `TransferRequests`, and which transfers use Wi-Fi [n]; None: all use the cellular network.
         """
-        self._check_all(clients, start_s, bit)
+        self._check(clients, start_s)
+        if not ((bit > 0.0) & (bit < math.inf)).all():
+            raise ValueError(f"a transfer needs a finite number of bits > 0, got {bit}")
         requests = TransferRequests(
             clients, direction, start_s, start_s + self.give_up_s, bit, power, caps
         )
@@ -122,45 +117,39 @@ class Channel:
             laid_out += self.changing.lay_out(requests, changes.nonzero()[0])
         return laid_out
 
-    def own_rates(
+    def demands(
         self,
         clients: IntArray,
         direction: Direction,
         num_blocks: int,
         *,
         on_wifi: BoolArray | None = None,
-    ) -> OwnRates:
+    ) -> Demands:
         """Return a function of the channel's rates for clients [n] that share further links.
 
         It returns the rates of `num_blocks` blocks or steps of a trace, from the one around each
         moment on; a single rate that never ends if no client's rate changes.
         """
-        self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
         is_steady = not np.isnan(fixed_bit_per_s).any()
         band_bit_per_s = self._steady_band(clients, direction, fixed_bit_per_s, on_wifi)
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
-            self._check_all(clients[rows], t_s, np.ones(rows.size))
+            self._check(clients[rows], t_s)
+            fixed = fixed_bit_per_s[rows]
             if is_steady:
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
-                fixed = fixed_bit_per_s[rows, np.newaxis]
-                return RateSteps(edges_s, fixed, band_bit_per_s[rows, np.newaxis])
-            assert self.changing is not None
-            return self.changing.steps_from(
-                clients[rows], direction, t_s, num_blocks, fixed_bit_per_s[rows]
-            )
+                band = band_bit_per_s[rows, np.newaxis]
+                steps = RateSteps(edges_s, fixed[:, np.newaxis], band)
+            else:
+                assert self.changing is not None
+                steps = self.changing.steps_from(clients[rows], direction, t_s, num_blocks, fixed)
+            if self.multiple is None:
+                return steps
+            factor = self.multiple[clients[rows], np.newaxis]
+            return RateSteps(steps[0], steps[1] * factor, steps[2] * factor)
 
-        if self.multiple is None:
-            return rates_from
-        multiple = self.multiple[clients]
-
-        def multiplied_rates(rows: IntArray, t_s: FloatArray) -> RateSteps:
-            edges_s, *rates_bit_per_s = rates_from(rows, t_s)
-            factor = multiple[rows, np.newaxis]
-            return RateSteps(edges_s, *(rate * factor for rate in rates_bit_per_s))
-
-        return multiplied_rates
+        return rates_from
 
     def _steady_band(
         self,
@@ -179,22 +168,12 @@ class Channel:
         signal_bit_per_s = self.cell.modem.signal_bit_per_s(direction, snr)
         return np.where(is_in_cell, signal_bit_per_s, fixed_bit_per_s)
 
-    def _check(self, client: int, t_s: float = 0.0) -> None:
-        self._check_all(np.array([client]), np.array([t_s]), np.ones(1))
-
-    def _check_all(self, clients: IntArray, t_s: FloatArray, bit: FloatArray) -> None:
+    def _check(self, clients: IntArray, t_s: FloatArray) -> None:
         size = self.fixed_bit_per_s.shape[1]
-        is_client = (clients >= 0) & (clients < size)  # numpy would read -1 as the last client
-        is_time = (t_s >= 0.0) & (t_s <= _MAX_TIME_S)
-        is_size = (bit > 0.0) & (bit < math.inf)
-        if (is_client & is_time & is_size).all():
-            return
-        if not is_client.all():
-            raise ValueError(f"no client {clients[~is_client][0]} among {size}")
-        if not is_time.all():
-            wrong_s = t_s[~is_time][0]
-            raise ValueError(f"the channel knows times from 0 to {_MAX_TIME_S:g} s, got {wrong_s}")
-        raise ValueError(f"a transfer needs a finite number of bits > 0, got {bit[~is_size][0]}")
+        if not ((clients >= 0) & (clients < size)).all():  # numpy would read -1 as the last client
+            raise ValueError(f"not all clients {clients} are among {size}")
+        if not ((t_s >= 0.0) & (t_s <= _MAX_TIME_S)).all():
+            raise ValueError(f"the channel knows times from 0 to {_MAX_TIME_S:g} s, got {t_s}")
 
 
 def build_channel(

@@ -56,16 +56,14 @@ def build_radios(
     The channel determines the transmit power of cellular radios and their sleep between packets
     (`TransferSettings.radio_in_use`); no client on Wi-Fi is faster than `top_wifi_bit_per_s`.
     """
-    own = np.array([profile.wired is None for profile in profiles])
-    of_own = [
-        unmetered_radio(
-            profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
-        )
-        for profile in profiles
-        if profile.wired is None
-    ]
+    is_wireless = np.array([profile.wired is None for profile in profiles])
     radios = [load_radio(_WIRED, files=files), cellular_radio(channel, files)]
-    radios += [_in_use(radio, channel) for radio in of_own]
+    for profile in profiles:
+        if profile.wired is None:
+            radio = unmetered_radio(
+                profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
+            )
+            radios.append(_in_use(radio, channel))
     names = sorted({radio.name for radio in radios})
     return Radios(
         name=np.array([names.index(radio.name) for radio in radios]),
@@ -73,10 +71,10 @@ def build_radios(
             key: np.array([getattr(radio, key) for radio in radios])
             for key in ("tail_w", "tail_s", "promotion_w", "promotion_s", "rtt_s")
         },
-        power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
+        power={way: power_of(radios, way) for way in Direction},
         is_wifi=np.array([radio.network == "wifi" for radio in radios]),
-        unmetered=np.where(own, np.cumsum(own) + 1, 0),
-        metered=np.where(own, 1, 0),
+        unmetered=np.where(is_wireless, np.cumsum(is_wireless) + 1, 0),
+        metered=np.where(is_wireless, 1, 0),
     )
 
 

@@ -21,7 +21,7 @@ _STEPS_AT_ONCE: Final = 1 << 18
 
 
 class RateSteps(NamedTuple):
-    """Own rates of k flows from some moments on."""
+    """Demands of k flows from some moments on: rates that their own channels allow."""
 
     edges_s: FloatArray
     """Edges around each moment and after it [k, m+1]; the last is inf if the rate never changes
@@ -33,8 +33,8 @@ class RateSteps(NamedTuple):
     Shannon's if it has steps of modulation and coding."""
 
 
-OwnRates = Callable[[IntArray, FloatArray], RateSteps]
-"""Function that returns own rates of flows (indices [k]) from moments [k] on; m is constant."""
+Demands = Callable[[IntArray, FloatArray], RateSteps]
+"""Function that returns demands of flows (indices [k]) from moments [k] on; m is constant."""
 
 
 class TransferRequests(NamedTuple):

@@ -54,9 +54,9 @@ def shipped() -> dict[str, ComputeProfile]:
     return {board: load_device(board).compute for board in BOARDS}
 
 
-def as_fitted(*figures: float) -> dict[str, ComputeProfile]:
+def as_fitted(*numbers: float) -> dict[str, ComputeProfile]:
     """Return the boards' profiles with a rate for each, then phi of depthwise and of gemm."""
-    *rates, depthwise, gemm = figures
+    *rates, depthwise, gemm = numbers
     return {
         board: dataclasses.replace(
             compute, conv_flop_per_s=rate, phi={**compute.phi, "depthwise": depthwise, "gemm": gemm}
@@ -92,7 +92,7 @@ def section() -> Section:
     by_files = _checks(points, model_s(points, carried), "fit")
     held_out = _checks(points, held_out_s(), "prediction")
     pi4, pi5 = (carried[board] for board in BOARDS)
-    figures = zip(
+    lines = zip(
         ("R, Raspberry Pi 4", "R, Raspberry Pi 5", "phi, depthwise", "phi, gemm"),
         fit(),
         (pi4.conv_flop_per_s, pi5.conv_flop_per_s, pi4.phi["depthwise"], pi4.phi["gemm"]),
@@ -100,11 +100,11 @@ def section() -> Section:
         ("GFLOP/s", "GFLOP/s", "", ""),
         strict=True,
     )
-    fitted = table(
+    fit_table = table(
         ("figure", "fitted", "shipped", "unit"),
         [
-            (what, number(found / scale), number(in_file / scale), unit)
-            for what, found, in_file, scale, unit in figures
+            (what, number(fitted / scale), number(in_file / scale), unit)
+            for what, fitted, in_file, scale, unit in lines
         ],
     )
     rows = []
@@ -118,7 +118,7 @@ def section() -> Section:
 Seconds of a training batch of 16 images of 224 x 224: {measurements.FEDERATED_VISION}. Four
 figures, {len(points)} points, least squares of ln(model / measured):
 
-{fitted}
+{fit_table}
 
 "Held out" is the error of a network by a fit without it. The time of element-wise layers
 (normalization, activations) has no term of its own, so the three rates contain it. That is too much
@@ -140,6 +140,6 @@ transformers and for bottlenecks.
 def _checks(points: pd.DataFrame, seconds: FloatArray, kind: Kind) -> list[Check]:
     source = measurements.FEDERATED_VISION
     return [
-        Check(f"{row.board}, {row.network}", kind, row.batch_s, float(said), "s", source)
-        for row, said in zip(measurements.rows(points), seconds, strict=True)
+        Check(f"{row.board}, {row.network}", kind, row.batch_s, float(model), "s", source)
+        for row, model in zip(measurements.rows(points), seconds, strict=True)
     ]

@@ -87,13 +87,17 @@ def section() -> Section:
         "in proportion to the clock": (slowed(np.ones(1), overhead), None),
     }  # fmt: skip
     form_rows = [
-        (what, _mean_error(said / measured), "" if other is None else _mean_error(other / measured))
-        for what, (said, other) in forms.items()
+        (
+            what,
+            _mean_error(model / measured),
+            "" if other is None else _mean_error(other / measured),
+        )
+        for what, (model, other) in forms.items()
     ]
     without = fit(2, "LeNet")
     seconds = _checks(law * full_s, low_s, "s", measurements.MNN)
     train_w = device.power.train_above_idle_w * THETA**2
-    bound = measurements.figures()["sd855_training_w"]
+    bound = measurements.numbers()["sd855_training_w"]
     joules = _checks(train_w * law * full_s, bound.value * low_s, "J", bound.source)
     rows = [
         (
@@ -131,10 +135,10 @@ times theta^2, against at least {bound.value} W (the USB supply was at its limit
     )
 
 
-def _checks(said: FloatArray, measured: FloatArray, unit: str, source: str) -> list[Check]:
+def _checks(model: FloatArray, measured: FloatArray, unit: str, source: str) -> list[Check]:
     return [
         Check(f"{row.network}, {row.batch_size}", "fit", float(right), float(value), unit, source)
-        for row, right, value in zip(measurements.rows(points()), measured, said, strict=True)
+        for row, right, value in zip(measurements.rows(points()), measured, model, strict=True)
     ]
 
 

@@ -41,32 +41,28 @@ def test_the_spread_is_log_normal_and_keeps_the_mean_time(sigma):
     assert np.log(speed).std() == pytest.approx(sigma, abs=five * sigma / math.sqrt(2))
 
 
-def test_a_units_speed_depends_on_its_number_alone():
-    few, many = (
-        assigned({"pixel-6": 1.0}, size=10, sigma=0.2),
-        assigned({"pixel-6": 1.0}, sigma=0.2),
-    )
-    other_devices = assigned({"t2.small": 0.5, "pixel-4": 0.5}, sigma=0.2)
+def test_a_units_speed_depends_on_its_number_alone_and_a_wider_spread_is_the_same_draw_wider():
+    few, many = (assigned({"pixel-6": 1.0}, size=n, sigma=0.2).unit_speed for n in (10, 1000))
+    others = assigned({"t2.small": 0.5, "pixel-4": 0.5}, sigma=0.2).unit_speed
+    narrow = assigned({"pixel-6": 1.0}, sigma=0.1).unit_speed
 
-    assert np.array_equal(few.unit_speed, many.unit_speed[:10])
-    assert np.array_equal(other_devices.unit_speed, many.unit_speed)
-
-
-def test_a_wider_spread_is_the_same_draw_wider():
-    narrow, wide = assigned({"pixel-6": 1.0}, sigma=0.1), assigned({"pixel-6": 1.0}, sigma=0.2)
-    z = (np.log(narrow.unit_speed) - 0.005) / 0.1
-
-    assert np.log(wide.unit_speed) == pytest.approx(0.2 * z + 0.02)
+    assert np.array_equal(few, many[:10])
+    assert np.array_equal(others, many)
+    z = (np.log(narrow) - 0.005) / 0.1
+    assert np.log(many) == pytest.approx(0.2 * z + 0.02)
 
 
-def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules():
-    spread, alike = (always_on({"pixel-6": 1.0}, unit_spread_sigma=s) for s in (0.2, 0.0))
+@pytest.mark.parametrize(
+    "spread", [{"unit_spread_sigma": 0.2}, {"heterogeneity": {"speed": 1.0}}], ids=str
+)
+def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules(spread):
+    slow, alike = always_on({"pixel-6": 1.0}, **spread), always_on({"pixel-6": 1.0})
     clients, start_s = np.arange(50), np.zeros(50)
 
-    done = spread.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
+    done = slow.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
     model = alike.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
 
-    assert done.end_s * spread.unit_speed == pytest.approx(model.end_s)
+    assert done.end_s * slow.unit_speed == pytest.approx(model.end_s)
     assert done.end_s.min() < 0.9 * model.end_s[0] < 1.1 * model.end_s[0] < done.end_s.max()
     assert done.energy_until(done.end_s) == pytest.approx(4.43 * done.end_s)
 
@@ -90,15 +86,10 @@ def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts():
     assert (hardware.unit_speed[~on_market] == 1.0).all()
 
 
-def test_the_quantile_function_goes_through_the_published_quantiles():
-    found = market.latency_ms(np.array(market.SHARES))
-
-    assert found.tolist() == pytest.approx(market.LATENCIES_MS, rel=1e-12)
-
-
-def test_between_two_quantiles_the_logarithm_is_linear() -> None:
+def test_latencies_go_through_the_published_quantiles_and_between_them_their_logarithm_is_linear():
+    assert market.latency_ms(np.array(market.SHARES)) == pytest.approx(market.LATENCIES_MS, 1e-12)
     # half way from the median to the upper quartile: the geometric mean of 170 and 305 ms
-    assert market.latency_ms(np.array([0.625])).tolist() == pytest.approx([math.sqrt(170 * 305)])
+    assert market.latency_ms(np.array([0.625])) == pytest.approx(math.sqrt(170 * 305))
 
 
 def test_the_market_rate_is_the_one_that_phones_of_that_latency_have() -> None:
@@ -120,10 +111,10 @@ def test_the_nearest_rate_equals_a_search_over_all():
     rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 2000))
 
     gaps = np.abs(np.log(rates[:, np.newaxis] / np.array(among)))
-    found = market.nearest(rates, among)
+    nearest = market.nearest(rates, among)
 
-    assert gaps[np.arange(rates.size), found] == pytest.approx(gaps.min(axis=1))
-    assert set(found.tolist()) == set(range(len(among)))
+    assert gaps[np.arange(rates.size), nearest] == pytest.approx(gaps.min(axis=1))
+    assert set(nearest.tolist()) == set(range(len(among)))
 
 
 def test_the_market_is_distributed_as_the_table_of_phones(real_trace):

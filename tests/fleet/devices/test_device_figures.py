@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fleetsim import bundled
-from fleetsim.errors import DataError
-from fleetsim.fleet.devices.hardware_files import read_device
+from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
 from fleetsim.fleet.devices.profile import device_names, load_device
 from fleetsim.fleet.devices.profile_files import CoreFile, DeviceFile
-from fleetsim.schema.faults import check
 from fleetsim.validation import measurements
 
 VECTOR_UNITS = 1.25
@@ -30,8 +27,7 @@ PI_4, TX2_GPU = 13.7 / 48.0, 356.2 / 665.6
 
 
 def file_of(name: str) -> DeviceFile:
-    document = read_device(bundled.folder("devices") / f"{name}.yaml")
-    return check(DeviceFile, document, DataError)
+    return HardwareFiles().device(find_hardware("devices", name))
 
 
 def cores_of(name: str) -> tuple[CoreFile, ...]:

@@ -1,7 +1,5 @@
 """Memory of engines, and free memory of devices."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -63,14 +61,7 @@ def test_who_has_exactly_enough_is_not_short():
 
 
 @pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1], None])
-def test_shares_are_said_and_lie_in_order_between_none_and_all(fractions):
-    said = {} if fractions is None else {"free_fraction": fractions}
+def test_shares_are_given_and_lie_in_order_between_none_and_all(fractions):
+    keys = {} if fractions is None else {"free_fraction": fractions}
     with pytest.raises(ValidationError, match="free_fraction"):
-        ShareSettings.model_validate({"kind": "share", **said})
-
-
-def test_memory_is_counted_by_the_model_alone():
-    uncounted = dataclasses.replace(COST, memory=None)
-
-    with pytest.raises(ValueError, match="not counted"):
-        built(3).spare_byte(uncounted, num_samples=np.ones(3, dtype=np.int64), batch_size=4)
+        ShareSettings.model_validate({"kind": "share", **keys})

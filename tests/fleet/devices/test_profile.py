@@ -72,9 +72,9 @@ Write = Callable[..., str]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def write(data: dict[str, Any], name: str = "mine.yaml") -> str:
+    def write(data: dict[str, Any] | str, name: str = "mine.yaml") -> str:
         path = tmp_path / name
-        path.write_text(strict_yaml.dump(data))
+        path.write_text(data if isinstance(data, str) else strict_yaml.dump(data))
         return str(path)
 
     return write
@@ -130,14 +130,28 @@ def test_figures_become_si(write):
     assert device.inferred == ("compute.clock_share",)
 
 
-def test_radio_figures_become_si(write):
-    radio = load_radio(write(RADIO))
+AMPLIFIER = {"max_dbm": figure(26), "efficiency": figure(0.25), "full_mbit_per_s": figure(50)}
 
-    assert (radio.receive_w, radio.receive_j_per_bit) == (0.5, 1e-8)
-    assert (radio.transmit_w, radio.transmit_j_per_bit) == (1.0, 2e-8)
-    assert (radio.tail_w, radio.tail_s) == (0.1, 3.0)
-    assert (radio.network, radio.rtt_s, radio.amplifier) == ("cellular", 0.0, None)
-    assert radio.max_bit_per_s_per_hz == radio.max_up_bit_per_s == math.inf
+
+def test_radio_figures_become_si(write):
+    limits = {
+        "network": "wifi",
+        "rtt_s": figure(0.02),
+        "max_bit_per_s_per_hz": figure(5),
+        "max_down_mbit_per_s": figure(100),
+        "max_up_mbit_per_s": figure(40),
+        "amplifier": AMPLIFIER,
+    }
+    plain, limited = load_radio(write(RADIO)), load_radio(write({**RADIO, **limits}))
+
+    assert (plain.receive_w, plain.receive_j_per_bit) == (0.5, 1e-8)
+    assert (plain.transmit_w, plain.transmit_j_per_bit) == (1.0, 2e-8)
+    assert (plain.tail_w, plain.tail_s) == (0.1, 3.0)
+    assert (plain.network, plain.rtt_s, plain.amplifier) == ("cellular", 0.0, None)
+    assert plain.max_bit_per_s_per_hz == plain.max_up_bit_per_s == math.inf
+    assert (limited.network, limited.rtt_s, limited.max_bit_per_s_per_hz) == ("wifi", 0.02, 5.0)
+    assert (limited.max_down_bit_per_s, limited.max_up_bit_per_s) == (100e6, 40e6)
+    assert limited.amplifier == AmplifierProfile(26.0, 0.25, 50e6)
 
 
 def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate(write):
@@ -148,37 +162,29 @@ def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate
     assert (radio.receive_j_per_bit, radio.transmit_j_per_bit) == (0.0, 0.0)
 
 
-AMPLIFIER = {"max_dbm": figure(26), "efficiency": figure(0.25), "full_mbit_per_s": figure(50)}
-
-
-def test_limits_and_amplifier_become_si(write):
-    more = {
-        "network": "wifi",
-        "rtt_s": figure(0.02),
-        "max_bit_per_s_per_hz": figure(5),
-        "max_down_mbit_per_s": figure(100),
-        "max_up_mbit_per_s": figure(40),
-        "amplifier": AMPLIFIER,
-    }
-    radio = load_radio(write({**RADIO, **more}))
-
-    assert (radio.network, radio.rtt_s, radio.max_bit_per_s_per_hz) == ("wifi", 0.02, 5.0)
-    assert (radio.max_down_bit_per_s, radio.max_up_bit_per_s) == (100e6, 40e6)
-    assert radio.amplifier == AmplifierProfile(26.0, 0.25, 50e6)
-
-
 def test_a_relative_path_counts_from_the_file_that_names_it(write, tmp_path):
-    write(DEVICE, "mine.yaml")
+    write(DEVICE)
     write(RADIO, "radio.yaml")
 
     assert load_device("mine.yaml", beside=tmp_path).title == "My phone"
     assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
 
 
+CREDITS = {
+    key: figure(value)
+    for key, value in (("per_hour", 36), ("maximum", 864), ("num_vcpus", 2), ("launch", 0))
+}
+THERMAL = {
+    "threshold_c": {"values": [35, 40.5], "source": "its configuration"},
+    "clock_fraction": {"values": [0.8, 0.5], "source": "its configuration", "inferred": True},
+}
+INSTANCE = {**changed(DEVICE, "battery"), "kind": "vm", "credits": CREDITS}
 ONE_CORE = {"core": "big", "count": 1, "clock_ghz": 2.0, "flop_per_cycle": 8.0}
 WIFI = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
 FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     "device": (DEVICE, load_device),
+    "hot phone": ({**DEVICE, "thermal": THERMAL}, load_device),
+    "instance": (INSTANCE, load_device),
     "radio": (RADIO, load_radio),
     "sleeping radio": ({**RADIO, "drx": {"inactivity_s": figure(0.1)}}, load_radio),
     "wifi": (WIFI, lambda path: wifi_radio(load_device("pixel-6"), path)),
@@ -186,7 +192,7 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "value", "says"),
+    ("kind", "key", "value", "message"),
     [
         ("device", "power", None, "power"),
         ("device", "wifi", None, ".*neither wifi nor wired"),
@@ -198,6 +204,13 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
         ("device", "power.train_above_idle_w.source", " ", ""),
         # 16 GFLOP/s of the core, where the file's peak is 40.
         ("device", "compute.cores", [ONE_CORE], r"compute\.peak_gflop_per_s\.value"),
+        ("hot phone", "thermal.threshold_c.values", [40, 40], ".*must rise"),
+        ("hot phone", "thermal.threshold_c.values", [40], r".*as many as threshold_c \(1\), got 2"),
+        ("hot phone", "thermal.clock_fraction.values", [1.0, 0.5], ".*begin below 1 and fall"),
+        ("hot phone", "thermal.clock_fraction.values", [0.5, 0.5], ".*begin below 1 and fall"),
+        ("hot phone", "credits", CREDITS, ".*for devices of kind vm"),
+        ("hot phone", "kind", "vm", ".*a vm has no skin"),
+        ("instance", "credits.num_vcpus", figure(0.5), r"credits\.num_vcpus\.value"),
         ("radio", "receive", None, ""),
         ("radio", "power_from", "device", "receive"),
         ("radio", "connected_w", figure(0.1), ""),
@@ -208,125 +221,69 @@ FILES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
         ("wifi", "amplifier", AMPLIFIER, ""),
     ],
 )
-def test_a_wrong_value_is_one_line_that_names_file_and_key(write, kind, key, value, says):
+def test_a_wrong_value_is_one_line_that_names_file_and_key(write, kind, key, value, message):
     data, load = FILES[kind]
     line = r"(:\d+)?" if kind == "wifi" else r":\d+"
-    with pytest.raises(DataError, match=rf"mine\.yaml{line}: {says or re.escape(key)}") as fault:
+    with pytest.raises(DataError, match=rf"mine\.yaml{line}: {message or re.escape(key)}") as fault:
         load(write(changed(data, key, value)))
 
     assert "\n" not in str(fault.value)
 
 
 @pytest.mark.parametrize(
-    ("load", "name", "says"),
+    ("load", "name", "message"),
     [
         (load_device, "pixel6", "device 'pixel6': .*did you mean 'pixel-6'"),
         (load_device, "toaster", "device 'toaster': no such .* path; bundled are galaxy"),
-        (load_device, "no/such.yaml", "device 'no/such.yaml': no such bundled device or path"),
         (load_radio, "nr-lo", "radio 'nr-lo': .*did you mean 'nr-low'"),
+        (load_radio, "wifi", r"wifi\.yaml: .*unmetered networks only.*'lte'"),
+        (lambda name: wifi_radio(load_device(name)), "t2.small", "device 't2.small' has none"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest_spelling(load, name, says):
-    with pytest.raises(DataError, match=says):
+def test_a_name_that_cannot_serve_is_refused_with_one_that_can(load, name, message):
+    with pytest.raises(DataError, match=message):
         load(name)
 
 
-def test_a_radio_that_leaves_power_to_wifi_is_refused_where_there_is_none():
-    with pytest.raises(DataError, match=r"wifi\.yaml: .*unmetered networks only.*'lte'"):
-        load_radio("wifi")
-    with pytest.raises(DataError, match=r"wifi\.yaml: .*device 't2\.small' has none"):
-        wifi_radio(load_device("t2.small"))
-
-
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
-
-
 def example(begins: str) -> str:
-    """The YAML of the page that begins so."""
-    found = re.search(rf"```yaml\n({begins}.*?)```", DOCS.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    """The YAML of the page on devices that begins so."""
+    docs = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
+    match = re.search(rf"```yaml\n({begins}.*?)```", docs.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
-def test_the_device_in_the_docs_loads(tmp_path):
-    (tmp_path / "example.yaml").write_text(example("title: "))
+def test_the_examples_in_the_docs_load(write):
+    ours, pixel = load_device(write(example("extends: "))), load_device("pixel-6")
+    skin = load_device(write(strict_yaml.dump(DEVICE) + example("thermal:"))).skin
 
-    assert load_device("example.yaml", beside=tmp_path).kind == "board"
-
-
-def test_the_extension_in_the_docs_loads(tmp_path):
-    (tmp_path / "ours.yaml").write_text(example("extends: "))
-    ours, pixel = load_device("ours.yaml", beside=tmp_path), load_device("pixel-6")
-
+    assert load_device(write(example("title: "))).kind == "board"
     assert ours.power.train_above_idle_w == 5.2
     assert ours.battery_j == pytest.approx(4100 * 3.6 * 3.85)
     assert ours.compute == pixel.compute
     assert ours.title == "Pixel 6 of our laboratory"
-
-
-FIGURES = {"per_hour": 36, "maximum": 864, "num_vcpus": 2, "launch": 0}
-CREDITS = {key: figure(value) for key, value in FIGURES.items()}
-INSTANCE = {**changed(DEVICE, "battery"), "kind": "vm", "credits": CREDITS}
-THERMAL = {
-    "threshold_c": {"values": [35, 40.5], "source": "its configuration"},
-    "clock_fraction": {"values": [0.8, 0.5], "source": "its configuration", "inferred": True},
-}
-
-
-def loaded(folder: Path, data: dict[str, Any]) -> DeviceProfile:
-    path = folder / "mine.yaml"
-    path.write_text(strict_yaml.dump(data))
-    return load_device(str(path))
-
-
-def test_credits_and_heat_are_read_as_they_stand(tmp_path):
-    credits = loaded(tmp_path, INSTANCE).credits
-    assert credits is not None
-    assert (credits.num_vcpus, credits.maximum, credits.launch) == (2, 864, 0)
-    assert credits.baseline_fraction == pytest.approx(0.3)
-
-    phone = loaded(tmp_path, {**DEVICE, "thermal": {**THERMAL, "time_constant_s": figure(200)}})
-    assert phone.skin == SkinProfile((35.0, 40.5), (0.8, 0.5), None, 200.0)
-    assert phone.inferred == ("compute.clock_share", "thermal.clock_fraction")
-
-
-def test_the_thermal_section_in_the_docs_loads(tmp_path):
-    (tmp_path / "mine.yaml").write_text(strict_yaml.dump(DEVICE) + example("thermal:"))
-
-    skin = load_device(str(tmp_path / "mine.yaml")).skin
     assert skin is not None
     assert skin.clock_fraction == (0.8, 0.5)
 
 
-PHONE = {**DEVICE, "thermal": THERMAL}
+def test_credits_and_heat_are_read_as_they_stand(write):
+    credits = load_device(write(INSTANCE)).credits
+    assert credits is not None
+    assert (credits.num_vcpus, credits.maximum, credits.launch) == (2, 864, 0)
+    assert credits.baseline_fraction == pytest.approx(0.3)
+
+    thermal = {**THERMAL, "time_constant_s": figure(200)}
+    phone = load_device(write({**DEVICE, "thermal": thermal}))
+    assert phone.skin == SkinProfile((35.0, 40.5), (0.8, 0.5), None, 200.0)
+    assert phone.inferred == ("compute.clock_share", "thermal.clock_fraction")
 
 
-@pytest.mark.parametrize(
-    ("data", "key", "value", "says"),
-    [
-        (PHONE, "thermal.threshold_c.values", [40, 40], "must rise"),
-        (PHONE, "thermal.threshold_c.values", [40], r"as many as threshold_c \(1\), got 2"),
-        (PHONE, "thermal.clock_fraction.values", [1.0, 0.5], "begin below 1 and fall"),
-        (PHONE, "thermal.clock_fraction.values", [0.5, 0.5], "begin below 1 and fall"),
-        (PHONE, "credits", CREDITS, "for devices of kind vm"),
-        (PHONE, "kind", "vm", "a vm has no skin"),
-        (INSTANCE, "credits.num_vcpus", figure(0.5), r"credits\.num_vcpus\.value"),
-    ],
-)
-def test_a_wrong_section_is_one_line_that_says_what_is_wrong(tmp_path, data, key, value, says):
-    with pytest.raises(DataError, match=says) as fault:
-        loaded(tmp_path, changed(data, key, value))
-
-    assert "\n" not in str(fault.value)
-
-
-def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(tmp_path):
-    mine, scenario = tmp_path / "mine.yaml", tmp_path / "scenario.yaml"
+def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(write):
     text = (bundled.folder("scenarios") / "quickstart.yaml").read_text()
-    scenario.write_text(text.replace("pixel-6:", "mine.yaml:"))
+    scenario = write(text.replace("pixel-6:", "mine.yaml:"), "scenario.yaml")
     titles = []
     for title in ("first", "second"):
-        mine.write_text(f"extends: pixel-6\ntitle: {title}\n")
+        write({"extends": "pixel-6", "title": title})
         loaded = load(scenario)
         (name, *_) = loaded.fleet.devices
         titles.append(load_device(name, files=loaded.files).title)
@@ -334,76 +291,49 @@ def test_a_scenario_that_is_loaded_later_has_a_file_as_it_is_then(tmp_path):
     assert titles == ["first", "second"]
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    path = tmp_path / "base.yaml"
-    path.write_text(strict_yaml.dump(DEVICE))
-    return path
+def extended(write: Write, base: dict[str, Any], **changes: Any) -> DeviceProfile:
+    write(base, "base.yaml")
+    return load_device(write({"extends": "base.yaml", **changes}))
 
 
-def extended(base: Path, **own: Any) -> DeviceProfile:
-    path = base.parent / "mine.yaml"
-    path.write_text(strict_yaml.dump({"extends": base.name, **own}))
-    return load_device(str(path))
-
-
-def test_what_a_variant_says_stands_and_the_rest_is_the_other_files(base):
-    mine, its = (
-        extended(base, title="Mine", power={"train_above_idle_w": figure(9)}),
-        load_device(str(base)),
-    )
+def test_what_a_variant_says_stands_and_the_rest_is_the_other_files(write):
+    mine = extended(write, DEVICE, title="Mine", power={"train_above_idle_w": figure(9)})
+    other = load_device(write(DEVICE, "base.yaml"))
 
     assert (mine.name, mine.title) == ("mine", "Mine")
     assert mine.power.train_above_idle_w == 9.0
-    assert mine.power.idle_awake_w == its.power.idle_awake_w
-    assert (mine.compute, mine.wifi, mine.battery_j) == (its.compute, its.wifi, its.battery_j)
-    assert extended(base, battery=None).battery_j is None
+    assert mine.power.idle_awake_w == other.power.idle_awake_w
+    assert (mine.compute, mine.wifi, mine.battery_j) == (other.compute, other.wifi, other.battery_j)
+    assert extended(write, DEVICE, battery=None).battery_j is None
 
 
-def test_a_figure_is_replaced_whole_so_that_no_value_stands_beside_anothers_source(base):
-    with pytest.raises(DataError, match=r"mine\.yaml:\d+: power\.idle_awake_w\.source: "):
-        extended(base, power={"idle_awake_w": {"value": 0.5}})
-
-
-def test_a_mark_is_taken_over_with_its_figure_and_goes_with_it(base):
+def test_a_mark_is_taken_over_with_its_figure_and_goes_with_it(write):
     marked = {**DEVICE, "ram_gib": {**figure(2), "inferred": True}}
-    base.write_text(strict_yaml.dump(marked))
 
-    assert extended(base).inferred == ("compute.clock_share", "ram_gib")
-    assert extended(base, ram_gib=figure(4)).inferred == ("compute.clock_share",)
-
-
-def test_a_fault_is_said_where_it_stands_in_either_file(base):
-    with pytest.raises(DataError, match=r"mine\.yaml:\d+: compute\.backend = 'tpu'"):
-        extended(base, compute={"backend": "tpu"})
-    base.write_text(strict_yaml.dump({**DEVICE, "kind": "laptop"}))
-    with pytest.raises(DataError, match=r"base\.yaml:2: kind = 'laptop'"):
-        extended(base, compute={"backend": "gpu"})
+    assert extended(write, marked).inferred == ("compute.clock_share", "ram_gib")
+    assert extended(write, marked, ram_gib=figure(4)).inferred == ("compute.clock_share",)
 
 
-def test_extending_goes_one_level_deep(base):
-    base.write_text(strict_yaml.dump({"extends": "pixel-6"}))
-
-    message = r"mine\.yaml:1: extends = 'base\.yaml': .*base\.yaml extends 'pixel-6' itself; extend"
-    with pytest.raises(DataError, match=message):
-        extended(base)
+VALUE_ALONE = {"idle_awake_w": {"value": 0.5}}
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("base", "changes", "message"),
     [
-        ("pixel6", "no such bundled device or path; did you mean 'pixel-6'?"),
-        ("toaster", "no such bundled device or path; bundled are galaxy-note-10,"),
-        ("", "must be the name of a bundled device or the path of a file"),
-        (7, "must be the name of a bundled device or the path of a file"),
+        # A figure is replaced whole, so that no value stands beside another's source.
+        (DEVICE, {"power": VALUE_ALONE}, r"mine.yaml:\d+: power.idle_awake_w.source: "),
+        (DEVICE, {"compute": {"backend": "tpu"}}, r"mine.yaml:\d+: compute.backend = 'tpu'"),
+        ({**DEVICE, "kind": "laptop"}, {"title": "Mine"}, "base.yaml:2: kind = 'laptop'"),
+        ({"extends": "pixel-6"}, {}, "mine.yaml:1: extends = .*base.yaml extends 'pixel-6' itself"),
+        (DEVICE, {"extends": "pixel6"}, "mine.yaml:1: extends = .*did you mean 'pixel-6'"),
+        (DEVICE, {"extends": "toaster"}, "mine.yaml:1: extends = .*bundled are galaxy-note-10,"),
+        (DEVICE, {"extends": ""}, "mine.yaml:1: extends = .*must be the name of a bundled device"),
+        (DEVICE, {"extends": 7}, "mine.yaml:1: extends = .*must be the name of a bundled device"),
     ],
 )
-def test_a_device_that_is_not_there_cannot_be_extended(tmp_path, name, says):
-    path = tmp_path / "mine.yaml"
-    path.write_text(strict_yaml.dump({"extends": name}))
-
-    with pytest.raises(DataError, match=rf"mine\.yaml:1: extends = .*{re.escape(says)}"):
-        load_device(str(path))
+def test_a_fault_is_named_where_it_stands_in_either_file(write, base, changes, message):
+    with pytest.raises(DataError, match=message):
+        extended(write, base, **changes)
 
 
 # Clocks in GHz over those of the extended file, from NVIDIA's tables of power modes.

@@ -61,10 +61,7 @@ def test_a_client_has_the_same_probability_in_a_larger_fleet():
 
 
 def test_nothing_is_drawn_where_every_upload_succeeds():
-    sure = [
-        SuccessSettings(probability=1.0, share=0.4),
-        SuccessSettings(probability=1.0, share=0.6),
-    ]
+    sure = [SuccessSettings(probability=1.0, share=share) for share in (0.4, 0.6)]
 
     assert build_arrivals(sure, seed=1, size=5) is None
     assert arrivals_of((1.0, 0.9), (0.5, 0.1)) is not None

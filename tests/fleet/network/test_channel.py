@@ -104,27 +104,6 @@ def test_a_block_begins_on_its_edge_and_not_before(block: int, block_s: float) -
     assert channel.rate_at(0, DOWN, math.nextafter(edge_s, 0.0)) == before
 
 
-@pytest.mark.parametrize(("direction", "base_w", "per_bit"), [(DOWN, 0.3, 2e-8), (UP, 0.8, 7e-8)])
-def test_two_blocks_by_hand(direction, base_w, per_bit):
-    channel = at_distance(500.0, bandwidth_hz=1e6, block_s=2.0)
-    snr = channel.mean_snr(3, direction)
-    third, fourth = (
-        1e6 * math.log2(1.0 + gain_from_words(3, direction, block) * snr) for block in (3, 4)
-    )
-    bit = 0.75 * third + 0.5 * fourth  # from 7.25 s to the edge at 8 s, and on to 8.5 s
-    laid_out = transfer(channel, 3, direction, 7.25, bit, RADIO)
-    first_j = 0.75 * (base_w + per_bit * third)
-
-    assert laid_out.edges_s == pytest.approx([7.25, 8.0, 8.5], rel=1e-12)
-    assert laid_out.progress == pytest.approx([0.0, 0.75 * third, bit], rel=1e-12)
-    assert laid_out.progress[-1] == bit
-    assert laid_out.is_complete
-    assert laid_out.energy_until(8.0) == pytest.approx(first_j, rel=1e-12)
-    assert laid_out.energy_until(99.0) == pytest.approx(
-        first_j + 0.5 * (base_w + per_bit * fourth), rel=1e-9
-    )
-
-
 LOSSY = {"snr_gap_db": 3.0, "max_bit_per_s_per_hz": 4.0, "outage_bit_per_s_per_hz": 2.0}
 LAWS: list[dict[str, Any]] = [
     {},
@@ -236,28 +215,23 @@ def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone():
     assert math.isnan(channel.mean_snr(0, UP))
 
 
+CAPPED = {"max_bit_per_s_per_hz": 1.0, "outage_bit_per_s_per_hz": 2.0}
+HALF_OF_SOME = {"upload_success": [{"probability": 0.5, "share": 0.4}]}
+
+
 @pytest.mark.parametrize(
-    ("faulty", "message"),
+    ("kind", "faulty", "message"),
     [
-        ({"kind": "fading", "min_distance_m": 600.0}, "is beyond cell_radius_m = 500"),
-        ({"kind": "fading", "give_up_s": 1e6, "block_s": 1e-3}, "1e\\+09 blocks"),
-        ({"kind": "fading", "fading": "rician"}, "fading: rician needs rician_k"),
-        ({"kind": "fading", "fading": "nakagami"}, "fading: nakagami needs nakagami_m"),
-        ({"kind": "fading", "rician_k": 3.0}, "rician_k is of fading: rician, not of rayleigh"),
-        (
-            {"kind": "normalised", "fading": "rician", "rician_k": 3.0, "nakagami_m": 2.0},
-            "nakagami_m is of fading: nakagami, not of rician",
-        ),
-        (
-            {"kind": "fading", "max_bit_per_s_per_hz": 1.0, "outage_bit_per_s_per_hz": 2.0},
-            "nothing gets through",
-        ),
-        (
-            {"kind": "normalised", "upload_success": [{"probability": 0.5, "share": 0.4}]},
-            "must sum to 1, they sum to 0.4",
-        ),
+        ("fading", {"min_distance_m": 600.0}, "is beyond cell_radius_m = 500"),
+        ("fading", {"give_up_s": 1e6, "block_s": 1e-3}, r"1e\+09 blocks"),
+        ("fading", {"fading": "rician"}, "fading: rician needs rician_k"),
+        ("fading", {"fading": "nakagami"}, "fading: nakagami needs nakagami_m"),
+        ("fading", {"rician_k": 3.0}, "rician_k is of fading: rician, not of rayleigh"),
+        ("normalised", {"nakagami_m": 2.0}, "nakagami_m is of fading: nakagami, not of rayleigh"),
+        ("fading", CAPPED, "nothing gets through"),
+        ("normalised", HALF_OF_SOME, "must sum to 1, they sum to 0.4"),
     ],
 )
-def test_faulty_settings_are_refused(faulty, message):
+def test_faulty_settings_are_refused(kind, faulty, message):
     with pytest.raises(ValidationError, match=message):
-        TypeAdapter(ChannelSettings).validate_python(faulty)
+        TypeAdapter(ChannelSettings).validate_python({"kind": kind, **faulty})

@@ -42,13 +42,6 @@ def test_milliseconds_are_the_edges_at_or_before_a_moment(ms):
     assert milliseconds(np.array([math.nextafter(edge_s, -1.0)])).tolist() == [ms - 1]
 
 
-def test_a_scale_and_a_ratio_make_the_rates():
-    net = links(TUNNEL, shift="none", rate_scale=0.5, up_over_down=0.25)
-    channel = channel_of(net)
-
-    assert (channel.rate_at(0, DOWN, 8.0), channel.rate_at(0, UP, 8.0)) == (1e6, 2.5e5)
-
-
 def test_a_transfer_waits_out_the_tunnel():
     channel = channel_of(links(TUNNEL, shift="none"))
 
@@ -67,14 +60,6 @@ def test_steps_without_a_change_of_rate_are_one_segment():
 
     assert transfer(channel, 0, DOWN, 0.0, 8e6, RADIO).power_w.size == 1
     assert transfer(channel, 0, UP, 0.0, 8e5, RADIO).power_w.size == 2
-
-
-def test_a_way_that_never_carries_a_bit_is_given_up():
-    trace = net_trace([(1000, [(0, 1e6, 0.0), (500, 2e6, 0.0)])])
-    laid_out = transfer(channel_of(links(trace), give_up_s=7.5), 1, UP, 0.25, 1.0, RADIO)
-
-    assert (laid_out.end_s, laid_out.progress[-1], laid_out.is_complete) == (7.75, 0.0, False)
-    assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
 
 
 @pytest.mark.slow
@@ -120,27 +105,23 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd():
     power = RadioPower.line(np.full(50, 0.3), np.full(50, 2e-8))
     parts = channel.transfers(clients, DOWN, start_s, bit, power)
 
-    found = {int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)}
-    assert sorted(found) == clients.tolist()
+    by_client = {
+        int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)
+    }
+    assert sorted(by_client) == clients.tolist()
     for client in clients.tolist():
         alone = transfer(channel, client, DOWN, float(start_s[client]), float(bit[client]), RADIO)
-        assert np.array_equal(found[client].edges_s, alone.edges_s)
-        assert np.array_equal(found[client].progress, alone.progress)
-        assert np.array_equal(found[client].power_w, alone.power_w)
+        assert np.array_equal(by_client[client].edges_s, alone.edges_s)
+        assert np.array_equal(by_client[client].progress, alone.progress)
+        assert np.array_equal(by_client[client].power_w, alone.power_w)
 
 
-def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet():
+def test_every_record_has_as_many_clients_at_any_place_of_it_whatever_the_size_of_the_fleet():
     trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
-    few, many = links(trace, size=5), links(trace, size=5000)
+    few, net = links(trace, size=5), links(trace, size=6000)
 
-    assert np.array_equal(few.record, many.record[:5])
-    assert np.array_equal(few.shift_ms, many.shift_ms[:5])
-
-
-def test_every_record_is_lived_through_about_equally_often_and_from_anywhere():
-    trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
-    net = links(trace, size=6000)
-
+    assert np.array_equal(few.record, net.record[:5])
+    assert np.array_equal(few.shift_ms, net.shift_ms[:5])
     assert np.bincount(net.record).tolist() == [2000, 2000, 2000]
     longest = net.shift_ms[net.record == 2]
     assert longest.min() >= 0
@@ -149,12 +130,13 @@ def test_every_record_is_lived_through_about_equally_often_and_from_anywhere():
     assert longest.mean() == pytest.approx(1499.5, abs=5 * 19.4)
 
 
-def test_a_trace_without_rates_up_needs_a_ratio():
+def test_a_scale_and_a_ratio_make_the_rates_and_a_trace_without_rates_up_needs_a_ratio():
     trace = net_trace([(1000, [(0, 1e6, 0.0)])], has_up=False)
 
     with pytest.raises(ScenarioError, match=r"fleet\.channel\.up_over_down: missing, and test has"):
         links(trace)
-    assert channel_of(links(trace, up_over_down=0.5)).rate_at(0, UP, 0.0) == 5e5
+    channel = channel_of(links(trace, rate_scale=2.0, up_over_down=0.25))
+    assert (channel.rate_at(0, DOWN, 0.0), channel.rate_at(0, UP, 0.0)) == (2e6, 5e5)
 
 
 def test_too_many_samples_and_a_scale_beyond_any_radio_are_refused():

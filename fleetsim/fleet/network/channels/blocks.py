@@ -41,7 +41,9 @@ DistanceM = Annotated[float, Field(ge=1.0, le=1e5)]
 Overhead = Annotated[float, Field(ge=0.0, le=0.9)]
 MostPerHz = Annotated[float, Field(ge=1e-6, le=100.0)] | Literal["modem"] | None
 
-_STEPS = ActsIf(lambda own, _: own.has_steps(True), "the rate is Shannon's", "set rate: nr-64qam")
+_STEPS = ActsIf(
+    lambda channel, _: channel.has_steps(True), "the rate is Shannon's", "set rate: nr-64qam"
+)
 
 
 class BlockSettings(TransferSettings):

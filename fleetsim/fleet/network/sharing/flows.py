@@ -15,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transfer import OwnRates
+from fleetsim.fleet.network.transfer import Demands
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4
@@ -25,7 +25,7 @@ _ROUNDINGS = 4.0
 
 
 FairRates = Callable[[FloatArray, FloatArray], FloatArray]
-"""Function that returns rates of all flows [n]. Arguments: own rate of each [n], 0 if it is not
+"""Function that returns rates of all flows [n]. Arguments: demand of each [n], 0 if it is not
 active, and the rate that its channel would carry without modem and transport [n]."""
 
 
@@ -43,13 +43,13 @@ class Flows:
     power: RadioPower
 
 
-def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> TimelineGroups:
+def lay_out_flows(flows: Flows, demands: Demands, fair_rates: FairRates) -> TimelineGroups:
     """Lay out transfers that share links, as `Channel.transfers` does.
 
     The timeline of a flow whose client is lost continues at its last rate. After the loss it is
     only a forecast, and takes no share of a link.
     """
-    state = _State(flows, own_rates)
+    state = _State(flows, demands)
     order = np.argsort(flows.start_s, kind="stable")
     starts_s = np.append(flows.start_s[order], np.inf)
     num_begun, now_s = 0, float(starts_s[0])
@@ -58,8 +58,8 @@ def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> T
         now_begun = int(np.searchsorted(starts_s[:-1], now_s, side="right"))
         state.begin(order[num_begun:now_begun], now_s)
         num_begun = now_begun
-        state.change_own_rates(now_s)
-        state.set_rates(fair_rates(state.own_bit_per_s, state.channel_bit_per_s), now_s)
+        state.change_demands(now_s)
+        state.set_rates(fair_rates(state.demand_bit_per_s, state.channel_bit_per_s), now_s)
         now_s = min(float(starts_s[num_begun]), state.next_event_s())
     return state.timelines()
 
@@ -67,11 +67,11 @@ def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> T
 class _State:
     """State of flows between two events; arrays [n], with neutral values for inactive flows."""
 
-    def __init__(self, flows: Flows, own_rates: OwnRates) -> None:
+    def __init__(self, flows: Flows, demands: Demands) -> None:
         size = flows.bit.size
-        self._flows, self._own_rates = flows, own_rates
+        self._flows, self._demands = flows, demands
         self._is_on = np.zeros(size, dtype=np.bool_)
-        self.own_bit_per_s: FloatArray = np.zeros(size)
+        self.demand_bit_per_s: FloatArray = np.zeros(size)
         self.channel_bit_per_s: FloatArray = np.zeros(size)
         self._rate_bit_per_s = np.zeros(size)
         self._since_s = flows.start_s.copy()
@@ -82,8 +82,8 @@ class _State:
         """Moment at which each has moved all its bits, at its present rate."""
         self._leaves_at_s = np.full(size, np.inf)
         self._changes_at_s = np.full(size, np.inf)
-        """Next change of the own rate of each."""
-        self._steps = own_rates(np.arange(size), flows.start_s)
+        """Next change of the demand of each."""
+        self._steps = demands(np.arange(size), flows.start_s)
         self._num_rates = _num_rates(self._steps.edges_s)
         """Number of these rates that each row uses."""
         self._column = np.zeros(size, dtype=np.int64)
@@ -114,8 +114,8 @@ class _State:
         self._leaves_at_s[rows] = np.minimum(flows.lost_at_s[rows], flows.give_up_at_s[rows])
         self._use_step(rows, np.zeros(rows.size, dtype=np.int64))
 
-    def change_own_rates(self, now_s: float) -> None:
-        """Take the own rates that hold from now on."""
+    def change_demands(self, now_s: float) -> None:
+        """Take the demands that hold from now on."""
         rows = (self._changes_at_s <= now_s).nonzero()[0]
         if rows.size == 0:
             return
@@ -123,7 +123,7 @@ class _State:
         if (column == self._num_rates[rows]).any():
             # For all flows at once: otherwise each would need a call at its own moment.
             rows = self._is_on.nonzero()[0]
-            more = self._own_rates(rows, np.full(rows.size, now_s))
+            more = self._demands(rows, np.full(rows.size, now_s))
             for all_rows, new in zip(self._steps, more, strict=True):
                 all_rows[rows] = new
             self._num_rates[rows] = _num_rates(more.edges_s)
@@ -131,9 +131,9 @@ class _State:
         self._use_step(rows, column)
 
     def _use_step(self, rows: IntArray, column: IntArray) -> None:
-        """Set the own rates of these flows to their steps in these columns."""
+        """Set the demands of these flows to their steps in these columns."""
         self._column[rows] = column
-        self.own_bit_per_s[rows] = self._steps.rates_bit_per_s[rows, column]
+        self.demand_bit_per_s[rows] = self._steps.rates_bit_per_s[rows, column]
         self.channel_bit_per_s[rows] = self._steps.channel_bit_per_s[rows, column]
         self._changes_at_s[rows] = self._steps.edges_s[rows, column + 1]
 
@@ -172,7 +172,7 @@ class _State:
         )
         self._is_complete[rows] = is_complete
         self._is_on[rows] = False
-        self.own_bit_per_s[rows] = self._rate_bit_per_s[rows] = 0.0
+        self.demand_bit_per_s[rows] = self._rate_bit_per_s[rows] = 0.0
         for moment_s in (self._full_at_s, self._leaves_at_s, self._changes_at_s):
             moment_s[rows] = np.inf
 

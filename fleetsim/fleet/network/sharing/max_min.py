@@ -4,11 +4,11 @@ All rates grow together, and a client's rate stops growing where its channel, it
 server's link is full (Bertsekas & Gallager, Data Networks, 2nd edition, section 6.5). Every client
 crosses its cell first and the server's link next, so cells with capacities give
 
-    rate = min(own, level of its cell, level of the server)
+    rate = min(demand, level of its cell, level of the server)
     level of a link: the L with sum of min(rate so far, L) = capacity; none if it is not full
 
 In a shared band parts grow instead of rates. There the level of the server is the L at which the
-rates of all clients, divided anew under min(own, L), add up to its capacity.
+rates of all clients, divided anew under min(demand, L), add up to its capacity.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from fleetsim.fleet.network.sharing.band import Band
 
 
 def rates_in_bands(
-    own_bit_per_s: FloatArray,
+    demand_bit_per_s: FloatArray,
     channel_bit_per_s: FloatArray,
     multiple: FloatArray,
     cell: IntArray,
@@ -28,43 +28,42 @@ def rates_in_bands(
 ) -> FloatArray:
     """Return rates of n flows [n] whose cells' bands are divided max-min fair.
 
-    No flow exceeds its own rate, >= 0, or `most_bit_per_s`. Its channel would carry another over
+    No flow exceeds its demand, >= 0, or `most_bit_per_s`. Its channel would carry another over
     the whole band, without modem and transport; both contain the factor `multiple` of the band's
     rates. The cell `num_cells` is none.
-
-    >>> own, band = np.array([8e6, 8e6, 1e6, 9e6]), Band(1e6, is_up=False)
-    >>> rates_in_bands(own, np.full(4, 8e6), np.ones(4), np.array([0, 0, 0, 1]), band, 1, np.inf)
-    array([3500000., 3500000., 1000000., 9000000.])
     """
-    wanted_bit_per_s = np.minimum(own_bit_per_s, most_bit_per_s)
+    rate_bit_per_s = np.minimum(demand_bit_per_s, most_bit_per_s)
     rows = np.flatnonzero(cell < num_cells)
     whole_bit_per_s = channel_bit_per_s[rows] / multiple[rows]
     part = np.zeros(cell.size)
-    part[rows] = band.parts(whole_bit_per_s, wanted_bit_per_s[rows] / multiple[rows])
+    part[rows] = band.parts(whole_bit_per_s, rate_bit_per_s[rows] / multiple[rows])
     capacity = np.ones(num_cells + 1)
     capacity[-1] = np.inf
     level = levels(part, cell, capacity)
     is_less = level[cell[rows]] < part[rows]
     rows, whole_bit_per_s = rows[is_less], whole_bit_per_s[is_less]
     carried = band.rates_bit_per_s(whole_bit_per_s, level[cell[rows]]) * multiple[rows]
-    wanted_bit_per_s[rows] = np.minimum(wanted_bit_per_s[rows], carried)
-    return wanted_bit_per_s
+    rate_bit_per_s[rows] = np.minimum(rate_bit_per_s[rows], carried)
+    return rate_bit_per_s
 
 
 def fair_rates(
-    own_bit_per_s: FloatArray, cell: IntArray, cell_bit_per_s: FloatArray, server_bit_per_s: float
+    demand_bit_per_s: FloatArray,
+    cell: IntArray,
+    cell_bit_per_s: FloatArray,
+    server_bit_per_s: float,
 ) -> FloatArray:
     """Return max-min fair rates of n flows [n] through their cells and then one common link.
 
-    No flow exceeds its own rate [n]; capacities of cells [C] and of the link may be inf: no limit.
+    No flow exceeds its demand [n]; capacities of cells [C] and of the link may be inf: no limit.
 
-    >>> own, cell = np.array([1.0, 9.0, 9.0, 9.0]), np.array([0, 0, 0, 1])
-    >>> fair_rates(own, cell, np.array([9.0, 6.0]), np.inf)  # 8 for two, 6 for one
+    >>> demand, cell = np.array([1.0, 9.0, 9.0, 9.0]), np.array([0, 0, 0, 1])
+    >>> fair_rates(demand, cell, np.array([9.0, 6.0]), np.inf)  # 8 for two, 6 for one
     array([1., 4., 4., 6.])
-    >>> fair_rates(own, cell, np.array([9.0, 6.0]), 10.0)  # less than 14: 9 for three
+    >>> fair_rates(demand, cell, np.array([9.0, 6.0]), 10.0)  # less than 14: 9 for three
     array([1., 3., 3., 3.])
     """
-    rate_bit_per_s = own_bit_per_s.copy()
+    rate_bit_per_s = demand_bit_per_s.copy()
     if cell_bit_per_s.min() < np.inf:
         level = levels(rate_bit_per_s, cell, cell_bit_per_s)
         rate_bit_per_s = np.minimum(rate_bit_per_s, level[cell])

@@ -7,7 +7,7 @@ own channel. The two directions are independent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -51,26 +51,26 @@ class SharedLinks:
         self,
         cells: IntArray,
         direction: Direction,
-        own_bit_per_s: FloatArray,
+        demand_bit_per_s: FloatArray,
         channel_bit_per_s: FloatArray,
         multiple: FloatArray | None = None,
     ) -> FloatArray:
         """Return max-min fair rates of transfers [n] at the same time.
 
         Cells are those of `cells_of`; rates and multiples (None: 1) are those of `rates_in_bands`.
-        The own rate of a transfer that waits is 0; a channel carries at least the own rate.
+        The demand of a transfer that waits is 0; a channel carries at least the demand.
         """
         server_bit_per_s = self.server_bit_per_s[direction]
         band = self.band.get(direction)
         if band is None:
             cell_bit_per_s = self.cell_bit_per_s[direction]
-            return fair_rates(own_bit_per_s, cells, cell_bit_per_s, server_bit_per_s)
+            return fair_rates(demand_bit_per_s, cells, cell_bit_per_s, server_bit_per_s)
         rate_bit_per_s = np.zeros(cells.size)
-        on = np.flatnonzero(own_bit_per_s > 0.0)
+        on = np.flatnonzero(demand_bit_per_s > 0.0)
         num_cells = self.cell_bit_per_s[direction].size - 1
         rates = partial(
             rates_in_bands,
-            own_bit_per_s[on],
+            demand_bit_per_s[on],
             channel_bit_per_s[on],
             np.ones(on.size) if multiple is None else multiple[on],
             cells[on],
@@ -79,9 +79,19 @@ class SharedLinks:
         )
         rate_bit_per_s[on] = rates(np.inf)
         if rate_bit_per_s.sum() > server_bit_per_s:
-            rate_bit_per_s[on] = rates(
-                _server_level(rates, server_bit_per_s, float(rate_bit_per_s.max()))
+            # Few runs need scipy, and its import is slow.
+            from scipy.optimize import brentq  # noqa: PLC0415
+
+            # The limit on each rate at which all rates add up to the capacity of the server's link.
+            top_bit_per_s = float(rate_bit_per_s.max())
+            level_bit_per_s = brentq(
+                lambda most: float(rates(most).sum()) - server_bit_per_s,
+                0.0,
+                top_bit_per_s,
+                xtol=1e-12 * top_bit_per_s,
+                rtol=1e-14,
             )
+            rate_bit_per_s[on] = rates(float(level_bit_per_s))
         return rate_bit_per_s
 
 
@@ -160,24 +170,3 @@ class SharedLinksSettings(Settings):
             Direction.UP: limit(self.server_in_bit_per_s),
         }
         return SharedLinks(cell, cell_bit_per_s, server_bit_per_s, band)
-
-
-def _server_level(
-    rates: Callable[[float], FloatArray], server_bit_per_s: float, top_bit_per_s: float
-) -> float:
-    """Return the limit on each rate at which all rates add up to the capacity of the server's link.
-
-    `rates` returns all rates under a limit, at most `top_bit_per_s`, at which they exceed it.
-    """
-    # Few runs need scipy, and its import is slow.
-    from scipy.optimize import brentq  # noqa: PLC0415
-
-    return float(
-        brentq(
-            lambda most: float(rates(most).sum()) - server_bit_per_s,
-            0.0,
-            top_bit_per_s,
-            xtol=1e-12 * top_bit_per_s,
-            rtol=1e-14,
-        )
-    )

@@ -48,12 +48,7 @@ class Cell:
 
     def steady_bit_per_s(self) -> FloatArray:
         """Return rates of every client if the gain is always 1 [2, N]; NaN if wired."""
-        return np.stack(
-            [
-                self.modem.rates_bit_per_s(way, self.snr[ROW[way]])
-                for way in (Direction.DOWN, Direction.UP)
-            ]
-        )
+        return np.stack([self.modem.rates_bit_per_s(way, self.snr[ROW[way]]) for way in Direction])
 
     def rates_at(self, clients: IntArray, direction: Direction, t_s: FloatArray) -> FloatArray:
         """Return rates of clients [n] at moments [n]."""

@@ -104,9 +104,6 @@ def nr_64qam(overhead_fraction: float, most_bit_per_s_per_hz: float, gap: float)
 
     Pilots and control take `overhead_fraction` of band and time; no rate after that exceeds the
     highest one.
-
-    >>> nr_64qam(0.0, float("inf"), 1.0).down(np.array([0.3, 1e9])).round(4).tolist()
-    [0.0, 5.5547]
     """
     coded = ((2, _QPSK), (4, _QAM16), (6, _QAM64))
     per_1024 = np.array([bits * rate for bits, rates in coded for rate in rates], dtype=np.float64)

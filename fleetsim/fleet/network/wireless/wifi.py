@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.wireless.rate import Modem
 from fleetsim.schema.ranges import RateBitPerS
 from fleetsim.settings import Settings
@@ -115,15 +115,10 @@ class IndoorWifiSettings(Settings):
         )
         least, most = self.airtime_share
         share = least + (most - least) * rng.stream(seed, "wifi/airtime").random(size)
+        rates = [modem.rates_bit_per_s(way, snr[ROW[way]]) for way in Direction]
         lines = (self.line_down_bit_per_s, self.line_up_bit_per_s)
-        return np.stack(
-            [
-                np.minimum(
-                    share * modem.rates_bit_per_s(way, row), np.inf if line is None else line
-                )
-                for way, row, line in zip((Direction.DOWN, Direction.UP), snr, lines, strict=True)
-            ]
-        )
+        most = [[np.inf if line is None else line] for line in lines]
+        return np.minimum(share * np.stack(rates), most)
 
 
 WifiSettings = Annotated[IndoorWifiSettings | ConstantWifiSettings, Field(discriminator="kind")]

@@ -38,29 +38,24 @@ def test_a_slow_transfer_lets_lte_sleep_between_its_packets():
     assert 400.0 * watts(LTE_UP, 15e3)[0] < 71.0  # 218 J if it never slept
 
 
-def test_fast_transfers_and_those_that_stand_still_keep_lte_awake():
-    lte = power_of([cellular_radio(CONSTANT)], Direction.DOWN)
-
-    rates = np.array([0.0, 116.8e3, 1e6, 20e6])
-    assert watts(lte, *rates) == pytest.approx(0.369 + 15.02e-9 * rates)
+IN_CELLS = [FadingSettings(), NormalisedSettings(), TraceSettings(trace="norway-3g")]
+RADIO_3G = CONSTANT.model_copy(update={"metered_radio": "3g"})
 
 
 @pytest.mark.parametrize(
-    "channel",
-    [FadingSettings(), NormalisedSettings(), TraceSettings(trace="norway-3g")],
-    ids=lambda channel: channel.kind,
+    ("channel", "way", "rates_bit_per_s", "base_w", "j_per_bit"),
+    [
+        # Fast transfers keep LTE awake, and so do those that stand still; 3G never sleeps.
+        (CONSTANT, Direction.DOWN, [0.0, 116.8e3, 1e6, 20e6], 0.369, 15.02e-9),
+        (RADIO_3G, Direction.UP, [1e3], 0.81788, 868.98e-9),
+        # In a cell packets wait for the air.
+        *((channel, Direction.DOWN, [15e3], 0.369, 15.02e-9) for channel in IN_CELLS),
+    ],
 )
-def test_in_a_cell_packets_wait_for_the_air_and_no_radio_sleeps(channel):
-    lte = power_of([cellular_radio(channel)], Direction.DOWN)
+def test_a_radio_that_is_awake_draws_a_line(channel, way, rates_bit_per_s, base_w, j_per_bit):
+    drawn_w = watts(power_of([cellular_radio(channel)], way), *rates_bit_per_s)
 
-    assert watts(lte, 15e3) == pytest.approx([0.369 + 15.02e-9 * 15e3])
-
-
-def test_3g_stays_awake_between_packets():
-    radio = cellular_radio(CONSTANT.model_copy(update={"metered_radio": "3g"}))
-    slow = power_of([radio], Direction.UP)
-
-    assert watts(slow, 1e3) == pytest.approx([0.81788 + 868.98e-9 * 1e3])
+    assert drawn_w == pytest.approx(base_w + j_per_bit * np.array(rates_bit_per_s))
 
 
 @given(
@@ -96,21 +91,13 @@ RADIO = RadioProfile("test", 1e-8, 0.3, 1e-7, 0.5, 0.1, 1.0, amplifier=AMPLIFIER
 
 
 @pytest.mark.parametrize(
-    ("dbm", "watts"),
-    # 10^-0.36 = 0.43652, its square 0.19055.
-    [(20.0, 0.4), (10.0, 0.4 * 0.43652), (0.0, 0.4 * 0.19055)],
-)
-def test_a_tenth_of_the_power_costs_44_percent_of_the_watts(dbm, watts):
-    assert amplifier_w(AMPLIFIER, dbm) == pytest.approx(watts, rel=1e-4)
-
-
-@pytest.mark.parametrize(
     ("dbm", "bit_per_s", "watts"),
     [
         # At the power and rate of its figures a radio draws what its file says.
         (20.0, 10e6, 1.5),
         # 1 kbit/s: the file alone says 0.5001 W, the amplifier adds its 0.4 W.
         (20.0, 1e3, 0.9 + (1e-7 - 0.4 / 10e6) * 1e3),
+        # A hundredth of the power: 0.01^0.36 = 0.19055 of the amplifier's watts.
         (0.0, 0.0, 0.5 + 0.4 * 0.19055),
         (0.0, 1e6, 0.5 + 0.4 * 0.19055 + (1e-7 - 4e-8) * 1e6),
     ],
@@ -120,9 +107,6 @@ def test_an_amplifier_is_on_all_the_time_and_less_power_costs_less(dbm, bit_per_
 
     assert radio.transmit_w + radio.transmit_j_per_bit * bit_per_s == pytest.approx(watts, rel=1e-5)
     assert (radio.receive_w, radio.receive_j_per_bit) == (0.3, 1e-8)
-
-
-def test_a_radio_without_an_amplifier_stays_as_it_is():
     assert with_tx_power(load_radio("wired"), 60.0) == load_radio("wired")
 
 

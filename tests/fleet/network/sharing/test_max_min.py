@@ -31,10 +31,10 @@ def test_a_cable_and_wifi_bypass_the_cells_and_not_the_server(has_cable):
     wired_bit_per_s = np.array([np.nan, np.nan, 90.0 if has_cable else np.nan])
     links = settings.build(seed=1, wired_bit_per_s=wired_bit_per_s)
     cells = links.cells_of(np.arange(3), np.array([False, False, not has_cable]))
-    own = np.array([50.0, 50.0, 90.0])
+    demand = np.array([50.0, 50.0, 90.0])
 
-    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
-    assert links.fair_bit_per_s(cells, Direction.DOWN, own, own).tolist() == own.tolist()
+    assert links.fair_bit_per_s(cells, Direction.UP, demand, demand).tolist() == [5.0, 5.0, 18.0]
+    assert links.fair_bit_per_s(cells, Direction.DOWN, demand, demand).tolist() == demand.tolist()
 
 
 BAND_HZ = 10e6
@@ -64,21 +64,12 @@ def part_of(way: Direction, whole: float, rate: float) -> float:
     return high
 
 
-def test_half_the_band_down_is_half_the_rate_and_up_keeps_the_power():
-    links = in_band(1)
-    whole = np.full(2, BAND_HZ)  # a ratio of 1: 1 bit/s/Hz
-    down, up = (
-        links.fair_bit_per_s(np.zeros(2, dtype=int), way, whole, whole)
-        for way in (Direction.DOWN, Direction.UP)
-    )
-
-    assert down == pytest.approx([5e6, 5e6])
-    assert up == pytest.approx([5e6 * math.log2(3.0)] * 2)  # a ratio of 2 in half the band
-
-
 @pytest.mark.parametrize(
-    ("limits", "way", "own", "whole", "expected"),
+    ("limits", "way", "demand", "whole", "expected"),
     [
+        # A ratio of 1 over 10 MHz: half the band is half the rate down; up it has a ratio of 2.
+        ({}, Direction.DOWN, [10, 10], [10, 10], [5, 5]),
+        ({}, Direction.UP, [10, 10], [10, 10], [5 * math.log2(3.0)] * 2),
         # A tenth of the band for the first, 45 % for each of the others.
         ({"server_in": 1e9}, Direction.DOWN, [4, 40, 4], [40, 40, 4], [4, 18, 1.8]),
         # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, L = 20 / 3.
@@ -88,11 +79,11 @@ def test_half_the_band_down_is_half_the_rate_and_up_keeps_the_power():
         ({"cell_up": 6e6}, Direction.DOWN, [40, 4], [40, 4], [20, 2]),
     ],
 )
-def test_who_is_limited_elsewhere_leaves_its_part_to_the_others(limits, way, own, whole, expected):
+def test_who_is_limited_elsewhere_leaves_its_part_to_others(limits, way, demand, whole, expected):
     """Rates in Mbit/s."""
     links = in_band(1, **{f"{name}_bit_per_s": most for name, most in limits.items()})
-    cells = np.zeros(len(own), dtype=int)
-    rate = links.fair_bit_per_s(cells, way, 1e6 * np.array(own), 1e6 * np.array(whole))
+    cells = np.zeros(len(demand), dtype=int)
+    rate = links.fair_bit_per_s(cells, way, 1e6 * np.array(demand), 1e6 * np.array(whole))
 
     assert rate == pytest.approx(1e6 * np.array(expected))
 
@@ -122,17 +113,17 @@ def test_multiples_of_rates_are_multiples_of_what_a_part_carries():
 def test_bands_are_divided_max_min_fair(flows, way, server):
     per_hz, share, cell = (np.array(column) for column in zip(*flows, strict=True))
     whole = per_hz * BAND_HZ
-    own = whole * share
+    demand = whole * share
     links = in_band(2, server_in_bit_per_s=server, server_out_bit_per_s=server)
-    rate = links.fair_bit_per_s(cell, way, own, whole)  # cell 2 is none
+    rate = links.fair_bit_per_s(cell, way, demand, whole)  # cell 2 is none
 
     part = np.array([part_of(way, w, r) for w, r in zip(whole, rate, strict=True)])
     used = np.bincount(cell, part, minlength=3)
     most = np.array([part[cell == c].max(initial=0.0) for c in range(3)])
-    assert (rate <= own * (1 + 1e-9)).all()
+    assert (rate <= demand * (1 + 1e-9)).all()
     assert (used[:2] <= 1 + 1e-6).all()
     assert rate.sum() <= server * (1 + 1e-9)
-    is_held = rate >= own * (1 - 1e-9)
+    is_held = rate >= demand * (1 - 1e-9)
     is_held |= (cell < 2) & (used[cell] >= 1 - 1e-6) & (part >= most[cell] * (1 - 1e-6))
     is_held |= (rate.sum() >= server * (1 - 1e-9)) & (rate >= rate.max() * (1 - 1e-9))
     assert is_held.all()
@@ -198,10 +189,10 @@ def test_parts_are_the_inverse_of_rates(link, part):
     band, per_hz = link
     whole = np.array([per_hz * BAND_HZ])
     rate = band.rates_bit_per_s(whole, np.array([part]))
-    found = band.parts(whole, rate)
+    least = band.parts(whole, rate)
 
-    assert band.rates_bit_per_s(whole, found) == pytest.approx(rate, rel=1e-9)
-    assert found[0] <= part * (1 + 1e-6)  # the least that carries it
+    assert band.rates_bit_per_s(whole, least) == pytest.approx(rate, rel=1e-9)
+    assert least[0] <= part * (1 + 1e-6)  # the least that carries it
 
 
 def test_a_narrower_part_lets_a_far_phone_take_a_faster_step():
@@ -220,7 +211,3 @@ def test_the_whole_band_is_the_whole_rate_to_the_last_bit():
 
     assert UP.rates_bit_per_s(whole, np.ones(1000)).tolist() == whole.tolist()
     assert UP.parts(whole, whole).tolist() == [1.0] * 1000
-
-
-def test_rate_zero_needs_no_part():
-    assert UP.parts(np.array([0.0, 1e6]), np.zeros(2)).tolist() == [0.0, 0.0]

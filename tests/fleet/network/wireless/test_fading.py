@@ -52,13 +52,6 @@ def test_a_nakagami_gain_inverts_the_gamma_distribution(direction, word):
     assert below == pytest.approx(uniform(2, 9, word), rel=1e-9)
 
 
-def test_without_fading_every_gain_is_one():
-    assert (
-        BlockFading(4, 1.0, no_fading).gains(np.array([0, 5]), UP, np.array([3, 8]), 4).tolist()
-        == [[1.0] * 4] * 2
-    )
-
-
 def test_the_extreme_words_give_gains_that_are_finite_and_not_negative():
     edge = np.array([[0, 0, 0, 0], [2**64 - 1] * 4, [0, 0, 2**63, 2**63]], dtype=np.uint64)
 

@@ -29,11 +29,11 @@ def plain_up(steps: Modulations, snr: float, part: float, least: float) -> float
     """The law of the uplink as the module states it, by trying every step."""
     if part < least:
         return part / least * plain_up(steps, snr, least, least)
-    found = [0.0]
+    rates = [0.0]
     for t, e in zip(steps.least_snr, steps.bit_per_s_per_hz, strict=True):
         if snr / t >= least * (1.0 - 1e-12):
-            found.append(float(e * min(part, snr / t)))
-    return max(found)
+            rates.append(float(e * min(part, snr / t)))
+    return max(rates)
 
 
 def test_efficiencies_are_those_that_the_standard_prints():
@@ -114,8 +114,8 @@ def rates(snr_db: float, **keys: object) -> list[float]:
 
 def test_a_link_loses_what_pilots_and_control_take():
     assert rates(30.0, rate="nr-64qam") == pytest.approx([0.86 * 5.5546875e6, 0.92 * 5.5546875e6])
-    own = {"overhead_fraction": 0.18, "up_overhead_fraction": 0.1}
-    assert rates(5.9, rate="nr-64qam", **own) == pytest.approx(
+    overheads = {"overhead_fraction": 0.18, "up_overhead_fraction": 0.1}
+    assert rates(5.9, rate="nr-64qam", **overheads) == pytest.approx(
         [0.82 * 1.4765625e6, 0.9 * 1.4765625e6]
     )
     assert rates(5.9) == pytest.approx([1e6 * math.log2(1.0 + 10.0**0.59)] * 2)
