@@ -12,8 +12,8 @@ from fleetsim.scenario.settings import Scenario
 from fleetsim.schema.faults import Fault
 
 
-def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Iterator[Fault]:
-    """Yield what a data set of known size has too little of; own files need `own_folder`."""
+def too_few_samples(scenario: Scenario, user_folder: Path | None = None) -> Iterator[Fault]:
+    """Yield what a data set of known size lacks; that of the user's files needs `user_folder`."""
     task = scenario.task
     if isinstance(task.dataset, BlankSettings):
         return iter(())
@@ -23,7 +23,7 @@ def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Itera
         num_clients=scenario.fleet.size,
         validation_fraction=scenario.evaluate.validation_fraction,
         holdout_fraction=task.holdout_fraction,
-        own_folder=own_folder,
+        user_folder=user_folder,
     )
 
 

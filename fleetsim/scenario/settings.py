@@ -185,13 +185,13 @@ class Scenario(Settings):
 
         What a plug-in does follows from its file, which the scenario does not name.
         """
-        found = [
-            [own.kind.name, own.name, own.source_sha256]
-            for own in self.plugins
-            if own.kind.key_path is not None
-            and any(own.kind.key_path[: len(part)] == part for part in parts)
+        sources = [
+            [plugin.kind.name, plugin.name, plugin.source_sha256]
+            for plugin in self.plugins
+            if plugin.kind.key_path is not None
+            and any(plugin.kind.key_path[: len(part)] == part for part in parts)
         ]
-        return {"plugins": sorted(found)} if found else {}
+        return {"plugins": sorted(sources)} if sources else {}
 
     def data(self) -> dict[str, Any]:
         """Return the resolved scenario as plain data, with every default."""
@@ -207,36 +207,36 @@ class Scenario(Settings):
         Raises:
             ScenarioError: it is a plug-in that cannot be made or is no selector.
         """
-        own = self.selector_plugin
-        if own is None:
+        plugin = self.selector_plugin
+        if plugin is None:
             return build_selector(self.server.selector)
         settings = self.server.selector
-        return guarded(own.build(settings), own.build(settings), own.said)
+        return guarded(plugin.build(settings), plugin.build(settings), plugin.said)
 
     @property
     def selector_plugin(self) -> Plugin | None:
         """Plug-in that `server.selector` names; None: it is a selector of fleetsim."""
-        return next((own for own in self.plugins if own.kind.name == "selector"), None)
+        return next((plugin for plugin in self.plugins if plugin.kind.name == "selector"), None)
 
     def check_plugins(self) -> None:
         """Build every plug-in once, to check that it can be."""
-        for own in self.plugins:
+        for plugin in self.plugins:
             settings: Any = self
-            for key in own.kind.key_path or ():
+            for key in plugin.kind.key_path or ():
                 settings = getattr(settings, str(key))
-            own.build(settings)
+            plugin.build(settings)
 
     def plugins_with(self, others: Sequence[Plugin]) -> tuple[Plugin, ...]:
         """Return the plug-ins of this scenario and others, which take the place of theirs."""
         places = [other.kind.key_path for other in others]
-        kept = [own for own in self.plugins if own.kind.key_path not in places]
+        kept = [plugin for plugin in self.plugins if plugin.kind.key_path not in places]
         return (*kept, *others)
 
     def with_selector(self, selector: Selector) -> Scenario:
         """Return this scenario with another selector, which exists already."""
-        own, data = given_plugin("selector", selector), self.data()
-        data["server"]["selector"] = {"kind": own.word}
-        return self._replaced(class_with(self.plugins_with([own])), data)
+        plugin, data = given_plugin("selector", selector), self.data()
+        data["server"]["selector"] = {"kind": plugin.word}
+        return self._replaced(class_with(self.plugins_with([plugin])), data)
 
     def with_seed(self, seed: int) -> Scenario:
         """Return this scenario with another seed."""
@@ -269,9 +269,9 @@ def class_with(plugins: Sequence[Plugin]) -> type[Scenario]:
     if not plugins:
         return Scenario
     added: dict[KeyPath, list[type[Settings]]] = {}
-    for own in plugins:
-        if own.kind.key_path is not None:
-            added.setdefault(own.kind.key_path, []).append(own.settings)
+    for plugin in plugins:
+        if plugin.kind.key_path is not None:
+            added.setdefault(plugin.kind.key_path, []).append(plugin.settings)
     made = extended(Scenario, added)
     made.plugins = tuple(plugins)
     return made

@@ -196,7 +196,7 @@ def test_a_selector_that_selects_nobody_is_asked_less_and_less_often(server, awa
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         (["fleet.size=100000"], r"fleet\.size = 100000: .*1438 training samples; at most 1438"),
         (["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
@@ -207,8 +207,8 @@ def test_a_selector_that_selects_nobody_is_asked_less_and_less_often(server, awa
          r"fleet\.size = 600: the data set has 539 clients"),
     ],
 )  # fmt: skip
-def test_a_fleet_that_its_data_set_cannot_feed_is_found_without_the_data(changes, says):
-    with pytest.raises(ScenarioError, match=says):
+def test_a_fleet_that_its_data_set_cannot_feed_is_found_without_the_data(changes, message):
+    with pytest.raises(ScenarioError, match=message):
         quick(*changes)
 
 

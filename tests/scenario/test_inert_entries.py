@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     entry: str
     present: tuple[str, ...]
     absent: tuple[str, ...]
-    says: str
+    message: str
     trains: bool = False
 
 
@@ -87,17 +87,17 @@ def test_every_condition_on_entries_has_an_example():
     assert declared == EXAMPLES.keys(), "an entry without effect is an example"
 
 
-@pytest.mark.parametrize("example", [entry for found in EXAMPLES.values() for entry in found])
+@pytest.mark.parametrize("example", [entry for entries in EXAMPLES.values() for entry in entries])
 def test_an_entry_that_is_said_to_have_no_effect_has_none(example, changed, digest):
-    told, others = (
+    lines, others = (
         [line for line in scenario_warnings(changed(changes)) if example.key in line]
         for changes in (example.present, example.absent)
     )
 
     assert not others
-    (line,) = told
+    (line,) = lines
     assert f": {example.key} = {example.entry}: has no effect: " in line
-    assert example.says in line
+    assert example.message in line
     assert digest(example.present, example.trains) == digest(example.absent, example.trains)
 
 
@@ -152,11 +152,11 @@ def test_a_device_of_ones_own_that_nobody_has_is_named_as_it_was_written(base, t
 def test_at_most_twenty_lines_are_said_of_entries(base):
     rounds = list(range(1, 31))
 
-    said = scenario_warnings(load(base, [STEPS.format(rounds)]))
+    lines = scenario_warnings(load(base, [STEPS.format(rounds)]))
 
     # Of 30 rounds the first acts, as the run has two.
-    assert len(said) == 21
-    assert said[-1] == "... and 9 more"
+    assert len(lines) == 21
+    assert lines[-1] == "... and 9 more"
 
 
 def test_time_zones_that_all_show_virtual_time_are_warned_of(base):

@@ -218,8 +218,8 @@ def test_a_key_that_is_said_to_have_no_effect_has_none(name, changed, digest):
     example = EXAMPLES[name]
     key = example.change.partition("=")[0]
     before, after = example.rest, (*example.rest, example.change)
-    told = scenario_warnings(changed(before))
-    lines = [line for line in scenario_warnings(changed(after)) if line not in told]
+    earlier = scenario_warnings(changed(before))
+    lines = [line for line in scenario_warnings(changed(after)) if line not in earlier]
 
     assert lines
     assert all(line.startswith(f"--set {example.change}: {key}") for line in lines), lines
@@ -243,9 +243,11 @@ def test_a_model_on_paper_trains_no_more_than_a_blank_data_set(name, changed):
     if any("mixed" in change or "augmentation" in change for change in (example.change, *before)):
         before = (*before, "task.dataset={kind: mnist}")
     on_paper = (*before, ON_PAPER)
-    told = scenario_warnings(changed(on_paper))
+    earlier = scenario_warnings(changed(on_paper))
     lines = [
-        line for line in scenario_warnings(changed((*on_paper, example.change))) if line not in told
+        line
+        for line in scenario_warnings(changed((*on_paper, example.change)))
+        if line not in earlier
     ]
 
     assert lines
@@ -312,7 +314,7 @@ def test_keys_that_act_or_have_their_default_are_not_warned_of(changes, base):
 
 
 def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(base, tmp_path, command):
-    told = "fleet.usage.starts_at_s = 5: has no effect: no client has an owner"
+    warning = "fleet.usage.starts_at_s = 5: has no effect: no client has an owner"
     change = "fleet.usage.starts_at_s=5"
     done = run(load(base, [change]), out=tmp_path / "run", train=False)
     # The second run is refused, as the folder has one.
@@ -323,9 +325,9 @@ def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(base, tmp_path,
         assert ended.code == code
         assert len(warnings) == 1
         assert warnings[0].startswith("warning: ")
-        assert told in warnings[0]
+        assert warning in warnings[0]
     (kept,) = done.manifest.warnings
-    assert told in kept
+    assert warning in kept
 
 
 def test_a_charger_of_a_device_without_a_battery_is_refused(base):

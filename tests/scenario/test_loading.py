@@ -129,6 +129,6 @@ def test_a_buffered_server_says_what_closes_its_rounds():
 
 
 def test_the_rules_that_end_a_run_are_all_named():
-    found = lines_of("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
+    outlined = lines_of("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
 
-    assert found["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"
+    assert outlined["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"

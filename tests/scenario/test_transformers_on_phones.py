@@ -29,13 +29,13 @@ class Tokens(nn.Module):
 """
 
 
-def said(*changes):
+def warnings_of(*changes):
     warnings = scenario_warnings(fleetsim.load("quickstart", changes))
     return [line for line in warnings if "2605.08636" in line]
 
 
 def test_phones_without_a_measured_rate_are_named_in_one_line_whatever_the_fleet():
-    (line,) = said(
+    (line,) = warnings_of(
         BERT, "fleet.size=200", "fleet.devices={pixel-6: 0.5, market: 0.3, jetson-tx2: 0.2}"
     )
 
@@ -47,7 +47,7 @@ def test_phones_without_a_measured_rate_are_named_in_one_line_whatever_the_fleet
 
 @pytest.mark.parametrize("model", [PERCEPTRON, CONVOLUTIONS])
 def test_other_networks_are_not_meant(model: str):
-    assert said(model) == []
+    assert warnings_of(model) == []
 
 
 def test_devices_that_have_the_rate_are_not_meant(tmp_path: Path):
@@ -57,9 +57,9 @@ def test_devices_that_have_the_rate_are_not_meant(tmp_path: Path):
         "utf-8",
     )
 
-    assert said(BERT, "fleet.devices={jetson-tx2: 1.0}") == []
-    assert said(BERT, f'fleet.devices={{"{timed}": 1.0}}') == []
-    assert len(said(BERT, "fleet.devices={pixel-6: 1.0}")) == 1
+    assert warnings_of(BERT, "fleet.devices={jetson-tx2: 1.0}") == []
+    assert warnings_of(BERT, f'fleet.devices={{"{timed}": 1.0}}') == []
+    assert len(warnings_of(BERT, "fleet.devices={pixel-6: 1.0}")) == 1
 
 
 def test_a_bundled_transformer_is_known_without_its_network():

@@ -92,7 +92,7 @@ class World(Settings):
         return self
 
 
-def said(text: str, cls: type[Settings] = World) -> list[str]:
+def lines_of(text: str, cls: type[Settings] = World) -> list[str]:
     """The fault lines of a document."""
     with pytest.raises(ScenarioError) as caught:
         faults.check(cls, parse(text, "w.yaml"))
@@ -103,7 +103,7 @@ GOOD = "server: {cohort: 5}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         # unknown keys
         ("sise: 3", "sise = 3: unknown key; did you mean 'size'?"),
@@ -142,17 +142,17 @@ GOOD = "server: {cohort: 5}\n"
          "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9"),
     ],
 )  # fmt: skip
-def test_each_fault_of_the_world_is_one_line(text, says):
-    lines = said(GOOD + text)
+def test_each_fault_of_the_world_is_one_line(text, message):
+    lines = lines_of(GOOD + text)
     # The fault is in the last line.
     line = 1 + (GOOD + text).rstrip().count("\n")
 
     assert len(lines) == 1
-    assert lines[0].startswith(f"w.yaml:{line}: {says}")
+    assert lines[0].startswith(f"w.yaml:{line}: {message}")
 
 
 @pytest.mark.parametrize(
-    ("server", "says"),
+    ("server", "message"),
     [
         ("deadline: 600", "deadline = 600: unknown key; KEYS MEAN 'deadline_s'?"),
         ("deadline_ms: 6", "deadline_ms = 6: unknown key; KEYS MEAN 'deadline_s'?"),
@@ -183,14 +183,14 @@ def test_each_fault_of_the_world_is_one_line(text, says):
         ("plan: soon", "plan = 'soon': must be a mapping whose kind is one of KINDS or a number"),
     ],
 )  # fmt: skip
-def test_each_fault_of_the_server_is_one_line(server, says):
+def test_each_fault_of_the_server_is_one_line(server, message):
     short = {"KEYS": "keys carry their unit:", "KINDS": "'oort', 'random'", "MEAN": "did you mean"}
     for word, full in short.items():
-        says = says.replace(word, full)
+        message = message.replace(word, full)
     # The fault is in the last line.
     line = 3 + server.count("\n")
 
-    assert said(f"server:\n  cohort: 5\n  {server}\n") == [f"w.yaml:{line}: server.{says}"]
+    assert lines_of(f"server:\n  cohort: 5\n  {server}\n") == [f"w.yaml:{line}: server.{message}"]
 
 
 @pytest.mark.parametrize(
@@ -206,23 +206,23 @@ def test_each_fault_of_the_server_is_one_line(server, says):
     ],
 )  # fmt: skip
 def test_a_missing_or_contradictory_key_is_one_line(text, line):
-    assert said(text) == [line]
+    assert lines_of(text) == [line]
 
 
 def test_faults_come_in_the_order_of_the_file_however_the_classes_order_their_fields():
-    lines = said("server:\n  deadline_s: 0\n  cohort: 0\nsize: 0\nname: X\n")
+    lines = lines_of("server:\n  deadline_s: 0\n  cohort: 0\nsize: 0\nname: X\n")
 
     assert [line.split(": ")[0] for line in lines] == [f"w.yaml:{n}" for n in (2, 3, 4, 5)]
 
 
 def test_a_misspelt_required_key_is_not_also_missing():
-    assert said("server:\n  cohrt: 5\n") == [
+    assert lines_of("server:\n  cohrt: 5\n") == [
         "w.yaml:2: server.cohrt = 5: unknown key; did you mean 'cohort'?"
     ]
 
 
 def test_a_present_key_keeps_its_fault_beside_a_misspelt_twin():
-    lines = said("server:\n  cohort: 0\n  cohrt: 5\n")
+    lines = lines_of("server:\n  cohort: 0\n  cohrt: 5\n")
 
     assert [line.split(":")[1] for line in lines] == ["2", "3"]
 
@@ -243,7 +243,7 @@ def test_faults_of_overrides_come_last_and_name_the_override():
 
 @pytest.mark.parametrize("text", ["name: 'a\\nb'", '"a\\nb\\u2028": 1', "server: {'x\\u0085y': 1}"])
 def test_what_would_break_the_line_is_shown_as_its_code(text):
-    for line in said(GOOD.replace("server", "site") + text.replace("'", '"')):
+    for line in lines_of(GOOD.replace("server", "site") + text.replace("'", '"')):
         assert line.isprintable()
 
 
@@ -258,7 +258,7 @@ def test_a_fault_of_data_is_one_line_whatever_it_quotes():
 def test_of_many_faults_the_first_are_listed_and_the_others_counted():
     wrong = "".join(f"  d{n}: 2\n" for n in range(1000))
 
-    lines = said(f"{GOOD}devices:\n{wrong}")
+    lines = lines_of(f"{GOOD}devices:\n{wrong}")
 
     assert lines[:20] == [
         f"w.yaml:{n + 3}: devices.d{n} = 2: must be a number > 0 and <= 1" for n in range(20)
@@ -274,7 +274,7 @@ def test_words_are_compared_for_the_first_faults_only(monkeypatch):
     numbers = []
     for size in (1000, 4000):
         slips.reset_mock()
-        lines = said(GOOD + "".join(f"nome{n}: 1\n" for n in range(size)))
+        lines = lines_of(GOOD + "".join(f"nome{n}: 1\n" for n in range(size)))
         assert lines[20] == f"... and {size - 20} more"
         numbers.append(len({call.args[0] for call in slips.call_args_list}))
 
@@ -308,10 +308,10 @@ def test_slips_are_those_of_the_recursive_definition(word, other):
         if min(i, j) == 0:
             return max(i, j)
         last = slips(i - 1, j - 1) + (word[i - 1] != other[j - 1])
-        found = min(slips(i - 1, j) + 1, slips(i, j - 1) + 1, last)
+        result = min(slips(i - 1, j) + 1, slips(i, j - 1) + 1, last)
         if min(i, j) > 1 and word[i - 2 : i] == other[j - 2 : j][::-1]:
-            found = min(found, slips(i - 2, j - 2) + 1)
-        return found
+            result = min(result, slips(i - 2, j - 2) + 1)
+        return result
 
     assert spelling._slips(word, other) == slips(len(word), len(other))
 
@@ -353,7 +353,7 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     owners = [cls for cls in all_classes() if cls.__module__.startswith("fleetsim.")]
     nodes = set(itertools.chain(*(nodes_of(cls.__pydantic_core_schema__) for cls in owners)))
     context = {"min_length": 1, "max_length": 1, "actual_length": 2, "pattern": "x"}
-    context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
+    context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "message": "our words"}
     context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
     possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
     place = Locator(World).locate(("server", "selector"))
@@ -361,9 +361,9 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     assert len(owners) > 100
     assert possible - {"at"} <= set(get_args(ErrorType))
     for kind in possible:
-        said_of = {"loc": (), "msg": "Input should be", "input": {}, "ctx": context}
+        details = {"loc": (), "msg": "Input should be", "input": {}, "ctx": context}
         message, other = (
-            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), place).message
+            faults._fault(cast(ErrorDetails, {"type": type_, **details}), place).message
             for type_ in (kind, "no such")
         )
         assert message != other, kind
@@ -375,7 +375,7 @@ def test_a_union_whose_labels_say_nothing_is_still_one_line():
         target: Path | PositiveInt
 
     lines = ["w.yaml:1: target = [1]: must be text or a whole number > 0"]
-    assert said("target: [1]", Export) == lines
+    assert lines_of("target: [1]", Export) == lines
 
 
 def test_a_good_document_becomes_the_settings():
@@ -402,14 +402,14 @@ def test_the_nearest_of_equally_near_words_does_not_depend_on_their_order():
 
 
 @pytest.mark.parametrize(
-    ("key_path", "says"),
+    ("key_path", "message"),
     [
         (("a", "c"), " a.c: why"), (("a", "b", 5), " a.b[5]: why"), ((), " why"),
         (("a", "b", 0), " a.b[0] = 1: why"), (("a", "b", "c"), " a.b.c: why"), (("a",), " a: why"),
     ],
 )  # fmt: skip
-def test_a_line_about_a_key_that_is_not_there_shows_no_value(key_path, says):
-    assert faults.line(parse("a: {b: [1]}", "w.yaml"), key_path, "why") == f"w.yaml:1:{says}"
+def test_a_line_about_a_key_that_is_not_there_shows_no_value(key_path, message):
+    assert faults.line(parse("a: {b: [1]}", "w.yaml"), key_path, "why") == f"w.yaml:1:{message}"
 
 
 class Bounded(Settings):
@@ -419,12 +419,12 @@ class Bounded(Settings):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("above: 0", "above = 0: must be a number > 0 and <= 1"),
         ("below: 0.8", "below = 0.8: must be a number >= 0 and < 0.7"),
         ("whole: 2", "whole = 2: must be a whole number >= 3 and <= 9"),
     ],
 )
-def test_of_several_limits_on_one_side_the_tightest_is_named(text, says):
-    assert said(text, Bounded) == [f"w.yaml:1: {says}"]
+def test_of_several_limits_on_one_side_the_tightest_is_named(text, message):
+    assert lines_of(text, Bounded) == [f"w.yaml:1: {message}"]

@@ -122,7 +122,7 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ("server.cohort", "write KEY.PATH=VALUE, such as server.cohort=20"),
         *[(change, "write KEY.PATH=VALUE") for change in ("=5", "", "server..cohort=5",
@@ -144,13 +144,13 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         ("a" + ".a" * 40 + "=1", "deeper than 32 levels"),
     ],
 )  # fmt: skip
-def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, says):
+def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, message):
     with pytest.raises(ScenarioError) as caught:
         apply(document(), [change])
 
     (line,) = caught.value.faults
     assert line.startswith(f"--set {cut(change)}: ")
-    assert says in line
+    assert message in line
 
 
 @pytest.mark.parametrize("change", ["name=\x1b[31m", "na\nme=1", "name=\udcff"])

@@ -29,21 +29,21 @@ FIELDS = [
 
 
 def limits(constraints: tuple[object, ...], names: tuple[str, ...]) -> list[float]:
-    found = (getattr(item, name, None) for item in constraints for name in names)
-    return [limit for limit in found if limit is not None]
+    bounds = (getattr(item, name, None) for item in constraints for name in names)
+    return [limit for limit in bounds if limit is not None]
 
 
 @pytest.mark.parametrize(("owner", "name"), FIELDS)
 def test_a_number_has_a_range(owner, name):
     where = f"{owner.__module__}.{owner.__name__}.{name}"
-    way_out = "take a type of fleetsim.schema.ranges, or Annotated[..., Field(ge=..., le=...)]"
+    hint = "take a type of fleetsim.schema.ranges, or Annotated[..., Field(ge=..., le=...)]"
     for kind, constraints in numbers(owner, name):
         floor = limits(constraints, ("ge", "gt"))
         ceiling = limits(constraints, ("le", "lt"))
 
-        assert floor, f"{where}: a number without a lower bound; {way_out}"
-        assert ceiling, f"{where}: a number without an upper bound; {way_out}"
-        assert all(map(math.isfinite, [*floor, *ceiling])), f"{where}: no range; {way_out}"
+        assert floor, f"{where}: a number without a lower bound; {hint}"
+        assert ceiling, f"{where}: a number without an upper bound; {hint}"
+        assert all(map(math.isfinite, [*floor, *ceiling])), f"{where}: no range; {hint}"
         if kind is float:
             is_open = max(floor) == 0.0 and 0.0 in limits(constraints, ("gt",))
             assert not is_open, (

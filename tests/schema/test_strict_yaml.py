@@ -54,7 +54,7 @@ DEEP = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "message"),
     [
         ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "b.c: given twice, first in line 3; keep one"),
         ("a: 1\n'a': 2\n", 2, "a: given twice, first in line 1; keep one"),
@@ -96,14 +96,14 @@ DEEP = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
         ("a" * (MAX_BYTE + 1), 1, "longer than 1 MiB"),
     ],
 )
-def test_a_trap_is_refused_with_file_line_and_way_out(text, line, says):
+def test_a_trap_is_refused_with_file_line_and_way_out(text, line, message):
     with pytest.raises(DataError) as caught:
         parse(text, "x/a.yaml", DataError)
 
-    message = str(caught.value)
-    assert message.startswith(f"x/a.yaml:{line}: ")
-    assert says in message
-    assert "\n" not in message
+    line_text = str(caught.value)
+    assert line_text.startswith(f"x/a.yaml:{line}: ")
+    assert message in line_text
+    assert "\n" not in line_text
 
 
 def test_the_deepest_allowed_nesting_is_read():
@@ -123,7 +123,7 @@ def test_a_file_is_named_as_the_user_named_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("a: \u00fc".encode("latin-1"), ":1: byte 0xfc is not UTF-8"),
         (b"a: 1\nb: \xff\n", ":2: byte 0xff is not UTF-8"),
@@ -133,14 +133,14 @@ def test_a_file_is_named_as_the_user_named_it(tmp_path, monkeypatch):
         (b"", ":1: the file says nothing"),
     ],
 )
-def test_a_file_that_is_no_settings_file_is_refused(tmp_path, content, says):
+def test_a_file_that_is_no_settings_file_is_refused(tmp_path, content, message):
     path = tmp_path / "a.yaml"
     path.write_bytes(content)
 
     with pytest.raises(DataError) as caught:
         read(path, DataError)
 
-    assert str(caught.value).startswith(f"{path}{says}")
+    assert str(caught.value).startswith(f"{path}{message}")
 
 
 PLACED = """\
@@ -253,7 +253,7 @@ def test_a_long_key_and_a_long_list_are_written_and_read_back():
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         ({"a": "x" * (1 << 20)}, "longer than 1 MiB"),
         ({"a": [0] * 200_000}, "more than 200000 values"),
@@ -261,8 +261,8 @@ def test_a_long_key_and_a_long_list_are_written_and_read_back():
     ],
     ids=["long", "many", "deep"],
 )
-def test_what_is_too_much_to_read_is_not_written(data, says):
-    with pytest.raises(ValueError, match=says):
+def test_what_is_too_much_to_read_is_not_written(data, message):
+    with pytest.raises(ValueError, match=message):
         dump(data)
 
 

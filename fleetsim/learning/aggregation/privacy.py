@@ -91,7 +91,7 @@ class PrivateAggregator:
         scale = self._settings.noise_multiplier * self._settings.clip_norm
         draws = rng.stream(self._seed, "privacy noise", self._num_aggregations)
         total += scale * draws.standard_normal(base.size)
-        told = Report(
+        noisy_sum = Report(
             client=0,
             purpose=Purpose.TRAIN,
             outcome=Outcome.DELIVERED,
@@ -101,7 +101,7 @@ class PrivateAggregator:
             vector=(base + total / self._cohort).astype(np.float32),
             base=base,
         )
-        model = self._inner.aggregate(base, [told])
+        model = self._inner.aggregate(base, [noisy_sum])
         self._num_aggregations += 1
         return model
 

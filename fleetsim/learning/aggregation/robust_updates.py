@@ -57,9 +57,9 @@ class Updates:
             check_finite(report.client, vector)
         if len(arrived) < least:
             raise ValueError(f"{len(arrived)} updates to aggregate, at least {least} are needed")
-        own = np.zeros(base.shape, dtype=np.bool_) if buffers is None else buffers
+        mask = np.zeros(base.shape, dtype=np.bool_) if buffers is None else buffers
         vectors = tuple(vector for _, vector in arrived)
-        return cls(base, tuple(report for report, _ in arrived), vectors, own)
+        return cls(base, tuple(report for report, _ in arrived), vectors, mask)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the model and the values of all clients there, each [K, p]."""

@@ -55,14 +55,14 @@ def delivered(
     reports: Sequence[Report], order: Order = _BY_CLIENT
 ) -> list[tuple[Report, Parameters]]:
     """Return the reports that bring a model, and the models [P], in a fixed order; at least one."""
-    found = [
+    pairs = [
         (report, report.vector)
         for report in reports
         if report.is_delivered and report.vector is not None
     ]
-    if not found:
+    if not pairs:
         raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
-    return sorted(found, key=lambda pair: order(pair[0]))
+    return sorted(pairs, key=lambda pair: order(pair[0]))
 
 
 def check_shape(client: int, vector: Parameters, base: Parameters) -> None:
@@ -131,7 +131,7 @@ def _mean(
     total = np.empty(base.shape, dtype=np.float64)
     num_columns = max(1, min(_BLOCK_NUMBERS // len(terms), base.size))
     scratch = np.empty(len(terms) * num_columns, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # infinity minus infinity: said by client below
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: reported by client below
         for first in range(0, base.size, num_columns):
             part = slice(first, first + num_columns)
             flat = scratch[: len(terms) * total[part].size]

@@ -128,8 +128,8 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
     num_samples = min(
         int(draws.lognormal(_LEAF_LOG_MEAN, _LOG_STD)) + _LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES
     )
-    own = draws.normal(multiple_mean, _LEAF_STD) * model
-    weights, bias = own[1:], own[0]
+    user_model = draws.normal(multiple_mean, _LEAF_STD) * model
+    weights, bias = user_model[1:], user_model[0]
     inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
     labels = [
         np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)

@@ -50,12 +50,12 @@ class PartitionKind(Settings):
         if self.needs_each is None:
             return None
         key, need = self.needs_each
-        wanted, each = getattr(self, key), num_samples // num_clients
-        if wanted <= each:
+        requested, each = getattr(self, key), num_samples // num_clients
+        if requested <= each:
             return None
         message = (
-            f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
-            f" {num_samples}; lower {key} to {each} or less, or fleet.size"
+            f"{num_clients} clients with {requested} {need} {num_clients * requested}, but there"
+            f" are {num_samples}; lower {key} to {each} or less, or fleet.size"
         )
         return ("task", "partition", key), message
 

@@ -112,9 +112,9 @@ def test_stale_models_weights_and_buffers() -> None:
 
 
 def test_without_a_finite_update_there_is_no_model():
-    for sent, says in (
+    for sent, message in (
         ([], "none of 0 reports"),
         ([report(0, [np.nan])], "client 0 .* not finite"),
     ):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             private(settings()).aggregate(vector(0.0), sent)

@@ -114,11 +114,11 @@ def test_blocks_give_what_the_whole_gives() -> None:
     wide = models.astype(np.float64)
     apart = np.square(wide[:, None] - wide[None]).sum(axis=2)
 
-    found = krum.squared_distances(Updates.of(base, reports, None))
+    squares = krum.squared_distances(Updates.of(base, reports, None))
     median = MedianSettings().build().aggregate(base, reports)
     trimmed = TrimmedMeanSettings(trimmed_fraction=0.2).build().aggregate(base, reports)
 
-    assert np.allclose(found, apart, rtol=1e-12)
+    assert np.allclose(squares, apart, rtol=1e-12)
     assert np.array_equal(median, np.median(models, axis=0))
     assert np.allclose(trimmed, np.sort(wide, axis=0)[1:4].mean(axis=0), rtol=1e-6)
 

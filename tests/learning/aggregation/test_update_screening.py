@@ -14,16 +14,16 @@ def sent(*change: float) -> Parameters:
 
 def why(base: Parameters, vector: Parameters, max_update_norm: float | None = None) -> str | None:
     """Return the message about one model."""
-    (said,) = refusal_reasons([base], [vector], max_update_norm=max_update_norm)
-    return said
+    (message,) = refusal_reasons([base], [vector], max_update_norm=max_update_norm)
+    return message
 
 
 @pytest.mark.parametrize("max_update_norm", [None, 1.0])
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_always_refused(broken: float, max_update_norm: float | None) -> None:
-    said = why(BASE, sent(broken, 0.0, broken), max_update_norm)
+    message = why(BASE, sent(broken, 0.0, broken), max_update_norm)
 
-    assert said == "2 of its 3 weights are not finite"
+    assert message == "2 of its 3 weights are not finite"
 
 
 def test_the_norm_of_the_update_decides_not_that_of_the_model() -> None:

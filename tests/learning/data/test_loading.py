@@ -53,8 +53,8 @@ def test_digits_are_all_there_with_their_labels_scaled_to_one() -> None:
         return [(image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True)]
 
     assert (train.shape, train.dtype) == ((1438, 1, 8, 8), np.float32)
-    found = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
-    assert sorted(found) == sorted(samples(source.images / 16, source.target))
+    result = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
+    assert sorted(result) == sorted(samples(source.images / 16, source.target))
     assert data.owner is None
 
 
@@ -121,8 +121,8 @@ def test_writers_of_other_images_are_refused(tmp_path, writers, message):
 def assert_moments_are_the_published_ones(images: object) -> None:
     """The published figures are rounded to four digits."""
     assert isinstance(images, ByteImages)
-    for found, published in zip(moments_in(images.pixels), (images.mean, images.std), strict=True):
-        assert found == pytest.approx(published, abs=5e-5)
+    for result, published in zip(moments_in(images.pixels), (images.mean, images.std), strict=True):
+        assert result == pytest.approx(published, abs=5e-5)
 
 
 @pytest.mark.slow

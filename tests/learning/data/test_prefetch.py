@@ -24,9 +24,9 @@ def same(one: Dataset, other: Dataset) -> bool:
 
 @pytest.mark.parametrize("settings", [SYNTHETIC, DigitsSettings()])
 def test_it_is_the_set_that_the_arguments_name(settings: DatasetSettings) -> None:
-    found = Prefetch(settings, seed=3, num_clients=4).take()
+    result = Prefetch(settings, seed=3, num_clients=4).take()
 
-    assert same(found, load_dataset(settings, seed=3, num_clients=4))
+    assert same(result, load_dataset(settings, seed=3, num_clients=4))
 
 
 def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +35,9 @@ def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch
 
     def spy(*args: object, **kwargs: object) -> Dataset:
         threads.append(threading.current_thread().name)
-        found = load_dataset(*args, **kwargs)  # type: ignore[arg-type]
+        result = load_dataset(*args, **kwargs)  # type: ignore[arg-type]
         is_read.set()
-        return found
+        return result
 
     monkeypatch.setattr(prefetch, "load_dataset", spy)
     reading = Prefetch(SYNTHETIC, seed=3, num_clients=4)

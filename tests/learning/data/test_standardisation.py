@@ -24,10 +24,10 @@ def test_bytes_become_the_numbers_that_were_asked_for(pixels, expected):
     images = np.array([0, 51, 255], np.uint8).reshape(1, 1, 1, 3).repeat(2, axis=1)
     mean, std = moments_of(pixels, ((0.5, 0.5), (0.25, 0.25)))
 
-    found = from_pixels(images, mean=mean, std=std)
+    result = from_pixels(images, mean=mean, std=std)
 
-    assert found[0, 0, 0] == pytest.approx(expected, rel=1e-6)
-    assert np.array_equal(found[0, 0], found[0, 1])
+    assert result[0, 0, 0] == pytest.approx(expected, rel=1e-6)
+    assert np.array_equal(result[0, 0], result[0, 1])
 
 
 def test_moments_of_bytes_are_those_of_their_numbers() -> None:

@@ -168,13 +168,13 @@ def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(leaf):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"iid": True}, "write alpha: 0 and beta: 0"),
         ({"process": "leaf", "alpha": 0.5}, "process: leaf has no alpha"),
         ({"process": "leaf", "beta": 0.0}, "process: leaf has no alpha"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings: Any, says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_settings_that_contradict_each_other_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         SyntheticSettings(**settings)

@@ -45,30 +45,30 @@ def test_sizes_satisfy_the_conditions_of_the_optimum_or_there_are_none(
     """x is best iff x . y >= x . x for every y >= 0 with Q y = d. Whether there is any such y, a
     linear programme says, unless it is close: the mass that it misses at best is small but not
     none."""
-    wanted = np.array(weights) / sum(weights)
+    label_shares = np.array(weights) / sum(weights)
     draws = stream(seed, "test/mixes")
-    mixes = draws.dirichlet(concentration * wanted, size=num_clients).T
+    mixes = draws.dirichlet(concentration * label_shares, size=num_clients).T
 
-    found = least_sizes(mixes, wanted)
+    result = least_sizes(mixes, label_shares)
 
-    missed = missed_mass(mixes, wanted)
-    if found is None:
+    missed = missed_mass(mixes, label_shares)
+    if result is None:
         assert missed > 1e-13
         return
     assert missed < 1e-7
-    assert np.abs(mixes @ found - wanted).max() < 1e-10
-    assert found.min() >= 0
-    lowest = linprog(found, A_eq=mixes, b_eq=mixes @ found)
+    assert np.abs(mixes @ result - label_shares).max() < 1e-10
+    assert result.min() >= 0
+    lowest = linprog(result, A_eq=mixes, b_eq=mixes @ result)
     assert lowest.status == 0
-    assert lowest.fun > found @ found - 1e-7
+    assert lowest.fun > result @ result - 1e-7
 
 
-def missed_mass(mixes: FloatArray, wanted: FloatArray) -> float:
+def missed_mass(mixes: FloatArray, label_shares: FloatArray) -> float:
     """The least sum of |Q x - d| over x >= 0."""
     num_labels, num_clients = mixes.shape
     eye = np.eye(num_labels)
     cost = np.concatenate([np.zeros(num_clients), np.ones(2 * num_labels)])
-    solved = linprog(cost, A_eq=np.hstack([mixes, eye, -eye]), b_eq=wanted)
+    solved = linprog(cost, A_eq=np.hstack([mixes, eye, -eye]), b_eq=label_shares)
     assert solved.status == 0
     return float(solved.fun)
 
@@ -89,8 +89,8 @@ def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> N
 
     shares = []
     for seed in range(20):
-        found = histograms(parts(settings, labels, num_clients, seed=seed), labels)
-        shares.append(found / found.sum(axis=1, keepdims=True))
+        result = histograms(parts(settings, labels, num_clients, seed=seed), labels)
+        shares.append(result / result.sum(axis=1, keepdims=True))
     share = np.concatenate(shares)
 
     variance = 0.1 * 0.9 / (concentration + 1)
@@ -106,11 +106,11 @@ def test_the_nearest_sizes_assign_samples_left_over_at_random() -> None:
     settings = ClientDirichletSettings(concentration=0.001)
 
     assert settings.when_infeasible == "nearest"
-    found = histograms(parts(settings, labels, 3), labels)
+    result = histograms(parts(settings, labels, 3), labels)
 
-    own = found.argmax(axis=1)
-    assert (found[np.arange(3), own] >= 299).all()
-    others = np.delete(found, own, axis=1)
+    main_label = result.argmax(axis=1)
+    assert (result[np.arange(3), main_label] >= 299).all()
+    others = np.delete(result, main_label, axis=1)
     assert np.abs(others - 100).max() < 5 * math.sqrt(300 * 2 / 9)
 
 
@@ -119,6 +119,6 @@ def test_nobody_gets_more_of_a_label_than_there_is() -> None:
     labels = np.repeat(np.arange(3), [90, 5, 5])
     settings = ClientDirichletSettings(concentration=1.0)
     for seed in range(12):
-        found = histograms(parts(settings, labels, 4, seed=seed), labels)
+        result = histograms(parts(settings, labels, 4, seed=seed), labels)
 
-        assert found.sum(axis=0).tolist() == [90, 5, 5]
+        assert result.sum(axis=0).tolist() == [90, 5, 5]

@@ -97,9 +97,9 @@ def test_shuffled_holdouts_keep_their_sizes_and_samples(sizes, seed):
     held_out = np.split(rows, np.cumsum(sizes)[:-1])
     assigned = shuffle_holdouts(held_out, seed=seed)
 
-    assert [own.size for own in assigned] == sizes
+    assert [rows.size for rows in assigned] == sizes
     assert sorted(np.concatenate(assigned)) == rows.tolist()
-    assert all((np.diff(own) > 0).all() for own in assigned)
+    assert all((np.diff(rows) > 0).all() for rows in assigned)
 
 
 def test_with_shuffled_holdouts_all_clients_evaluate_on_all_labels():

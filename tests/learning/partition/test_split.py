@@ -42,12 +42,12 @@ def test_parts_are_sorted_disjoint_and_complete(
         num_clients = max(num_clients, settings.num_iid)
     owner = np.arange(num_samples) * 31 % num_clients
 
-    found = parts(settings, mixed(num_labels, num_samples), num_clients, seed=seed, owner=owner)
+    result = parts(settings, mixed(num_labels, num_samples), num_clients, seed=seed, owner=owner)
 
-    together = np.concatenate(found)
-    assert len(found) == num_clients
-    assert all(part.dtype == np.int64 and len(part) > 0 for part in found)
-    assert all(np.all(np.diff(part) > 0) for part in found)
+    together = np.concatenate(result)
+    assert len(result) == num_clients
+    assert all(part.dtype == np.int64 and len(part) > 0 for part in result)
+    assert all(np.all(np.diff(part) > 0) for part in result)
     assert len(np.unique(together)) == len(together)
     left_out = 0
     if isinstance(settings, ShardsSettings):
@@ -128,10 +128,10 @@ def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
 def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
     labels = [2, *balanced(3, 4)]
 
-    found = np.concatenate(parts(ShardsSettings(shards_per_client=2), labels, 3))
+    result = np.concatenate(parts(ShardsSettings(shards_per_client=2), labels, 3))
 
     # Of the five samples of label 2 (0, 3, 6, 9, 12) the last is the 13th in the order.
-    assert sorted(found.tolist()) == list(range(12))
+    assert sorted(result.tolist()) == list(range(12))
 
 
 def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
@@ -160,15 +160,15 @@ def test_shards_of_a_single_label_are_the_largest_that_suffice(
         return
     settings = ShardsSettings(shards_per_client=shards_per_client, single_label=True)
 
-    found = parts(settings, labels, num_clients, seed=seed)
+    result = parts(settings, labels, num_clients, seed=seed)
 
-    sizes = {len(part) for part in found}
+    sizes = {len(part) for part in result}
     size = sizes.pop() // shards_per_client
     assert not sizes
     assert sum(n // size for n in label_sizes) >= num_shards
     assert sum(n // (size + 1) for n in label_sizes) < num_shards
-    assert all((np.bincount(labels[part]) % size == 0).all() for part in found)
-    together = np.concatenate(found)
+    assert all((np.bincount(labels[part]) % size == 0).all() for part in result)
+    together = np.concatenate(result)
     assert len(np.unique(together)) == len(together)
 
 
@@ -216,8 +216,8 @@ def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> 
     # Labels are independent; clients of one label are not, so errors come from 400 label draws.
     share = counts / 400
     variance = (1 / num_clients) * (1 - 1 / num_clients) / (num_clients * alpha + 1)
-    found = ((share - 1 / num_clients) ** 2).mean(axis=1)
-    assert abs(found.mean() - variance) < 5 * found.std() / math.sqrt(found.size)
+    result = ((share - 1 / num_clients) ** 2).mean(axis=1)
+    assert abs(result.mean() - variance) < 5 * result.std() / math.sqrt(result.size)
     assert np.all(abs(share.mean(axis=(0, 2)) - 0.05) < 5 * math.sqrt(variance / 400))
 
 
@@ -265,10 +265,10 @@ def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
 def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, seed: int) -> None:
     owner = np.arange(60) * 7 % 12
 
-    found = parts(NaturalSettings(), [0] * 60, num_clients, seed=seed, owner=owner)
+    result = parts(NaturalSettings(), [0] * 60, num_clients, seed=seed, owner=owner)
 
-    drawn = [set(owner[part].tolist()) for part in found]
-    assert all(len(one) == 1 and len(part) == 5 for one, part in zip(drawn, found, strict=True))
+    drawn = [set(owner[part].tolist()) for part in result]
+    assert all(len(one) == 1 and len(part) == 5 for one, part in zip(drawn, result, strict=True))
     numbers = [one.pop() for one in drawn]
     assert numbers == sorted(set(numbers))
 
@@ -278,9 +278,9 @@ def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) 
     owner = [0, 1] * 3
     flat = parts(settings, np.zeros(6, np.int64), 2, owner=owner)
 
-    found = parts(settings, np.arange(24).reshape(6, 4), 2, owner=owner)
+    result = parts(settings, np.arange(24).reshape(6, 4), 2, owner=owner)
 
-    assert [part.tolist() for part in found] == [part.tolist() for part in flat]
+    assert [part.tolist() for part in result] == [part.tolist() for part in flat]
 
 
 INFEASIBLE = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")

@@ -28,7 +28,7 @@ class FolderSettings(DatasetKind):
     """A folder of your own: .npz or IDX files with images, vectors or tokens and their labels."""
 
     how_to_get: ClassVar[str] = "your own files"
-    is_own_files: ClassVar[bool] = True
+    has_user_files: ClassVar[bool] = True
 
     kind: Literal["folder"] = "folder"
     folder: str
@@ -55,38 +55,38 @@ class FolderSettings(DatasetKind):
             Wording(str(folder), "task.dataset.", "add test.npz (or test-*-idx* files)"),
         )
 
-    def num_training(self, own_folder: Path | None = None) -> int | None:
+    def num_training(self, user_folder: Path | None = None) -> int | None:
         """Return the number that the headers of the files announce; None if they do not.
 
         Where a test part is drawn from each client's samples, the array `client` is read, within
         the limit of `fleetsim.host.unpacking`; else only headers are.
         """
-        num_samples = None if own_folder is None else _num_labels(own_folder)
-        if own_folder is None or num_samples is None or self.test_fraction is None:
+        num_samples = None if user_folder is None else _num_labels(user_folder)
+        if user_folder is None or num_samples is None or self.test_fraction is None:
             return num_samples
-        if any(part_files(own_folder, stem) for stem in TEST_STEMS):
+        if any(part_files(user_folder, stem) for stem in TEST_STEMS):
             return num_samples
-        owned = _client_sizes(own_folder)
-        sizes = [num_samples] if owned is None else owned.tolist()
+        client_sizes = _client_sizes(user_folder)
+        sizes = [num_samples] if client_sizes is None else client_sizes.tolist()
         if sum(sizes) != num_samples:
             return None
         return num_samples - sum(floor_product(self.test_fraction, size) for size in sizes)
 
-    def num_natural(self, own_folder: Path | None = None) -> int | None:
+    def num_natural(self, user_folder: Path | None = None) -> int | None:
         """Return the number of clients that the files name, 0 if none; None without files.
 
         A test part drawn from each client's samples leaves every client at least one.
         """
-        if own_folder is None or _num_labels(own_folder) is None:
+        if user_folder is None or _num_labels(user_folder) is None:
             return None
-        owned = _client_sizes(own_folder)
-        return 0 if owned is None else owned.size
+        client_sizes = _client_sizes(user_folder)
+        return 0 if client_sizes is None else client_sizes.size
 
-    def without_clients(self, own_folder: Path | None = None) -> str:
+    def without_clients(self, user_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` of files without clients."""
         return (
-            f"{own_folder} names no clients of its own; add an array 'client' to its training part,"
-            " or choose iid, dirichlet or shards"
+            f"{user_folder} names no clients of its own; add an array 'client' to its training"
+            " part, or choose iid, dirichlet or shards"
         )
 
 
@@ -119,7 +119,7 @@ def _client_sizes(folder: Path) -> IntArray | None:
     path = part_files(folder, TRAIN_STEM).get("client")
     if path is None:
         return None
-    found = read_npz(path, ("client",)) if path.suffix == ".npz" else {"client": read_idx(path)}
-    if "client" not in found:
+    arrays = read_npz(path, ("client",)) if path.suffix == ".npz" else {"client": read_idx(path)}
+    if "client" not in arrays:
         return None
-    return np.unique(found["client"], return_counts=True)[1]
+    return np.unique(arrays["client"], return_counts=True)[1]

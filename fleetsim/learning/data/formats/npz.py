@@ -54,10 +54,10 @@ class _NotAnArrayError(ValueError):
     """Error of a file that is no readable .npy file."""
 
 
-def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that a file has, by name; others are not read."""
-    found = ((name, _read(path, name, _array)) for name in wanted)
-    return {name: array for name, array in found if array is not None}
+def read_npz(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return those of the named arrays that a file has, by name; others are not read."""
+    arrays = ((name, _read(path, name, _array)) for name in names)
+    return {name: array for name, array in arrays if array is not None}
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:

@@ -111,10 +111,10 @@ def _home(folder: Path | None) -> Path:
     for home in homes:
         if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
             return home
-    looked = ", ".join(map(str, homes))
+    searched = ", ".join(map(str, homes))
     raise DataError(
         f"data set {KIND} not found: neither {_ARCHIVE} nor *{_SUFFIXES[0]} nor an .npz file is in "
-        f"{looked}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
+        f"{searched}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
         "put it there"
     )
 

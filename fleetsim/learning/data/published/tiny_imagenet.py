@@ -93,7 +93,7 @@ class TinyImageNetSettings(DatasetKind):
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(classes))
 
-    def num_training(self, own_folder: Path | None = None) -> int:
+    def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or 100,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
 
@@ -169,10 +169,10 @@ def _labelled(
     """Return the first pictures of each class."""
     if num_samples is None:
         return files.labelled(names_of, _SIZE)
-    wanted, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
-    if wanted > least:
+    num_kept, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
+    if num_kept > least:
         raise ScenarioError(
-            f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place} has"
+            f"task.dataset: {num_samples} pictures need {num_kept} of each class, {files.place} has"
             f" {least} of one; lower train_samples or test_samples"
         )
-    return files.labelled([names[:wanted] for names in names_of], _SIZE)
+    return files.labelled([names[:num_kept] for names in names_of], _SIZE)

@@ -60,28 +60,29 @@ def test_pictures_and_labels_come_in_the_order_that_was_asked_for(tmp_path, plac
     assert files.in_folder("train/cat") == ["train/cat/a.PNG", "train/cat/b.png"]
     assert files.in_folder("train/bird") == files.in_folder("train") == []
     images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], SIZE)
-    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], SIZE)
+    labels = [["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]]
+    pictures = files.labelled(labels, SIZE)
 
     assert (images.dtype, images.shape) == (np.uint8, (3, 3, 3, 4))
     assert (images == np.reshape([[0, 0, 7], [0, 8, 0], [9, 0, 0]], (3, 3, 1, 1))).all()
-    assert found.labels.tolist() == [0, 2, 2]
-    assert found.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
+    assert pictures.labels.tolist() == [0, 2, 2]
+    assert pictures.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
     assert list(tmp_path.iterdir()) == before
 
 
 @PLACES
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (None, r"lacks x/a\.png; get it anew"),
         (RED[:40], r"(a\.tar\.gz|a\.zip|unpacked), x/a\.png: no readable"),
         (RED + bytes(1 << 20), r"a\.png .*larger than 1048576 bytes"),
     ],
 )
-def test_a_picture_that_cannot_be_read_is_told(tmp_path, place, content, says):
+def test_a_picture_that_cannot_be_read_is_told(tmp_path, place, content, message):
     files = place(tmp_path, {"y/b.png": RED} if content is None else {"x/a.png": content})
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         files.images(["x/a.png"], SIZE)
 
 

@@ -67,8 +67,8 @@ def numbers_of(who: int) -> list[int]:
 
 def pixels(data: Dataset) -> list[int]:
     assert isinstance(data.train_inputs, ByteImages)
-    found: list[int] = data.train_inputs.pixels[:, 0, 4, 4].tolist()
-    return found
+    values: list[int] = data.train_inputs.pixels[:, 0, 4, 4].tolist()
+    return values
 
 
 def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(published):

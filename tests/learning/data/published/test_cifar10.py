@@ -115,8 +115,8 @@ def test_the_unpacked_files_are_the_same_set(tmp_path, published, inner):
 def test_a_damaged_or_missing_unpacked_file_is_told(tmp_path, published):
     placed(tmp_path, files())
     damaged(tmp_path / "data_batch_3.bin", record(1))
-    said = rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"
-    with pytest.raises(DataError, match=said):
+    message = rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"
+    with pytest.raises(DataError, match=message):
         load(tmp_path, published[1])
     damaged(tmp_path / "data_batch_3.bin", None)
     with pytest.raises(DataError, match=r"lacks cifar-10-binary\.tar\.gz"):
@@ -143,20 +143,20 @@ def pictures(home: Path, num_per_class: int = 2) -> Path:
     return home
 
 
-@pytest.mark.parametrize("wanted", [None, 1])
-def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, wanted):
-    found = read_folder(pictures(tmp_path), num_per_class=2, wanted=wanted)
+@pytest.mark.parametrize("num_kept", [None, 1])
+def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, num_kept):
+    result = read_folder(pictures(tmp_path), num_per_class=2, num_kept=num_kept)
 
-    expected = [(label, number) for label in range(10) for number in range(wanted or 2)]
-    assert found.labels.tolist() == [label for label, _ in expected]
-    assert found.images.shape == (len(expected), 3, 32, 32)
-    assert found.images.flags.c_contiguous
-    for image, (label, number) in zip(found.images, expected, strict=True):
+    expected = [(label, number) for label in range(10) for number in range(num_kept or 2)]
+    assert result.labels.tolist() == [label for label, _ in expected]
+    assert result.images.shape == (len(expected), 3, 32, 32)
+    assert result.images.flags.c_contiguous
+    for image, (label, number) in zip(result.images, expected, strict=True):
         assert [set(channel.ravel()) for channel in image] == [{label}, {number}, {255}]
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "says"),
+    ("name", "change", "message"),
     [
         ("ship", None, "ship is no folder; .* one per class"),
         ("frog/1.png", None, r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"),
@@ -164,10 +164,10 @@ def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, want
         ("cat/0.png", picture((3, 0, 255), (32, 32))[:60], r"cat/0\.png: no readable picture"),
     ],
 )
-def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, says):
+def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, message):
     damaged(pictures(tmp_path) / name, change)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         read_folder(tmp_path, num_per_class=2)
 
 

@@ -45,8 +45,8 @@ def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
 
 
 def corners(images: object) -> list[list[int]]:
-    found: list[list[int]] = np.rint(np.asarray(images)[:, :, 0, 0]).astype(int).tolist()
-    return found
+    values: list[list[int]] = np.rint(np.asarray(images)[:, :, 0, 0]).astype(int).tolist()
+    return values
 
 
 def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(published):
@@ -80,7 +80,7 @@ COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
 
 
 @pytest.mark.parametrize(
-    ("name", "top", "says"),
+    ("name", "top", "message"),
     [
         (None, None, LACKS),
         ("CINIC-10.tar", None, LACKS),  # an archive without a published checksum
@@ -89,13 +89,13 @@ COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
         (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
     ],
 )
-def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, says):
+def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, message):
     if name is not None:
         (tmp_path / name).write_bytes(b"of unknown contents")
     if top is not None:
         unpacked(tmp_path / top, contents())
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(tmp_path, dict(REGISTRY))
 
 

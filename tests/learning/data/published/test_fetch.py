@@ -140,13 +140,13 @@ FAILURES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("files", "says"), FAILURES)
-def test_a_failed_download_is_told_with_its_address_and_leaves_nothing(site, cache, files, says):
+@pytest.mark.parametrize(("files", "message"), FAILURES)
+def test_a_failed_download_is_told_with_its_address_and_leaves_nothing(site, cache, files, message):
     site.files |= files or {}
     site.cut |= {NAME} if "cut" in site.files else set()
     url = "http://127.0.0.1:1/" if files is None else site.url
 
-    with pytest.raises(DataError, match=says) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         fetched(tiny(url))
 
     assert f"{url}{NAME} " in str(caught.value)
@@ -180,10 +180,10 @@ def test_the_next_address_is_tried_when_one_fails(site, cache) -> None:
 def test_a_folder_of_ones_own_is_taken_before_anything_is_downloaded(
     site, cache, tmp_path, monkeypatch
 ):
-    own = place(tmp_path / "own" / "tiny")
+    local = place(tmp_path / "own" / "tiny")
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
 
-    assert fetched(tiny(site.url)) == own
+    assert fetched(tiny(site.url)) == local
     assert site.asked == []
     assert not cache.exists()
 
@@ -192,15 +192,15 @@ def test_a_folder_named_by_the_scenario_comes_before_fleetsim_data_and_the_cache
     cache, tmp_path, monkeypatch
 ):
     place(cache)
-    own = place(tmp_path / "own" / "tiny")
+    local = place(tmp_path / "own" / "tiny")
     named = place(tmp_path / "named")
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
 
     assert find_files(tiny(), named)[NAME].parent == named
-    assert find_files(tiny())[NAME].parent == own
-    (own / NAME).unlink()
-    own = place(tmp_path / "own" / "data" / "tiny")
-    assert find_files(tiny())[NAME].parent == own
+    assert find_files(tiny())[NAME].parent == local
+    (local / NAME).unlink()
+    local = place(tmp_path / "own" / "data" / "tiny")
+    assert find_files(tiny())[NAME].parent == local
     monkeypatch.setenv("FLEETSIM_DATA", "")
     assert find_files(tiny())[NAME].parent == cache
 
@@ -240,18 +240,18 @@ def test_a_missing_set_is_told_with_every_place_and_the_way_out(site, cache, tmp
 
 @pytest.mark.parametrize("name", [NAME, "things-idx1-ubyte"])
 def test_a_local_file_packed_or_not_is_taken_by_its_checksum(tmp_path: Path, name: str) -> None:
-    own = place(tmp_path / "own", PACKED if name == NAME else CONTENT, name)
-    assert find_files(tiny(), own) == {NAME: own / name}
-    place(own, b"changed", name)
+    local = place(tmp_path / "own", PACKED if name == NAME else CONTENT, name)
+    assert find_files(tiny(), local) == {NAME: local / name}
+    place(local, b"changed", name)
     expected = hashlib.sha256(PACKED if name == NAME else CONTENT).hexdigest()
-    found = hashlib.sha256(b"changed").hexdigest()
+    actual = hashlib.sha256(b"changed").hexdigest()
 
     with pytest.raises(DataError) as caught:
-        find_files(tiny(), own)
+        find_files(tiny(), local)
 
     assert str(caught.value) == (
-        f"{own / name}: not the published file of tiny: expected SHA-256 {expected}, found "
-        f"{found}; remove it and run `fleetsim data fetch tiny`"
+        f"{local / name}: not the published file of tiny: expected SHA-256 {expected}, found "
+        f"{actual}; remove it and run `fleetsim data fetch tiny`"
     )
 
 

@@ -32,12 +32,12 @@ PLAY = b"""<?xml version="1.0"?>
 """
 
 
-def play(**said: list[str]) -> bytes:
+def play(**lines_of: list[str]) -> bytes:
     speeches = (
         f"<SPEECH><SPEAKER>{speaker}</SPEAKER>"
         + "".join(f"<LINE>{line}</LINE>" for line in lines)
         + "</SPEECH>"
-        for speaker, lines in said.items()
+        for speaker, lines in lines_of.items()
     )
     return f"<PLAY>{''.join(speeches)}</PLAY>".encode()
 
@@ -58,9 +58,9 @@ def spelt(tokens: IntArray) -> str:
 
 
 def test_a_role_says_its_lines_without_stage_directions_and_is_of_one_play() -> None:
-    said = roles({"p": PLAY, "q": play(ANN=["b"])})
+    lines_of = roles({"p": PLAY, "q": play(ANN=["b"])})
 
-    assert said == {
+    assert lines_of == {
         ("p", "ANN"): ["Good morrow, Ben & all.\n", "He sleeps.\n", "Away!\n"],
         ("p", "BEN"): ["Away!\n"],
         ("q", "ANN"): ["b\n"],

@@ -62,8 +62,8 @@ def greys(images: object) -> list[float]:
     """Return the values of uniform grey pictures; JPEG keeps them to a unit."""
     numbers = np.asarray(images)
     assert (np.abs(numbers - numbers[:, :1, :1, :1]) <= 1.0).all()
-    found: list[float] = numbers[:, 0, 0, 0].tolist()
-    return found
+    values: list[float] = numbers[:, 0, 0, 0].tolist()
+    return values
 
 
 def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(published):
@@ -105,17 +105,17 @@ NO_ID = r"wnids\.txt: .* is no WordNet id, or there twice"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("wnids.txt", b"n00000003 n00000003", NO_ID),
         ("wnids.txt", b"../../n003", NO_ID),
         (GREY, picture(0, (64, 63), mode="L"), f"{GREY}: 64 x 63 pixels .*, expected 64 x 64; sa"),
     ],
 )
-def test_files_of_another_form_are_refused(tmp_path, name, content, says):
+def test_files_of_another_form_are_refused(tmp_path, name, content, message):
     home, registry = packed(tmp_path / "home", contents() | {name: content})
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(home, registry)
 
 

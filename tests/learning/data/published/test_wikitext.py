@@ -66,9 +66,9 @@ def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_lin
     assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
     assert everything.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
     # Words that only the test part has are unknown.
-    said = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
-    assert threes.test_inputs.tolist() == [said[0:3], said[3:6], said[6:9]]
-    assert threes.test_labels.tolist() == [said[1:4], said[4:7], said[7:10]]
+    line = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
+    assert threes.test_inputs.tolist() == [line[0:3], line[3:6], line[6:9]]
+    assert threes.test_labels.tolist() == [line[1:4], line[4:7], line[7:10]]
 
 
 def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_the_real_parts_have_the_published_tokens_and_articles(real_data):
     folder = real_data("wikitext2-part")
     counts = {}
     for part in ("valid", "test"):
-        told = articles((folder / f"{part}.txt").read_text("utf-8"))
-        words = sum(len(line.split()) + 1 for lines in told for line in lines)
-        counts[part] = (len(told), words)
+        parts = articles((folder / f"{part}.txt").read_text("utf-8"))
+        words = sum(len(line.split()) + 1 for lines in parts for line in lines)
+        counts[part] = (len(parts), words)
 
     # table 1 of Merity et al. 2017 (arXiv:1609.07843)
     assert counts == {"valid": (60, 217_646), "test": (60, 245_569)}

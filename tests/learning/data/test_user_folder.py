@@ -219,9 +219,9 @@ REFUSED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "says"), REFUSED)
-def test_an_array_that_cannot_be_learned_from_is_told(tmp_path, changes, says):
-    with pytest.raises(DataError, match=says) as caught:
+@pytest.mark.parametrize(("changes", "message"), REFUSED)
+def test_an_array_that_cannot_be_learned_from_is_told(tmp_path, changes, message):
+    with pytest.raises(DataError, match=message) as caught:
         load(changed(tmp_path, **changes))
 
     assert str(tmp_path) in str(caught.value)
@@ -242,18 +242,20 @@ REFUSED_WHOLE: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("test", "changes", "keys", "says"), REFUSED_WHOLE)
-def test_parts_and_keys_that_do_not_belong_together_are_told(tmp_path, test, changes, keys, says):
+@pytest.mark.parametrize(("test", "changes", "keys", "message"), REFUSED_WHOLE)
+def test_parts_and_keys_that_do_not_belong_together_are_told(
+    tmp_path, test, changes, keys, message
+):
     save(tmp_path / "train.npz", VECTORS | changes)
     if test is not None:
         save(tmp_path / "test.npz", test)
 
-    with pytest.raises((DataError, ScenarioError), match=says):
+    with pytest.raises((DataError, ScenarioError), match=message):
         load(tmp_path, **keys)
 
 
 @pytest.mark.parametrize(
-    ("names", "says"),
+    ("names", "message"),
     [
         ([], "has no train.npz, and no IDX files"),
         (["test.npz"], "has no train.npz, and no IDX files"),
@@ -262,11 +264,11 @@ def test_parts_and_keys_that_do_not_belong_together_are_told(tmp_path, test, cha
         (["train.npz", "test.npz", "t10k-images-idx3"], "two test parts, test and t10k"),
     ],
 )
-def test_files_that_leave_it_open_what_is_meant_are_told(tmp_path, names, says):
+def test_files_that_leave_it_open_what_is_meant_are_told(tmp_path, names, message):
     for name in names:
         save(tmp_path / name, VECTORS)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(tmp_path)
     with pytest.raises(DataError, match=r"nowhere is no folder with train\.npz"):
         load(tmp_path / "nowhere")
@@ -300,12 +302,12 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("content", "says"), UNREADABLE)
-def test_a_header_is_matched_and_never_evaluated_before_memory_is_taken(tmp_path, content, says):
+@pytest.mark.parametrize(("content", "message"), UNREADABLE)
+def test_a_header_is_matched_and_never_evaluated_before_memory_is_taken(tmp_path, content, message):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
         packed.writestr("x.npy", content)
 
-    with pytest.raises(DataError, match=rf"a\.npz: x:? ?.*({says})"):
+    with pytest.raises(DataError, match=rf"a\.npz: x:? ?.*({message})"):
         read_npz(tmp_path / "a.npz", ["x"])
 
 
@@ -327,10 +329,10 @@ def test_a_damaged_npz_file_or_an_unusual_packing_is_told(tmp_path: Path, keep: 
 def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, dtype: str, order: Any) -> None:
     array = np.asarray(np.arange(24).reshape(2, 3, 4).astype(dtype), order=order)
     np.savez_compressed(tmp_path / "a.npz", x=array, allow_pickle=False)
-    found = read_npz(tmp_path / "a.npz", ["x"])["x"]
+    result = read_npz(tmp_path / "a.npz", ["x"])["x"]
 
-    assert found.dtype == array.dtype
-    assert found.tolist() == array.tolist()
+    assert result.dtype == array.dtype
+    assert result.tolist() == array.tolist()
 
 
 def test_a_member_shorter_than_the_archive_says_is_told(tmp_path: Path) -> None:
