@@ -112,11 +112,8 @@ def test_a_fleet_that_no_memory_can_hold_is_refused_before_it_is_made(tmp_path, 
 
         assert list(faults) == [f"{path}{line}" for line in refusals]
         assert peak < 10 * MIB
-
-
-def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path, monkeypatch):
+    # Where nobody says how much memory there is, nothing is refused.
     monkeypatch.setattr(memory, "usable_byte", lambda: None)
-
     assert load(written(tmp_path, ("size: 8", "size: 1000000000"))).fleet.size == 10**9
 
 

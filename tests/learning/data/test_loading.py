@@ -56,6 +56,9 @@ def test_digits_are_all_there_with_their_labels_scaled_to_one() -> None:
     result = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
     assert sorted(result) == sorted(samples(source.images / 16, source.target))
     assert data.owner is None
+    # Known before it is read.
+    assert DigitsSettings().num_training() == len(data.train_labels)
+    assert DigitsSettings().num_labels() == data.num_classes
 
 
 def test_every_class_of_digits_is_split_four_to_one_and_alike_for_every_scenario() -> None:

@@ -125,23 +125,17 @@ def test_samples_of_a_label_are_assigned_in_random_order(settings, num_clients):
     assert np.any(np.diff(part) > 1)
 
 
-def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
-    labels = [2, *balanced(3, 4)]
-
-    result = np.concatenate(parts(ShardsSettings(shards_per_client=2), labels, 3))
-
-    # Of the five samples of label 2 (0, 3, 6, 9, 12) the last is the 13th in the order.
-    assert sorted(result.tolist()) == list(range(12))
-
-
 def test_a_shard_may_straddle_two_labels_unless_they_are_to_be_single() -> None:
     mixed_up = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
     # Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them.
     single = ShardsSettings(shards_per_client=1, single_label=True)
     pure = parts(single, [0] * 5 + [1] * 3, 3)
+    # Of five samples of label 2 (0, 3, 6, 9, 12) the last, the 13th in the order, is nobody's.
+    used = np.concatenate(parts(ShardsSettings(shards_per_client=2), [2, *balanced(3, 4)], 3))
 
     assert sorted(part.tolist() for part in mixed_up) == [[0, 1, 2, 4], [3, 5, 6, 7]]
     assert sorted(part.tolist() for part in pure) == [[0, 1], [2, 3], [5, 6]]
+    assert sorted(used.tolist()) == list(range(12))
 
 
 @given(
@@ -221,6 +215,23 @@ def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> 
     assert np.all(abs(share.mean(axis=(0, 2)) - 0.05) < 5 * math.sqrt(variance / 400))
 
 
+def test_a_tiny_alpha_gives_a_label_to_one_client_and_a_huge_one_gives_all_the_shares_of_all():
+    """p_l ~ Dir_N(a). Tiny: E[1 - max p] <= E[1 - sum p^2] = (N - 1) a / (N a + 1), so by Markov
+    more than a tenth of a label leaves its client with a chance below 10 (N - 1) a = 3e-5; drawn
+    until each of 4 clients has ten samples, each has one of 4 labels. Huge: a share is
+    Beta(a, (N - 1) a) of deviation sqrt((N - 1) / (N a + 1)) / N, and rounding moves it by less
+    than a sample."""
+    labels, sizes = balanced(4, 100), np.array([500, 300, 200])
+    alone = histograms(parts(DirichletSettings(alpha=1e-6), labels, 4), labels)
+    assert (alone.max(axis=1) >= 90).all()
+    assert sorted(alone.argmax(axis=1)) == [0, 1, 2, 3]
+
+    labels = np.repeat(np.arange(3), sizes)
+    alike = histograms(parts(DirichletSettings(alpha=1e6), labels, 10), labels)
+    deviation = math.sqrt(9 / (10 * 1e6 + 1)) / 10
+    assert (np.abs(alike - sizes / 10) < 1 + 5 * deviation * sizes).all()
+
+
 def test_nobody_is_left_with_nothing_where_alpha_is_tiny() -> None:
     """FedGCS's MNIST: alpha 0.01 over 100 clients, of whom most get nothing at first."""
     labels = balanced(10, 300)
@@ -273,19 +284,9 @@ def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, se
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("settings", [IidSettings(), NaturalSettings()])
-def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) -> None:
-    owner = [0, 1] * 3
-    flat = parts(settings, np.zeros(6, np.int64), 2, owner=owner)
-
-    result = parts(settings, np.arange(24).reshape(6, 4), 2, owner=owner)
-
-    assert [part.tolist() for part in result] == [part.tolist() for part in flat]
-
-
 INFEASIBLE = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")
 PARTLY = PartlyIidSettings(num_iid=1, runs_per_client=3)
-REFUSED = [
+REFUSED: list[Any] = [
     (IidSettings(), [5], 6, "fleet.size: 6 clients .* 5 training samples"),
     (DirichletSettings(alpha=1.0), [99], 10, "min_samples: .* need 100, .* to 9 or less"),
     (DirichletSettings(alpha=0.001, min_samples=2), [200], 20, "in none of 1000 .* above 0.001, "),
@@ -302,7 +303,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("settings", "label_sizes", "num_clients", "message"), REFUSED)
-def test_an_impossible_split_names_the_key_and_the_way_out(
+def test_an_impossible_split_names_the_key_and_the_hint(
     settings, label_sizes, num_clients, message
 ):
     labels = np.repeat(np.arange(len(label_sizes)), label_sizes)
@@ -312,9 +313,6 @@ def test_an_impossible_split_names_the_key_and_the_way_out(
 
     assert str(caught.value).startswith(("fleet.size: ", "task.partition."))
     assert "\n" not in str(caught.value)
-
-
-def test_more_clients_than_owners_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"fleet.size: 3 clients, .* 2 of its own; .* 2 or"):
         parts(NaturalSettings(), [0] * 4, 3, owner=[0, 1, 1, 0])
 
@@ -323,8 +321,12 @@ BY_LABEL = [DirichletSettings(alpha=1.0), ShardsSettings(), PartlyIidSettings(nu
 
 
 @pytest.mark.parametrize("settings", BY_LABEL, ids=lambda settings: settings.kind)
-def test_sequences_cannot_be_split_by_label(settings: PartitionSettings) -> None:
+def test_sequences_are_split_whatever_their_labels_but_not_by_label(settings) -> None:
     message = rf"task\.partition\.kind: {settings.kind} splits by label, .* 4 of .* iid or natural"
-
     with pytest.raises(ScenarioError, match=message):
         parts(settings, np.zeros((60, 4), np.int64), 2)
+
+    for free in (IidSettings(), NaturalSettings()):
+        flat = parts(free, np.zeros(6, np.int64), 2, owner=[0, 1] * 3)
+        result = parts(free, np.arange(24).reshape(6, 4), 2, owner=[0, 1] * 3)
+        assert [part.tolist() for part in result] == [part.tolist() for part in flat]
