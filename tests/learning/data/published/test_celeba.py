@@ -72,7 +72,7 @@ def pixels(data: Dataset) -> list[int]:
 
 
 def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(published):
-    data = load(*published)
+    data, two = load(*published), load(*published, people=2)
 
     # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
     assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 10 + [2] * 18
@@ -84,6 +84,10 @@ def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(pub
     inputs = np.asarray(data.train_inputs)
     assert inputs.mean(axis=(0, 2, 3)) == pytest.approx([0, 0, 0], abs=1e-5)
     assert inputs.std(axis=(0, 2, 3)) == pytest.approx([1, 1, 1], abs=1e-5)
+    # Fewer people are those of the lowest numbers.
+    assert pixels(two) == pixels(data)[:14]
+    with pytest.raises(ScenarioError, match="people: 3 people have 5 pictures; lower it or min_im"):
+        load(*published, people=4)
 
 
 def test_labels_belong_to_their_pictures(published: Published) -> None:
@@ -95,14 +99,6 @@ def test_labels_belong_to_their_pictures(published: Published) -> None:
     assert load(*published, attribute="Young").train_labels.max() == 0
     with pytest.raises(ScenarioError, match=r"'Smilin' is none of CelebA's: Young, Smiling"):
         load(*published, attribute="Smilin")
-
-
-def test_fewer_people_are_those_of_the_lowest_numbers(published: Published) -> None:
-    two = load(*published, people=2)
-
-    assert pixels(two) == numbers_of(5)[:4] + numbers_of(17)[:10]
-    with pytest.raises(ScenarioError, match="people: 3 people have 5 pictures; lower it or min_im"):
-        load(*published, people=4)
 
 
 def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path, published):
@@ -117,17 +113,14 @@ def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path,
         load(tmp_path, published[1])
 
 
-@pytest.mark.parametrize("line", ["000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"])
-def test_a_line_that_is_no_picture_and_person_is_told_with_its_number(line: str) -> None:
-    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its person"):
-        by_person(f"000009.jpg 5\n{line}\n", "a.txt")
-
-
-@pytest.mark.parametrize("line", ["000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"])
-def test_a_text_that_gives_no_attributes_is_told(line):
-    text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
-    with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or -1"):
-        labels_by_picture(text, "Smiling", "a.txt")
+def test_lines_of_another_form_are_told_with_their_numbers():
+    for line in ("000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"):
+        with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its person"):
+            by_person(f"000009.jpg 5\n{line}\n", "a.txt")
+    for line in ("000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"):
+        text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
+        with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or"):
+            labels_by_picture(text, "Smiling", "a.txt")
     with pytest.raises(DataError, match=r"^a\.txt: no names of attributes on its second line"):
         labels_by_picture("3\n", "Smiling", "a.txt")
 

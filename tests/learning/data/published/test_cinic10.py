@@ -62,19 +62,6 @@ def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(published
     assert corners(data.test_inputs) == [[30, *rest] for _, *rest in expected]
 
 
-def test_parts_and_numbers_of_samples_are_chosen(published: Published) -> None:
-    both = load(*published, train_part="train-and-valid")
-    few = load(*published, train_samples=10, test_samples=10)
-
-    assert len(both.train_labels) == 40
-    assert corners(both.train_inputs)[:4] == [[10, 0, 0], [10, 0, 1], [20, 0, 0], [20, 0, 1]]
-    assert few.train_labels.tolist() == list(range(10))
-    assert corners(few.train_inputs) == [[10, label, 0] for label in range(10)]
-    assert corners(few.test_inputs) == [[30, label, 0] for label in range(10)]
-    with pytest.raises(ScenarioError, match=r"need 3 of each class, .* has 2 of airplane; lower"):
-        load(*published, train_samples=30)
-
-
 LACKS = f"lacks {ARCHIVE}; put the published files"
 COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
 
@@ -99,7 +86,17 @@ def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, message
         load(tmp_path, dict(REGISTRY))
 
 
-def test_sizes_are_known_before_the_files_are_read() -> None:
+def test_parts_and_numbers_of_samples_are_chosen_and_known_before_the_files_are_read(published):
+    both = load(*published, train_part="train-and-valid")
+    few = load(*published, train_samples=10, test_samples=10)
+
+    assert len(both.train_labels) == 40
+    assert corners(both.train_inputs)[:4] == [[10, 0, 0], [10, 0, 1], [20, 0, 0], [20, 0, 1]]
+    assert few.train_labels.tolist() == list(range(10))
+    assert corners(few.train_inputs) == [[10, label, 0] for label in range(10)]
+    assert corners(few.test_inputs) == [[30, label, 0] for label in range(10)]
+    with pytest.raises(ScenarioError, match=r"need 3 of each class, .* has 2 of airplane; lower"):
+        load(*published, train_samples=30)
     assert Cinic10Settings().num_training() == 90_000
     assert Cinic10Settings(train_part="train-and-valid").num_training() == 180_000
     assert Cinic10Settings(train_samples=500).num_training() == 500

@@ -70,20 +70,10 @@ def load(folder: Path | None) -> Dataset:
 
 
 def test_features_and_labels_are_found_by_the_names_of_their_columns() -> None:
+    """A minute counts with one activity and all features only."""
     one = row(60, "BICYCLING", "SLEEPING", raw_acc__3d__mean_x="0.5", proc_gyro__3d__ro_yz="-2")
-
     result = read_person(csv(one), "ann", 7)
-
-    assert result.labels.tolist() == [CLASSES.index("BICYCLING")]
-    assert result.person.tolist() == [7]
-    assert result.at_s.tolist() == [60]
-    assert result.features[0, FEATURES.index("raw_acc:3d:mean_x")] == 0.5
-    assert result.features[0, 51] == -2
-    assert np.count_nonzero(result.features) == 2
-
-
-def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
-    content = csv(
+    minutes = csv(
         row(0),
         row(1, "SITTING", "FIX_walking"),
         row(2, "SITTING", raw_acc__3d__mean_x="nan"),
@@ -92,7 +82,12 @@ def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
         row(5, "SLEEPING"),
     )
 
-    assert read_person(content, "ann", 0).at_s.tolist() == [3, 4]
+    assert result.labels.tolist() == [CLASSES.index("BICYCLING")]
+    assert (result.person.tolist(), result.at_s.tolist()) == ([7], [60])
+    assert result.features[0, FEATURES.index("raw_acc:3d:mean_x")] == 0.5
+    assert result.features[0, 51] == -2
+    assert np.count_nonzero(result.features) == 2
+    assert read_person(minutes, "ann", 0).at_s.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +161,12 @@ def test_a_folder_without_enough_samples_is_told(tmp_path, name, content, messag
         load(tmp_path)
 
 
-def test_a_set_that_is_not_there_is_told_with_the_way_out(tmp_path, monkeypatch):
+def test_a_set_that_is_not_there_is_told_with_the_hint(tmp_path, monkeypatch):
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    places = f"{tmp_path}/own/data/extrasensory-har"
 
-    with pytest.raises(
-        DataError, match=rf"{ARCHIVE} .* {tmp_path}/own/data/extrasensory-har, .*; get"
-    ):
+    with pytest.raises(DataError, match=rf"{ARCHIVE} .* {places}, .*; get"):
         load(None)
 
 

@@ -15,6 +15,7 @@ from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, zi
 ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 CLASSES = ["n00000003", "n00000009"]
 BOX = "\t0\t0\t62\t57"
+VAL_0 = "val_0.JPEG\tn00000003"
 
 
 def contents() -> dict[str, bytes]:
@@ -68,6 +69,7 @@ def greys(images: object) -> list[float]:
 
 def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(published):
     data = load(*published)
+    few = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
 
     assert data.sample_shape == (3, 64, 64)
     assert data.num_classes == 2
@@ -75,13 +77,8 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
     assert greys(data.train_inputs) == pytest.approx([0, 1, 2, 100, 101, 102], abs=1)
     assert data.test_labels.tolist() == [0, 0, 1, 1]
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
-
-
-def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
-    data = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
-
-    assert data.train_labels.tolist() == [0, 0, 1, 1]
-    assert greys(data.test_inputs) == pytest.approx([10, 110], abs=1)
+    assert few.train_labels.tolist() == [0, 0, 1, 1]
+    assert greys(few.test_inputs) == pytest.approx([10, 110], abs=1)
     with pytest.raises(ScenarioError, match=r"800 pictures need 4 of each class, .* 3 of one"):
         load(*published, train_samples=800)
 
@@ -119,12 +116,7 @@ def test_files_of_another_form_are_refused(tmp_path, name, content, message):
         load(home, registry)
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["val_1.JPEG", "val_1.JPEG\tn00000004", "../val_1.JPEG\tn00000003", "val_0.JPEG\tn00000003"],
-)
-def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line):
-    text = f"val_0.JPEG\tn00000003{BOX}\n{line}{BOX}\n"
-
-    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
-        annotated(text, CLASSES, "a.txt")
+def test_a_line_that_is_no_picture_and_class_is_told_with_its_number():
+    for line in ("val_1.JPEG", "val_1.JPEG\tn00000004", "../val_1.JPEG\tn00000003", VAL_0):
+        with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
+            annotated(f"{VAL_0}{BOX}\n{line}{BOX}\n", CLASSES, "a.txt")
