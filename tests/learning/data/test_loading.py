@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from fleetsim.errors import DataError
+from fleetsim.learning.data import prefetch
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
 from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
@@ -77,6 +80,7 @@ def test_every_class_of_digits_is_split_four_to_one_and_alike_for_every_scenario
         (FashionMnistSettings(), 0.2860, 0.3530),
         (MnistSettings(pixels="raw"), 0.0, 1 / 255),
         (FashionMnistSettings(pixels="symmetric"), 0.5, 0.5),
+        (FashionMnistSettings(pixels="unit"), 0.0, 1.0),
     ],
 )
 def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, mean, std):
@@ -161,3 +165,43 @@ def test_nine_tenths_of_every_user_are_for_training() -> None:
         assert np.array_equal(data.train_labels[data.owner == number], user.labels[: len(held)])
     assert np.array_equal(data.test_inputs[-1], users[-1].inputs[-1])
     assert data.test_labels[-1] == users[-1].labels[-1]
+
+
+SYNTHETIC = SyntheticSettings(alpha=1.0, beta=1.0)
+
+
+@pytest.mark.parametrize("settings", [SYNTHETIC, DigitsSettings()])
+def test_a_prefetched_set_is_the_one_that_the_arguments_name(settings: DatasetSettings) -> None:
+    result, plain = Prefetch(settings, seed=3, num_clients=4).take(), load(settings, seed=3)
+
+    assert np.array_equal(result.train_inputs, plain.train_inputs)
+    assert np.array_equal(result.test_labels, plain.test_labels)
+
+
+def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    is_read = threading.Event()
+
+    def spy(*args: object, **kwargs: object) -> Dataset:
+        threads.append(threading.current_thread().name)
+        result = load_dataset(*args, **kwargs)  # type: ignore[arg-type]
+        is_read.set()
+        return result
+
+    monkeypatch.setattr(prefetch, "load_dataset", spy)
+    reading = Prefetch(SYNTHETIC, seed=3, num_clients=4)
+    assert is_read.wait(60)
+
+    # It is not kept: who asks again waits for another.
+    assert reading.take() is not reading.take()
+    assert threads == ["fleetsim data", threading.current_thread().name]
+    # A library is not imported beside whatever is imported now.
+    Prefetch(DigitsSettings(), seed=3, num_clients=4)
+    assert len(threads) == 2
+
+
+def test_its_faults_are_raised_where_it_is_taken(tmp_path: Path) -> None:
+    reading = Prefetch(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2)
+
+    with pytest.raises(DataError, match="train-images"):
+        reading.take()

@@ -12,8 +12,14 @@ from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
 from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, placed, stand_in, zipped
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    zipped,
+)
 
 ARCHIVE = "img_align_celeba.zip"
 SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
@@ -102,7 +108,7 @@ def test_labels_belong_to_their_pictures(published: Published) -> None:
 
 
 def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path, published):
-    unpacked(tmp_path, pictures() | texts())
+    placed(tmp_path, pictures() | texts())
 
     packed, loose = load(*published), load(tmp_path, published[1])
 

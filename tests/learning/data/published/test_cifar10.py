@@ -14,11 +14,11 @@ from fleetsim.learning.data.published.cifar10 import (
     read_records,
 )
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture
 from tests.learning.data.stand_ins import (
     Published,
     damaged,
     load_stand_in,
+    picture,
     placed,
     sha256,
     stand_in,

@@ -11,8 +11,14 @@ from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, tarred
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    tarred,
+)
 
 ARCHIVE = "CINIC-10.tar.gz"
 
@@ -80,7 +86,7 @@ def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, message
     if name is not None:
         (tmp_path / name).write_bytes(b"of unknown contents")
     if top is not None:
-        unpacked(tmp_path / top, contents())
+        placed(tmp_path / top, contents())
 
     with pytest.raises(DataError, match=message):
         load(tmp_path, dict(REGISTRY))

@@ -9,8 +9,14 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, zipped
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    zipped,
+)
 
 ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 CLASSES = ["n00000003", "n00000009"]
@@ -84,15 +90,15 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
 
 
 def test_unpacked_folders_are_counted_and_archives_verified(tmp_path):
-    unpacked(tmp_path, {ARCHIVE: b""})
+    placed(tmp_path, {ARCHIVE: b""})
     with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
         load(tmp_path, dict(REGISTRY))
     (tmp_path / ARCHIVE).unlink()
-    unpacked(tmp_path / TOP, contents())
+    placed(tmp_path / TOP, contents())
     with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
         load(tmp_path, dict(REGISTRY))
     ids = "\n".join(f"n{number:08}" for number in range(200))
-    unpacked(tmp_path / TOP, {"wnids.txt": ids.encode()})
+    placed(tmp_path / TOP, {"wnids.txt": ids.encode()})
     with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
         load(tmp_path, dict(REGISTRY))
 
