@@ -14,7 +14,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.host import memory
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.data.folder.folder_settings import FolderSettings
+from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi

@@ -169,18 +169,14 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
-    match kind:
+    noun = "character" if kind.startswith("string") else "item"
+    has = f", not {context['actual_length']}" if kind in ("too_short", "too_long") else ""
+    match kind.removeprefix("string_"):
         case "too_short":
-            has = context["actual_length"]
-            return f"must have at least {counted(context['min_length'], 'item')}, not {has}"
+            return f"must have at least {counted(context['min_length'], noun)}{has}"
         case "too_long":
-            has = context["actual_length"]
-            return f"must have at most {counted(context['max_length'], 'item')}, not {has}"
-        case "string_too_short":
-            return f"must have at least {counted(context['min_length'], 'character')}"
-        case "string_too_long":
-            return f"must have at most {counted(context['max_length'], 'character')}"
-        case "string_pattern_mismatch":
+            return f"must have at most {counted(context['max_length'], noun)}{has}"
+        case "pattern_mismatch":
             return f"must match pattern '{context['pattern']}'"
         case "multiple_of":
             return f"must be a multiple of {context['multiple_of']}"

@@ -42,8 +42,6 @@ _BY_CLIENT: Order = attrgetter("client", "dispatched_at_s")
 
 
 class _Term(NamedTuple):
-    """Addend of one client."""
-
     client: int
     weight: float
     vector: Parameters

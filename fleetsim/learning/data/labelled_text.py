@@ -12,9 +12,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -145,10 +144,7 @@ class LabelledTextSettings(DatasetKind):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Cells of one row that are used."""
-
+class _Row(NamedTuple):
     user: str
     text: str
     label: str
@@ -255,7 +251,6 @@ def _classes(path: Path, rows: Sequence[_Row]) -> tuple[int, IntArray]:
 def _is_test(
     settings: DrawnTestSettings | ColumnTestSettings, rows: Sequence[_Row], owner: IntArray
 ) -> BoolArray:
-    """Return whether each row is for testing [n]."""
     if isinstance(settings, ColumnTestSettings):
         return np.array([row.part == "test" for row in rows], dtype=np.bool_)
     draws = stream(_SPLIT_SEED, "data/labelled-text-split").random(len(rows))

@@ -120,7 +120,6 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
 
 
 def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
-    """Return one user of LEAF's process."""
     shared = stream(seed, "data/synthetic-leaf-model")
     multiple_mean = shared.normal(shared.normal(), 1.0)
     model = shared.normal(size=(settings.dimension + 1, settings.num_classes))

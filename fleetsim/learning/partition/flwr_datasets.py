@@ -104,7 +104,6 @@ class FlwrDatasetsSettings(PartitionKind):
         return tuple(parts)
 
     def _made(self, partitioners: ModuleType, num_clients: int, seed: int) -> Any:
-        """Return the partitioner."""
         partitioner = getattr(partitioners, self.partitioner, None)
         if partitioner is None:
             raise ScenarioError(

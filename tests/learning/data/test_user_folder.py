@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.folder.folder_settings import FolderSettings
+from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.loading import load_dataset
 from tests.learning.data.stand_ins import idx

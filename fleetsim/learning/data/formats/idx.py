@@ -47,8 +47,6 @@ def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
 
 
 class _Header(NamedTuple):
-    """Header of an IDX file."""
-
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     num_byte: int

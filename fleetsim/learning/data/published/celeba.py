@@ -122,7 +122,6 @@ class CelebASettings(DatasetKind):
 
 
 def _text(path: Path) -> str:
-    """Return a verified text file."""
     return paths.read(path).decode("ascii", "replace")
 
 
@@ -171,7 +170,6 @@ def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
 def _labelled(
     files: PictureFiles, names: list[str], label_of: Mapping[str, int], side: int
 ) -> LabelledImages:
-    """Return pictures and their labels."""
     missing = [name for name in names if name not in label_of]
     if missing:
         raise DataError(f"{_ATTRIBUTES}: lacks {missing[0]}; get it anew")

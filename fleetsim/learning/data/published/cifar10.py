@@ -125,7 +125,6 @@ def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImages:
-    """Return the records of several files in sequence."""
     parts = [read_records(contents[name], name) for name in names]
     return LabelledImages(
         np.concatenate([part.images for part in parts]),

@@ -14,9 +14,9 @@ torchvision's (`datasets/mnist.py`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -60,10 +60,7 @@ _EMNIST = RemoteSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """Published numbers of a split."""
-
+class _Form(NamedTuple):
     num_classes: int
     first_label: int
     """Label of class 0 in the files."""

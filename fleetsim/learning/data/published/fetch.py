@@ -238,13 +238,22 @@ def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str,
         return None
     for file, places in zip(files, places_of, strict=True):
         for key, path in places.items():
-            _verify(name, file, key, path)
+            algorithm, expected = file.checksum
+            if path.name != file.name:
+                algorithm = "sha256"
+                expected = dict(file.members).get(key, file.unpacked_sha256 or "")
+            actual = _digest(path, algorithm)
+            if actual != expected:
+                raise DataError(
+                    f"{path}: not the published file of {name}: expected {_NAMES[algorithm]}"
+                    f" {expected}, found {actual}; remove it and run `fleetsim data fetch {name}`"
+                )
     return {key: path for places in places_of for key, path in places.items()}
 
 
 def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
     """Return the paths of a file in a folder, as published or else unpacked; empty if missing."""
-    published, unpacked = home / file.name, home / file.unpacked_name
+    published, unpacked = home / file.name, home / file.name.removesuffix(".gz")
     if paths.is_file(published):
         return {file.name: published}
     if not file.members:
@@ -263,19 +272,6 @@ def _absence(home: Path, files: Collection[RemoteFile]) -> str:
     if not paths.is_folder(home):
         return f"{home} is no folder"
     return f"{home} lacks {', '.join(file.name for file in files if not _present(home, file))}"
-
-
-def _verify(name: str, file: RemoteFile, key: str, path: Path) -> None:
-    """Check one local file against its published checksum."""
-    algorithm, expected = file.checksum
-    if path.name != file.name:
-        algorithm, expected = "sha256", dict(file.members).get(key, file.unpacked_sha256 or "")
-    actual = _digest(path, algorithm)
-    if actual != expected:
-        raise DataError(
-            f"{path}: not the published file of {name}: expected {_NAMES[algorithm]} {expected},"
-            f" found {actual}; remove it and run `fleetsim data fetch {name}`"
-        )
 
 
 def _digest(path: Path, algorithm: str) -> str:

@@ -99,7 +99,6 @@ class TinyImageNetSettings(DatasetKind):
 
 
 def _text(files: PictureFiles, name: str) -> str:
-    """Return a text file beside the pictures."""
     if isinstance(files, ZipPictures):
         member = f"{_TOP}/{name}"
         content = read_zip(files.place, [member], max_byte=_MAX_TEXT_BYTE)[member]
@@ -166,7 +165,6 @@ def _check_numbers(
 def _labelled(
     files: PictureFiles, names_of: Sequence[Sequence[str]], num_samples: int | None
 ) -> LabelledImages:
-    """Return the first pictures of each class."""
     if num_samples is None:
         return files.labelled(names_of, _SIZE)
     num_kept, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
