@@ -181,10 +181,7 @@ class Scenario(Settings):
         return overrides.content_hash(world | self._sources(WORLD))
 
     def _sources(self, parts: Sequence[KeyPath]) -> dict[str, Any]:
-        """Return the files of the plug-ins in some parts, as another item of a hash; none if none.
-
-        What a plug-in does follows from its file, which the scenario does not name.
-        """
+        """Return an item of a hash: the files of plug-ins in some parts, which say what they do."""
         sources = [
             [plugin.kind.name, plugin.name, plugin.source_sha256]
             for plugin in self.plugins
@@ -202,11 +199,7 @@ class Scenario(Settings):
         return strict_yaml.dump(self.data())
 
     def build_selector(self) -> Selector:
-        """Build the selector of `server.selector`.
-
-        Raises:
-            ScenarioError: it is a plug-in that cannot be made or is no selector.
-        """
+        """Build the selector; a plug-in that cannot be made or is none is a `ScenarioError`."""
         plugin = self.selector_plugin
         if plugin is None:
             return build_selector(self.server.selector)
@@ -249,11 +242,7 @@ class Scenario(Settings):
         return self._replaced(type(self), data)
 
     def with_selector_settings(self, changes: Mapping[str, Any]) -> Scenario:
-        """Return this scenario with other values of some settings of its selector.
-
-        Raises:
-            ValidationError: the selector has no such setting, or a value is out of range.
-        """
+        """Return this scenario with other values of its selector's settings, which are checked."""
         data = self.data()
         data["server"]["selector"] |= changes
         return self._replaced(type(self), data)

@@ -21,11 +21,13 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import DivergenceError, ScenarioError
-from fleetsim.learning.aggregation.weighted_mean import check_finite, check_shape, delivered
+from fleetsim.learning.aggregation.weighted_mean import (
+    BLOCK_NUMBERS,
+    check_finite,
+    check_shape,
+    delivered,
+)
 from fleetsim.quoting import quoted
-
-_BLOCK_NUMBERS = 262_144
-"""Numbers of all clients that are processed at a time, 2 MB: they stay in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Updates:
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the model and the values of all clients there, each [K, p]."""
-        num_columns = max(1, min(_BLOCK_NUMBERS // len(self.reports), self.base.size))
+        num_columns = max(1, min(BLOCK_NUMBERS // len(self.reports), self.base.size))
         for first in range(0, self.base.size, num_columns):
             part = slice(first, min(first + num_columns, self.base.size))
             yield part, self._values(part)

@@ -27,7 +27,7 @@ from fleetsim.errors import ScenarioError
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
-_BLOCK_NUMBERS = 262_144
+BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
 
 
@@ -127,7 +127,7 @@ def _mean(
 ) -> FloatArray:
     weights = np.array([term.weight for term in terms], dtype=np.float64)
     total = np.empty(base.shape, dtype=np.float64)
-    num_columns = max(1, min(_BLOCK_NUMBERS // len(terms), base.size))
+    num_columns = max(1, min(BLOCK_NUMBERS // len(terms), base.size))
     scratch = np.empty(len(terms) * num_columns, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # infinity minus infinity: reported by client below
         for first in range(0, base.size, num_columns):

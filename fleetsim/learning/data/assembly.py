@@ -43,10 +43,7 @@ class Wording:
 def assembled(
     name: str, train: CheckedPart, test: CheckedPart | None, rules: AssemblyRules, words: Wording
 ) -> Dataset:
-    """Return the data set of checked parts.
-
-    Without a test part one is drawn from the training part, as the rules say.
-    """
+    """Return the data set of checked parts; a missing test part is drawn from the training part."""
     if test is None:
         train, test = _draw_test_part(train, rules, words)
     elif rules.test_fraction is not None:

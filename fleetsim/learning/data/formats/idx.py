@@ -124,10 +124,7 @@ def _header(
 def _array(
     stream: io.BufferedIOBase, actual_byte: int | None, limit: int | None, path: str
 ) -> NDArray[Any]:
-    """Return the array in a stream of unpacked bytes; memory is taken after the header is checked.
-
-    Arguments are those of `_header`.
-    """
+    """Return the array in a stream of unpacked bytes; memory is taken once its header is right."""
     header = _header(stream, actual_byte, limit, path)
     announces = header.announces
     content = np.empty(header.expected_byte - header.num_byte, np.uint8)

@@ -110,10 +110,9 @@ class Cinic10Settings(DatasetKind):
 def read_pictures(
     files: PictureFiles, parts: tuple[str, ...], num_samples: int | None, *, per_class: int | None
 ) -> LabelledImages:
-    """Return the pictures of one part, or of several in turn, class by class and by file name.
+    """Return the first pictures of each class, `num_samples` in all, from one part or several.
 
-    They are the first of each class, `num_samples` in all; None: all. Each class must have
-    `per_class` pictures in each part; None: any number.
+    Each class must have `per_class` pictures in each part. None: all of them, and any number.
     """
     names_of = []
     for label in CLASSES:

@@ -129,10 +129,7 @@ def _people(home: Path) -> list[Path]:
 
 
 def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
-    """Return all samples in a folder, and the name of each person by number.
-
-    People are named by their UUID, or by their number in an .npz file.
-    """
+    """Return all samples in a folder, and the name of each person by number, such as a UUID."""
     if paths.is_file(home / _ARCHIVE):
         parts, ids = _packed(home / _ARCHIVE)
         return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
