@@ -20,11 +20,7 @@ from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.scenario.samples import too_few_samples
-from fleetsim.scenario.settings import (
-    BufferedServerSettings,
-    Scenario,
-    SynchronousServerSettings,
-)
+from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings

@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from fleetsim.learning.data import standardisation
-from fleetsim.learning.data.standardisation import (
-    from_pixels,
-    moments_in,
-    scaled,
-    standardise,
-)
+from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 
 
 def test_moments_of_bytes_are_those_of_their_numbers() -> None:
