@@ -115,8 +115,7 @@ def test_a_file_is_named_as_the_user_named_it(tmp_path, monkeypatch):
     document = read(Path("folder/a.yaml"))
 
     assert document.data == {"name": "gr\u00fc\u00df"}
-    assert document.source == "folder/a.yaml"
-    assert document.folder == Path("folder")
+    assert (document.source, document.folder) == ("folder/a.yaml", Path("folder"))
 
 
 @pytest.mark.parametrize(
@@ -182,17 +181,14 @@ def test_a_line_is_that_of_the_key_or_of_its_nearest_parent(key_path, line):
         (("t2.small",), '["t2.small"]'), (("a", 'x"y', ""), 'a["x\\"y"][""]'),
     ],
 )  # fmt: skip
-def test_a_key_path_is_spelled_unambiguously(key_path, text):
-    assert strict_yaml.spelled(key_path) == text
-
-
-def test_a_long_value_is_cut():
+def test_a_key_path_is_spelled_unambiguously_and_long_values_are_cut(key_path, text):
     numbers = f"[{', '.join(map(str, range(100)))}]"
 
+    assert strict_yaml.spelled(key_path) == text
+    assert strict_yaml.spelled(("a", "x" * 100)) == f'a["{"x" * 77}..."]'
     assert strict_yaml.shown(list(range(100))) == f"{numbers[:77]}..."
     assert strict_yaml.shown("x" * 100) == f"'{'x' * 76}..."
     assert strict_yaml.shown({"x" * 100: 1}) == f"{{{'x' * 76}..."
-    assert strict_yaml.spelled(("a", "x" * 100)) == f'a["{"x" * 77}..."]'
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,10 @@ def load(settings: DatasetSettings, *, seed: int = 1, num_clients: int = 4) -> D
 def tiny_set(folder: Path, name: str, writers: list[list[int]] = QMNIST) -> dict[str, RemoteSet]:
     """Three training images and one test image in the files of MNIST, and their registry."""
     contents = {
-        "train-images-idx3-ubyte": idx(IMAGES),
-        "train-labels-idx1-ubyte": idx(np.array([4, 0, 9])),
-        "t10k-images-idx3-ubyte": idx(IMAGES[:1]),
-        "t10k-labels-idx1-ubyte": idx(np.array([7])),
+        "train-images-idx3-ubyte": idx(IMAGES), "train-labels-idx1-ubyte": idx(np.array([4, 0, 9])),
+        "t10k-images-idx3-ubyte": idx(IMAGES[:1]), "t10k-labels-idx1-ubyte": idx(np.array([7])),
         _WRITERS: idx(np.array(writers), 0x0C, ">i4"),
-    }
+    }  # fmt: skip
     placed(folder, contents)
     packed = {f"{file}.gz": content for file, content in contents.items()}
     return stand_in(name, packed, extras=[f"{_WRITERS}.gz"])
@@ -100,55 +97,36 @@ def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, 
     assert data.test_labels.tolist() == [7]
 
 
-def test_writers_are_numbered_in_the_order_of_their_ids(tmp_path: Path) -> None:
-    registry = tiny_set(tmp_path, "mnist")
+def test_writers_are_numbered_in_the_order_of_their_ids_and_those_of_other_images_refused(tmp_path):
     settings = MnistSettings(folder=str(tmp_path), writers=True)
 
-    data = load_stand_in(settings, registry)
+    data = load_stand_in(settings, tiny_set(tmp_path, "mnist"))
 
     assert np.asarray(data.owner).tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("writers", "message"),
-    [
+    for writers, message in (
         ([[4, 0, 77], [0, 0, 12], [8, 0, 77]], "row 2 is of class 8, but .* 2 is of class 9"),
         ([[4, 0, 77], [0, 0, 12]], r"for each of 3 training images, found shape \(2, 3\)"),
         ([[4, 0], [0, 0], [9, 0]], r"QMNIST label columns .* found shape \(3, 2\)"),
-    ],
-)
-def test_writers_of_other_images_are_refused(tmp_path, writers, message):
-    registry = tiny_set(tmp_path, "mnist", writers)
-    settings = MnistSettings(folder=str(tmp_path), writers=True)
-
-    with pytest.raises(DataError, match=message):
-        load_stand_in(settings, registry)
-
-
-def assert_moments_are_the_published_ones(images: object) -> None:
-    """The published figures are rounded to four digits."""
-    assert isinstance(images, ByteImages)
-    for result, published in zip(moments_in(images.pixels), (images.mean, images.std), strict=True):
-        assert result == pytest.approx(published, abs=5e-5)
+    ):
+        with pytest.raises(DataError, match=message):
+            load_stand_in(settings, tiny_set(tmp_path, "mnist", writers))
 
 
 @pytest.mark.slow
-def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
-    data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
+def test_the_published_sets_have_the_published_moments_and_mnist_539_writers(real_data) -> None:
+    mnist = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
+    fashion = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
 
-    assert data.train_inputs.shape == (60_000, 1, 28, 28)
-    sizes = np.bincount(np.asarray(data.owner))
+    assert mnist.train_inputs.shape == (60_000, 1, 28, 28)
+    sizes = np.bincount(np.asarray(mnist.owner))
     assert (len(sizes), sizes.min(), sizes.max()) == (539, 19, 131)
-    assert_moments_are_the_published_ones(data.train_inputs)
-
-
-@pytest.mark.slow
-def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path]) -> None:
-    data = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
-
-    assert np.bincount(data.train_labels).tolist() == [6000] * 10
-    assert np.bincount(data.test_labels).tolist() == [1000] * 10
-    assert_moments_are_the_published_ones(data.train_inputs)
+    assert np.bincount(fashion.train_labels).tolist() == [6000] * 10
+    assert np.bincount(fashion.test_labels).tolist() == [1000] * 10
+    for images in (mnist.train_inputs, fashion.train_inputs):
+        assert isinstance(images, ByteImages)
+        # The published ones are rounded to four digits.
+        moments = np.array(moments_in(images.pixels))
+        assert moments == pytest.approx(np.array([images.mean, images.std]), abs=5e-5)
 
 
 def test_nine_tenths_of_every_user_are_for_training() -> None:

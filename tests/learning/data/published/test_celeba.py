@@ -34,11 +34,10 @@ def people() -> list[int]:
 
 def texts() -> dict[str, bytes]:
     """Every third picture smiles; nobody is young."""
-    identities = [f"{number:06}.jpg {who}" for number, who in enumerate(people(), start=1)]
-    rows = [
-        f"{number:06}.jpg -1  {'1' if number % 3 == 0 else '-1'}"
-        for number in range(1, len(people()) + 1)
-    ]
+    names = [f"{number:06}.jpg" for number in range(1, len(people()) + 1)]
+    smiles = ("1" if number % 3 == 0 else "-1" for number in range(1, len(names) + 1))
+    rows = [f"{name} -1  {smile}" for name, smile in zip(names, smiles, strict=True)]
+    identities = [f"{name} {who}" for name, who in zip(names, people(), strict=True)]
     attributes = [str(len(rows)), "Young Smiling ", *rows]
     return {
         "identity_CelebA.txt": ("\n".join(identities) + "\n").encode(),
