@@ -65,10 +65,9 @@ def _of_paper_cost(scenario: Scenario) -> Iterator[Fault]:
 def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
     server, size = scenario.server, scenario.fleet.size
     if isinstance(server, BufferedServerSettings):
-        if server.concurrency > size:
-            yield ("server", "concurrency"), f"must be at most fleet.size = {size}"
-        if server.buffer_size is not None and server.buffer_size > size:
-            yield ("server", "buffer_size"), f"must be at most fleet.size = {size}"
+        for key in ("concurrency", "buffer_size"):
+            if (getattr(server, key) or 0) > size:
+                yield ("server", key), f"must be at most fleet.size = {size}"
         unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             yield ("server", "selector", "kind"), unmet

@@ -143,21 +143,14 @@ def test_the_line_of_an_entry_names_file_and_line_and_the_entry_as_it_was_writte
     assert any(line.startswith(kinds) for line in lines)
 
 
-def test_at_most_twenty_lines_are_said_of_entries(base):
-    rounds = list(range(1, 31))
-
-    lines = scenario_warnings(load(base, [STEPS.format(rounds)]))
+def test_at_most_twenty_lines_are_of_entries_and_one_of_time_zones_without_effect(base):
+    zones = "fleet.usage.time_zones=[{utc_offset_h: 0, weight: 2}]"
+    lines = scenario_warnings(load(base, [STEPS.format(list(range(1, 31)))]))
+    (line,) = scenario_warnings(load(base, [MADE_UP, zones]))
 
     # Of 30 rounds the first acts, as the run has two.
     assert len(lines) == 21
     assert lines[-1] == "... and 9 more"
-
-
-def test_time_zones_that_all_show_virtual_time_are_warned_of(base):
-    zones = "fleet.usage.time_zones=[{utc_offset_h: 0, weight: 2}]"
-
-    (line,) = scenario_warnings(load(base, [MADE_UP, zones]))
-
     assert "fleet.usage.time_zones" in line
     assert "has no effect: all clocks show virtual time" in line
     assert "set a utc_offset_h other than 0" in line

@@ -21,18 +21,21 @@ from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, parts
 
 
-def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
+def test_sizes_by_hand() -> None:
     """Without x >= 0 the least |x| for mixes (1, 0), (0, 1) and (0.9, 0.1) to make (0.1, 0.9) has
     x3 = t with (0.1 - 0.9 t) 0.9 + (0.9 - 0.1 t) 0.1 = t, so t = 0.18/1.82 and x1 = 0.01 > 0; to
-    make (0.02, 0.98) t = 0.116/1.82 = 0.064 and x1 = -0.037. Then x1 = 0 and x3 = 0.02/0.9."""
+    make (0.02, 0.98) t = 0.116/1.82 = 0.064 and x1 = -0.037. Then x1 = 0 and x3 = 0.02/0.9. Of two
+    clients with label 0 alone, of which there is half, the nearest are x1 + x2 = 0.5, alike."""
     mixes = np.array([[1.0, 0.0, 0.9], [0.0, 1.0, 0.1]])
 
     free = least_sizes(mixes, np.array([0.1, 0.9]))
     bound = least_sizes(mixes, np.array([0.02, 0.98]))
+    nearest = nearest_sizes(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([0.5, 0.5]))
 
     t = 0.18 / 1.82
     assert free == pytest.approx([0.1 - 0.9 * t, 0.9 - 0.1 * t, t], abs=1e-12)
     assert bound == pytest.approx([0.0, 0.98 - 0.002 / 0.9, 0.02 / 0.9], abs=1e-12)
+    assert nearest == pytest.approx([0.25, 0.25], rel=1e-5)
 
 
 @pytest.mark.slow
@@ -75,13 +78,6 @@ def missed_mass(mixes: FloatArray, label_shares: FloatArray) -> float:
     solved = linprog(cost, A_eq=np.hstack([mixes, eye, -eye]), b_eq=label_shares)
     assert solved.status == 0
     return float(solved.fun)
-
-
-def test_the_nearest_sizes_by_hand() -> None:
-    """Both clients have label 0 alone, of which there is half: x1 + x2 = 0.5, shared equally."""
-    mixes = np.array([[1.0, 1.0], [0.0, 0.0]])
-
-    assert nearest_sizes(mixes, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.25], rel=1e-5)
 
 
 def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> None:

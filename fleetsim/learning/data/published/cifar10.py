@@ -106,7 +106,12 @@ class Cifar10Settings(DatasetKind):
             train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, num_kept=num_train)
             test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, num_kept=num_test)
         else:
-            contents = _contents(find_files(known, folder))
+            files = find_files(known, folder)
+            if _ARCHIVE in files:
+                names = (*_TRAIN, *_TEST)
+                contents = read_tar(files[_ARCHIVE], names, max_byte=_MAX_MEMBER_BYTE)
+            else:
+                contents = {name: paths.read(path) for name, path in files.items()}
             train = _first(_joined(contents, _TRAIN), num_train)
             test = _first(_joined(contents, _TEST), num_test)
         moments = moments_of(self.pixels, _MOMENTS)
@@ -115,13 +120,6 @@ class Cifar10Settings(DatasetKind):
     def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or 50,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
-
-
-def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
-    """Return the bytes of the six files by their paths in the archive, packed or not."""
-    if _ARCHIVE in files:
-        return read_tar(files[_ARCHIVE], (*_TRAIN, *_TEST), max_byte=_MAX_MEMBER_BYTE)
-    return {name: paths.read(path) for name, path in files.items()}
 
 
 def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImages:

@@ -85,17 +85,6 @@ def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
         WikiText2Settings.model_validate({"tokens": {"kind": "bytes", "vocabulary_size": 9}})
 
 
-def test_samples_are_as_many_and_as_long_as_wanted(tmp_path: Path) -> None:
-    few = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
-    long = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
-
-    assert len(few.test_inputs) == 2
-    # An article without a whole sample is no client.
-    assert np.asarray(long.owner).tolist() == [0]
-    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
-        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
-
-
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpacked: bool) -> None:
     texts = {"train": TRAIN.encode(), "valid": TEST.encode(), "test": TEST.encode()}
@@ -114,13 +103,21 @@ def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpa
     assert np.array_equal(data.test_labels, same.test_labels)
 
 
-def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path: Path) -> None:
-    contents = {"valid.txt": TRAIN.encode(), "test.txt": TEST.encode()}
+def test_samples_are_as_many_and_as_long_and_of_the_part_as_requested(tmp_path: Path) -> None:
+    few = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
+    long = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
 
+    assert len(few.test_inputs) == 2
+    # An article without a whole sample is no client.
+    assert np.asarray(long.owner).tolist() == [0]
+    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
+        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
+    # The training part may be missing if the validation part trains.
+    contents = {"valid.txt": TRAIN.encode(), "test.txt": TEST.encode()}
     with pytest.raises(DataError, match=r"lacks train\.txt"):
-        load_from(tmp_path, TOKENS, contents)
-    data = load_from(tmp_path, TOKENS.model_copy(update={"train_part": "valid"}), contents)
-    assert len(data.train_inputs) == 4
+        load_from(tmp_path / "part", TOKENS, contents)
+    chosen = TOKENS.model_copy(update={"train_part": "valid"})
+    assert len(load_from(tmp_path / "part", chosen, contents).train_inputs) == 4
 
 
 def test_the_real_parts_have_the_published_tokens_and_articles(real_data):
