@@ -5,6 +5,7 @@ Each ends with finite records, or is refused before its first round in a line.
 
 import functools
 import json
+import math
 from itertools import chain, permutations
 from pathlib import Path
 
@@ -104,6 +105,7 @@ def acts(path: Path, number: Number, changes: list[str]) -> bool:
     return not any(f": {key}{end}" in line for key in above for line in idle for end in ": ")
 
 
+@functools.cache
 def acting(path: Path, number: Number) -> tuple[str, ...]:
     """Return overrides with which the number, at a usual value, is taken and has an effect."""
     soon = SOON.get(number.kinds[0], {}) if number.kinds else {}
@@ -116,15 +118,6 @@ def acting(path: Path, number: Number) -> tuple[str, ...]:
         if any(acts(path, number, [*changes, number.at(value)]) for value in number.usual):
             return changes
     raise AssertionError(f"{number.label} never has an effect; add a scene to SCENES")
-
-
-@pytest.fixture(scope="session")
-def place(path):
-    return functools.cache(functools.partial(acting, path))
-
-
-def capped(number: Number, value: float) -> float:
-    return min(value, CAPS.get(number.label, value))
 
 
 def require_plain(fault: ScenarioError) -> None:
@@ -173,10 +166,10 @@ def check(scenario: Scenario, out: Path, *, may_diverge: bool) -> None:
 
 
 @pytest.mark.parametrize(("number", "values"), ends(OF_SELECTORS) + ends(OF_TRAINING))
-def test_a_number_at_an_end_of_its_range(number, values, place, path, tmp_path):
-    around = place(number)
+def test_a_number_at_an_end_of_its_range(number, values, path, tmp_path):
+    around, cap = acting(path, number), CAPS.get(number.label, math.inf)
     is_taken = loaded(path, [*around, number.at(*values)]) is not None
-    scenario = loaded(path, [*around, number.at(*(capped(number, value) for value in values))])
+    scenario = loaded(path, [*around, number.at(*(min(value, cap) for value in values))])
 
     assert (scenario is not None) == is_taken
     if scenario is not None:
