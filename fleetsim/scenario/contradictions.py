@@ -195,7 +195,7 @@ def _of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _declaration(aggregator: AggregatorKind) -> str:
-    """Return the way out for an aggregator of the user's own, which may need no single updates."""
+    """Return the hint for an aggregator of the user, which may need no single updates."""
     if isinstance(aggregator, AggregatorPluginSettings):
         return ", or set sees_single_updates = False in it if it aggregates by sums alone"
     return ""
@@ -286,7 +286,7 @@ def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) 
 
 
 def never_ends(scenario: Scenario) -> str | None:
-    """Return why a run without training has no end, and the way out; None if it ends."""
+    """Return why a run without training has no end, with a hint; None if it ends."""
     stop = scenario.stop
     if stop.accuracy is None or stop.ends_without_accuracy:
         return None

@@ -37,7 +37,7 @@ class Wording:
     keys: str
     """Beginning of a key: `task.dataset.` in a scenario, nothing for an argument."""
     how_to_test: str
-    """Way out for a set without a test part, without the fraction."""
+    """Hint for a set without a test part, beside the fraction."""
 
 
 def assembled(

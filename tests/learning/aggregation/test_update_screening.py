@@ -27,7 +27,7 @@ def test_the_norm_of_many_blocks_is_that_of_the_whole_and_finite() -> None:
     """In float32 the square of 3e38 would overflow, and 3e38 - -3e38 even before."""
     base, vector = rng.stream(1, "models").standard_normal((2, 100_001)).astype(np.float32)
     whole = float(np.linalg.norm(vector.astype(np.float64) - base))
-    low, high = np.float32([[-3e38], [3e38]])
+    low, high = np.array([[-3e38], [3e38]], dtype=np.float32)
 
     assert update_norm(base, vector) == pytest.approx(whole, rel=1e-12)
     assert update_norm(low, high) == pytest.approx(6e38)
