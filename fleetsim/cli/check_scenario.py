@@ -51,7 +51,7 @@ def validate(
     dataset = loaded.task.dataset
     prepared, tried = _tried(loaded)
     # Other data sets have checksums; the user's own files are read and split.
-    if prepared is None and not isinstance(dataset, BlankSettings) and dataset.is_own_files:
+    if prepared is None and not isinstance(dataset, BlankSettings) and dataset.has_user_files:
         read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
     if prepared is None or loaded.server.deadline_s is None:
@@ -96,7 +96,7 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     try:
         prepared = prepare_task(task_request(scenario), train=is_own, torch_device="cpu", workers=1)
     except DataError as missing:
-        if not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files:
+        if not isinstance(task.dataset, BlankSettings) and task.dataset.has_user_files:
             raise
         message = f"trainer: chosen by the form of the samples, and {missing}"
         return None, [message] if is_own else []

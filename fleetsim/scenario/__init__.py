@@ -2,8 +2,7 @@
 
 - `settings`: The settings of a whole scenario, which joins those of its parts, and its hashes.
 - `loading`: Loading of a scenario: read, override, check, and resolve to absolute paths.
-- `named_files`: Files that a scenario names: checks that they exist, and their absolute paths.
-- `own_files`: The user's own files and folders that a resolved scenario names, and their digests.
+- `named_files`: Files that a scenario names.
 - `contradictions`: Contradictions between the parts of a scenario.
 - `samples`: Samples of the clients of a scenario.
 - `inert_keys`: Keys of a scenario, and entries of its lists.

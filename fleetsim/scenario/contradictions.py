@@ -20,11 +20,7 @@ from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.scenario.samples import too_few_samples
-from fleetsim.scenario.settings import (
-    BufferedServerSettings,
-    Scenario,
-    SynchronousServerSettings,
-)
+from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings
@@ -69,10 +65,9 @@ def _of_paper_cost(scenario: Scenario) -> Iterator[Fault]:
 def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
     server, size = scenario.server, scenario.fleet.size
     if isinstance(server, BufferedServerSettings):
-        if server.concurrency > size:
-            yield ("server", "concurrency"), f"must be at most fleet.size = {size}"
-        if server.buffer_size is not None and server.buffer_size > size:
-            yield ("server", "buffer_size"), f"must be at most fleet.size = {size}"
+        for key in ("concurrency", "buffer_size"):
+            if (getattr(server, key) or 0) > size:
+                yield ("server", key), f"must be at most fleet.size = {size}"
         unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             yield ("server", "selector", "kind"), unmet
@@ -200,7 +195,7 @@ def _of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _declaration(aggregator: AggregatorKind) -> str:
-    """Return the way out for an aggregator of the user's own, which may need no single updates."""
+    """Return the hint for an aggregator of the user, which may need no single updates."""
     if isinstance(aggregator, AggregatorPluginSettings):
         return ", or set sees_single_updates = False in it if it aggregates by sums alone"
     return ""
@@ -294,7 +289,7 @@ def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) 
 
 
 def never_ends(scenario: Scenario) -> str | None:
-    """Return why a run without training has no end, and the way out; None if it ends."""
+    """Return why a run without training has no end, with a hint; None if it ends."""
     stop = scenario.stop
     if stop.accuracy is None or stop.ends_without_accuracy:
         return None

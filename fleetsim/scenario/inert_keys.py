@@ -50,8 +50,8 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert
 def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterator[Inert]:
     """Yield what is inert in the settings in a value: the value itself, or items of a list."""
     if isinstance(value, Settings):
-        for found in inert_keys(value, written, facts):
-            yield found._replace(key_path=(*key_path, *found.key_path))
+        for inert in inert_keys(value, written, facts):
+            yield inert._replace(key_path=(*key_path, *inert.key_path))
     elif isinstance(value, tuple) and isinstance(written, list):
         for index, (item, below) in enumerate(zip(value, written, strict=False)):
             yield from _below((*key_path, index), item, below, facts)

@@ -14,7 +14,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.host import memory
 from fleetsim.host.own_code import own_code
-from fleetsim.learning.data.folder.folder_settings import FolderSettings
+from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
@@ -68,46 +68,46 @@ def load(
     changes = changes_of(overrides, keys, keys=Scenario.model_fields, call=load)
     if seed is not None:
         changes.append(f"seed={seed}")
-    own = load_plugins(plugin)
+    plugins = load_plugins(plugin)
     if isinstance(path, Scenario):
-        if not changes and not own:
+        if not changes and not plugins:
             return path
         document = document_of(path.data(), f"scenario {path.name}")
-        return from_document(overriding.apply(document, changes), path.plugins_with(own))
+        return from_document(overriding.apply(document, changes), path.plugins_with(plugins))
     if isinstance(path, Mapping):
-        return from_document(overriding.apply(document_of(path, "scenario"), changes), own)
+        return from_document(overriding.apply(document_of(path, "scenario"), changes), plugins)
     name = str(path)
     file = named_files.find("scenarios", name, None)
     if file is None:
         raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
-    return from_document(overriding.apply(strict_yaml.read(file), changes), own)
+    return from_document(overriding.apply(strict_yaml.read(file), changes), plugins)
 
 
-def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
+def from_document(document: Document, plugins: Sequence[Plugin]) -> Scenario:
     """Check a scenario that has been read, with its plug-ins if it has any; raises as `load`."""
-    refuse_two(own)
-    for plugin in own:
+    refuse_two(plugins)
+    for plugin in plugins:
         document = plugin.placed(document)
-    refuse_missing(document, own)
-    with _settings_of(own):
-        scenario = faults.check(class_with(own), _with_usual_kinds(document))
+    refuse_missing(document, plugins)
+    with _settings_of(plugins):
+        scenario = faults.check(class_with(plugins), _with_usual_kinds(document))
     files = HardwareFiles()
-    found = contradictions(scenario)
-    found += named_files.missing(scenario.fleet, document.folder, files)
-    found += named_files.unusable_folder(
+    problems = contradictions(scenario)
+    problems += named_files.missing(scenario.fleet, document.folder, files)
+    problems += named_files.unusable_folder(
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
-    found += [] if found else without_wifi(scenario, document.folder, files)
-    found += named_files.missing_weights(scenario.server.selector, document.folder)
+    problems += [] if problems else without_wifi(scenario, document.folder, files)
+    problems += named_files.missing_weights(scenario.server.selector, document.folder)
     dataset = scenario.task.dataset
-    if isinstance(dataset, FolderSettings) and not found:
-        home = named_files.own_folder(dataset.folder, document.folder)
-        found += too_few_samples(scenario, own_folder=home)
-    if found:
-        raise ScenarioError(*_lines(document, found))
+    if isinstance(dataset, FolderSettings) and not problems:
+        home = named_files.user_folder(dataset.folder, document.folder)
+        problems += too_few_samples(scenario, user_folder=home)
+    if problems:
+        raise ScenarioError(*_lines(document, problems))
     _require_memory(scenario, document)
-    # With absolute paths the user's files are found from any folder.
-    with _settings_of(own):
+    # With absolute paths the user's files are problems from any folder.
+    with _settings_of(plugins):
         data = named_files.with_absolute_paths(scenario.data(), document.folder)
     try:
         strict_yaml.dump(data)
@@ -115,7 +115,7 @@ def from_document(document: Document, own: Sequence[Plugin]) -> Scenario:
         raise ScenarioError(
             f"{document.source}: with its defaults it {cause}; name fewer clients or devices"
         ) from None
-    with _settings_of(own):
+    with _settings_of(plugins):
         resolved = type(scenario).model_validate(data)
     resolved._files = files
     _set_selector_up(resolved, document)
@@ -134,23 +134,23 @@ def _require_memory(scenario: Scenario, document: Document) -> None:
         raise ScenarioError(faults.line(document, ("fleet", "size"), message))
 
 
-def _settings_of(own: Sequence[Plugin]) -> AbstractContextManager[None]:
-    """Return a context for checks of settings, which may be those of the user's own."""
-    names = ", ".join(plugin.said for plugin in own if not plugin.replaces_any)
+def _settings_of(plugins: Sequence[Plugin]) -> AbstractContextManager[None]:
+    """Return a context for checks of settings, which may be a user's."""
+    names = ", ".join(plugin.said for plugin in plugins if not plugin.replaces_any)
     return own_code(f"{names}: its Settings") if names else nullcontext()
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
-    found = list(inert_keys(scenario, document.data, ScenarioFacts(scenario)))
-    refused = [(each.key_path, each.message) for each in found if each.is_refused]
+    inert = list(inert_keys(scenario, document.data, ScenarioFacts(scenario)))
+    refused = [(each.key_path, each.message) for each in inert if each.is_refused]
     if refused:
         raise ScenarioError(*_lines(document, refused))
-    scenario._inert = tuple(_lines(document, [(each.key_path, each.message) for each in found]))
+    scenario._inert = tuple(_lines(document, [(each.key_path, each.message) for each in inert]))
 
 
-def _lines(document: Document, found: Sequence[Fault]) -> list[str]:
-    lines = [faults.line(document, key, message) for key, message in found[:MAX_LINES]]
-    return listed(lines, num_unsaid=len(found) - len(lines))
+def _lines(document: Document, problems: Sequence[Fault]) -> list[str]:
+    lines = [faults.line(document, key, message) for key, message in problems[:MAX_LINES]]
+    return listed(lines, num_unsaid=len(problems) - len(lines))
 
 
 def schema(plugin: PluginNames = None) -> dict[str, Any]:

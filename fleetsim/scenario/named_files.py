@@ -1,9 +1,11 @@
-"""Files that a scenario names: checks that they exist, and their absolute paths.
+"""Files that a scenario names: checks that they exist, their absolute paths, and their digests.
 
 A name is that of something bundled, or a path from the current folder or the scenario's own.
 """
 
 import copy
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,13 @@ from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import skin_of
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_LINES, quoted
+from fleetsim.record import atomic_files
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import KINDS
 from fleetsim.selectors.learned_weights import weights_of
 from fleetsim.settings import Settings
+
+HINT = "restore it, or name another file in the scenario"
 
 
 def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
@@ -90,7 +95,7 @@ def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
     """Return the fault of a data set's folder that cannot be a path; it need not exist yet."""
     try:
         if folder is not None:
-            own_folder(folder, beside)
+            user_folder(folder, beside)
     except ScenarioError as fault:
         return [(("task", "dataset", "folder"), str(fault))]
     return []
@@ -114,7 +119,7 @@ def _unusable(
         return str(fault)
 
 
-def own_folder(folder: str, beside: Path | None) -> Path:
+def user_folder(folder: str, beside: Path | None) -> Path:
     """Return the absolute path of a data set's folder."""
     home = paths.expanded(folder, ScenarioError)
     if beside is not None and paths.is_folder(beside / home, ScenarioError):
@@ -126,7 +131,7 @@ def own_folder(folder: str, beside: Path | None) -> Path:
 def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[str, Any]:
     """Return a resolved scenario with absolute paths to the user's own files."""
 
-    def own(kind: bundled.Kind, name: str) -> str:
+    def resolved(kind: bundled.Kind, name: str) -> str:
         if kind == "devices" and name == MARKET:
             return name
         path = find(kind, name, beside)
@@ -135,18 +140,65 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
     data = copy.deepcopy(scenario)
     fleet, dataset = data["fleet"], data["task"]["dataset"]
     selector = data["server"]["selector"]
-    fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
+    fleet["devices"] = {resolved("devices", name): n for name, n in fleet["devices"].items()}
     chargers = fleet["battery"]["charge_w_of"]
-    fleet["battery"]["charge_w_of"] = {own("devices", name): w for name, w in chargers.items()}
+    fleet["battery"]["charge_w_of"] = {resolved("devices", name): w for name, w in chargers.items()}
     for key in ("unmetered_radio", "metered_radio"):
-        fleet["channel"][key] = own("radios", fleet["channel"][key])
+        fleet["channel"][key] = resolved("radios", fleet["channel"][key])
     if "trace" in fleet["channel"]:
-        fleet["channel"]["trace"] = own("traces", fleet["channel"]["trace"])
+        fleet["channel"]["trace"] = resolved("traces", fleet["channel"]["trace"])
     if fleet["usage"]["trace"] is not None:
-        fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
+        fleet["usage"]["trace"] = resolved("traces", fleet["usage"]["trace"])
     # A plug-in may mean something else by this key.
     if selector["kind"] in KINDS and isinstance(selector.get("weights"), str):
-        selector["weights"] = own("weights", selector["weights"])
+        selector["weights"] = resolved("weights", selector["weights"])
     if dataset.get("folder") is not None:
-        dataset["folder"] = str(own_folder(dataset["folder"], beside))
+        dataset["folder"] = str(user_folder(dataset["folder"], beside))
     return data
+
+
+def user_paths(data: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
+    """Yield absolute paths in a resolved scenario, each once, and whether the file may travel."""
+    fleet, dataset = data["fleet"], data["task"]["dataset"]
+    channel, weights = fleet["channel"], data["server"]["selector"].get("weights")
+    names = [
+        *fleet["devices"],
+        *(channel[key] for key in ("unmetered_radio", "metered_radio")),
+        channel.get("trace"),
+        fleet["usage"]["trace"],
+        weights if isinstance(weights, str) else None,
+    ]
+    for name in dict.fromkeys(names):
+        if name is not None and Path(name).is_absolute():
+            yield Path(name), True
+    folder = dataset.get("folder")
+    if folder is not None and Path(folder).exists():
+        yield Path(folder), False
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of all files of a folder."""
+    total = hashlib.sha256()
+    with atomic_files.one_line_error(path, "cannot be read", HINT):
+        for file in files_of(path):
+            with file.open("rb") as opened:
+                of_file = hashlib.file_digest(opened, "sha256")
+            total.update(f"{relative_to(file, path)}\0{of_file.hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def carried_digests(data: dict[str, Any]) -> dict[str, str]:
+    """Return `digest` of the user's own devices, radios, traces and weights, by path."""
+    return {str(path): digest(path) for path, travels in user_paths(data) if travels}
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a folder, sorted; of a file, itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file())
+
+
+def relative_to(file: Path, path: Path) -> str:
+    """Return the path of a file in a folder; empty if it is the path itself."""
+    return "" if file == path else file.relative_to(path).as_posix()

@@ -16,7 +16,7 @@ _HASH_LENGTH = 8
 
 def outline(scenario: Scenario) -> list[str]:
     """Return the five lines, each with its aligned label."""
-    found = {
+    parts = {
         "task": _task(scenario.task),
         "fleet": ", ".join(_fleet(scenario.fleet)),
         "server": ", ".join(_server(scenario.server)),
@@ -24,8 +24,8 @@ def outline(scenario: Scenario) -> list[str]:
         "run": f"seed {scenario.seed}, folder runs/{scenario.name}-"
         f"{scenario.content_hash[:_HASH_LENGTH]} unless --out is given",
     }
-    width = max(map(len, found)) + 2
-    return [f"{label:<{width}}{words}" for label, words in found.items()]
+    width = max(map(len, parts)) + 2
+    return [f"{label:<{width}}{part}" for label, part in parts.items()]
 
 
 def _task(task: TaskSettings) -> str:

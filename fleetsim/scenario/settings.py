@@ -181,17 +181,14 @@ class Scenario(Settings):
         return overrides.content_hash(world | self._sources(WORLD))
 
     def _sources(self, parts: Sequence[KeyPath]) -> dict[str, Any]:
-        """Return the files of the plug-ins in some parts, as another item of a hash; none if none.
-
-        What a plug-in does follows from its file, which the scenario does not name.
-        """
-        found = [
-            [own.kind.name, own.name, own.source_sha256]
-            for own in self.plugins
-            if own.kind.key_path is not None
-            and any(own.kind.key_path[: len(part)] == part for part in parts)
+        """Return an item of a hash: the files of plug-ins in some parts, which say what they do."""
+        sources = [
+            [plugin.kind.name, plugin.name, plugin.source_sha256]
+            for plugin in self.plugins
+            if plugin.kind.key_path is not None
+            and any(plugin.kind.key_path[: len(part)] == part for part in parts)
         ]
-        return {"plugins": sorted(found)} if found else {}
+        return {"plugins": sorted(sources)} if sources else {}
 
     def data(self) -> dict[str, Any]:
         """Return the resolved scenario as plain data, with every default."""
@@ -202,41 +199,37 @@ class Scenario(Settings):
         return strict_yaml.dump(self.data())
 
     def build_selector(self) -> Selector:
-        """Build the selector of `server.selector`.
-
-        Raises:
-            ScenarioError: it is a plug-in that cannot be made or is no selector.
-        """
-        own = self.selector_plugin
-        if own is None:
+        """Build the selector; a plug-in that cannot be made or is none is a `ScenarioError`."""
+        plugin = self.selector_plugin
+        if plugin is None:
             return build_selector(self.server.selector)
         settings = self.server.selector
-        return guarded(own.build(settings), own.build(settings), own.said)
+        return guarded(plugin.build(settings), plugin.build(settings), plugin.said)
 
     @property
     def selector_plugin(self) -> Plugin | None:
         """Plug-in that `server.selector` names; None: it is a selector of fleetsim."""
-        return next((own for own in self.plugins if own.kind.name == "selector"), None)
+        return next((plugin for plugin in self.plugins if plugin.kind.name == "selector"), None)
 
     def check_plugins(self) -> None:
         """Build every plug-in once, to check that it can be."""
-        for own in self.plugins:
+        for plugin in self.plugins:
             settings: Any = self
-            for key in own.kind.key_path or ():
+            for key in plugin.kind.key_path or ():
                 settings = getattr(settings, str(key))
-            own.build(settings)
+            plugin.build(settings)
 
     def plugins_with(self, others: Sequence[Plugin]) -> tuple[Plugin, ...]:
         """Return the plug-ins of this scenario and others, which take the place of theirs."""
         places = [other.kind.key_path for other in others]
-        kept = [own for own in self.plugins if own.kind.key_path not in places]
+        kept = [plugin for plugin in self.plugins if plugin.kind.key_path not in places]
         return (*kept, *others)
 
     def with_selector(self, selector: Selector) -> Scenario:
         """Return this scenario with another selector, which exists already."""
-        own, data = given_plugin("selector", selector), self.data()
-        data["server"]["selector"] = {"kind": own.word}
-        return self._replaced(class_with(self.plugins_with([own])), data)
+        plugin, data = given_plugin("selector", selector), self.data()
+        data["server"]["selector"] = {"kind": plugin.word}
+        return self._replaced(class_with(self.plugins_with([plugin])), data)
 
     def with_seed(self, seed: int) -> Scenario:
         """Return this scenario with another seed."""
@@ -249,11 +242,7 @@ class Scenario(Settings):
         return self._replaced(type(self), data)
 
     def with_selector_settings(self, changes: Mapping[str, Any]) -> Scenario:
-        """Return this scenario with other values of some settings of its selector.
-
-        Raises:
-            ValidationError: the selector has no such setting, or a value is out of range.
-        """
+        """Return this scenario with other values of its selector's settings, which are checked."""
         data = self.data()
         data["server"]["selector"] |= changes
         return self._replaced(type(self), data)
@@ -269,9 +258,9 @@ def class_with(plugins: Sequence[Plugin]) -> type[Scenario]:
     if not plugins:
         return Scenario
     added: dict[KeyPath, list[type[Settings]]] = {}
-    for own in plugins:
-        if own.kind.key_path is not None:
-            added.setdefault(own.kind.key_path, []).append(own.settings)
+    for plugin in plugins:
+        if plugin.kind.key_path is not None:
+            added.setdefault(plugin.kind.key_path, []).append(plugin.settings)
     made = extended(Scenario, added)
     made.plugins = tuple(plugins)
     return made

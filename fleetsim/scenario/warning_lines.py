@@ -40,13 +40,13 @@ def transformer_warning(scenario: Scenario, cost: ModelCost | None = None) -> st
 
 def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
     """Return warnings about a loaded scenario that will train or not, one line each."""
-    found = [
+    lines = [
         f"fleet.devices: {name} is a reproduction, not physical: {why}"
         for name, why in reproductions(scenario)
     ]
-    found.extend(scenario._inert)
+    lines.extend(scenario._inert)
     if scenario.task.can_train and not train and scenario.stop.accuracy is not None:
-        found.append(
+        lines.append(
             f"stop.accuracy = {scenario.stop.accuracy:g}: has no effect: a run without training has"
             " no accuracy; another rule ends it"
         )
@@ -55,6 +55,6 @@ def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
         position_m = places_m(fleet.channel, seed=scenario.clients_seed, size=fleet.size)
         message = selector.warning(position_m, num_clients=fleet.size, seed=seed)
         if message is not None:
-            found.append(f"server.selector: {message}")
+            lines.append(f"server.selector: {message}")
     slow = transformer_warning(scenario)
-    return found if slow is None else [*found, slow]
+    return lines if slow is None else [*lines, slow]

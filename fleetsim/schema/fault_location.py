@@ -48,12 +48,12 @@ class KeyPlace:
         node = self.node
         least = max(((node[by], by == "gt") for by in ("ge", "gt") if by in node), default=None)
         most = min(((node[by], by == "le") for by in ("le", "lt") if by in node), default=None)
-        found = []
+        bounds = []
         if least is not None:
-            found.append(f"{'>' if least[1] else '>='} {str(least[0]).removesuffix('.0')}")
+            bounds.append(f"{'>' if least[1] else '>='} {str(least[0]).removesuffix('.0')}")
         if most is not None:
-            found.append(f"{'<=' if most[1] else '<'} {str(most[0]).removesuffix('.0')}")
-        return " and ".join(found)
+            bounds.append(f"{'<=' if most[1] else '<'} {str(most[0]).removesuffix('.0')}")
+        return " and ".join(bounds)
 
 
 class Locator:
@@ -110,17 +110,19 @@ class Locator:
         match node.get("type"):
             case "model":
                 fields = self._plain(node["schema"])["fields"].items()
-                found = [one for name, one in fields if step in (name, one.get("validation_alias"))]
+                matches = [
+                    one for name, one in fields if step in (name, one.get("validation_alias"))
+                ]
             case "dict":
-                found = [node["values_schema"]]
+                matches = [node["values_schema"]]
             case "list":
-                found = [node["items_schema"]]
+                matches = [node["items_schema"]]
             case "tuple":
                 index = min(int(step), node.get("variadic_item_index", step))
-                found = node["items_schema"][index : index + 1]
+                matches = node["items_schema"][index : index + 1]
             case _:
-                found = []
-        return self._plain(found[0]) if found else {}
+                matches = []
+        return self._plain(matches[0]) if matches else {}
 
     def _plain(self, node: Node) -> Node:
         """Return a part of the schema without defaults, validators and None around it."""

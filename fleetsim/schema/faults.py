@@ -75,7 +75,7 @@ def at(key_path: KeyPath, message: str) -> PydanticCustomError:
     `raise faults.at(("server", "cohort"), "more than fleet.size = 10")` in a validator of the
     whole scenario points at the line of `server.cohort`; a ValueError would point at the top.
     """
-    return PydanticCustomError("at", "{says}", {"says": message, "key_path": key_path})
+    return PydanticCustomError("at", "{message}", {"message": message, "key_path": key_path})
 
 
 def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
@@ -84,8 +84,8 @@ def check(model: type[M], document: Document, error: InputError = ScenarioError)
         # As JSON, because pydantic's strict mode takes lists for tuples and text for enums there.
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as cause:
-        found = cause.errors(include_url=False)
-    raise error(*_lines(model, document, found))
+        errors = cause.errors(include_url=False)
+    raise error(*_lines(model, document, errors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class _Fault:
     """Known key that an unknown key resembles."""
 
 
-def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
+def _lines(model: type[BaseModel], document: Document, errors: list[ErrorDetails]) -> list[str]:
     """Return the lines, one per key path, in the order of the file, then of the overrides."""
     locator = Locator(model)
-    places = [locator.locate(details["loc"]) for details in found]
+    places = [locator.locate(details["loc"]) for details in errors]
     in_order = sorted(
-        zip(found, places, strict=True),
+        zip(errors, places, strict=True),
         key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
     )
     faults = [_fault(details, place) for details, place in in_order[:_MAX_EXAMINED]]
@@ -147,7 +147,7 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
         case "value_error" | "assertion_error":
             fault = _Fault(key_path, " ".join(str(context["error"]).split()))
         case "at":
-            return _Fault((*key_path, *context["key_path"]), " ".join(context["says"].split()))
+            return _Fault((*key_path, *context["key_path"]), " ".join(context["message"].split()))
         case "literal_error" | "enum":
             choices = re.findall("'([^']*)'", context["expected"])
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
@@ -169,18 +169,14 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
-    match kind:
+    noun = "character" if kind.startswith("string") else "item"
+    has = f", not {context['actual_length']}" if kind in ("too_short", "too_long") else ""
+    match kind.removeprefix("string_"):
         case "too_short":
-            has = context["actual_length"]
-            return f"must have at least {counted(context['min_length'], 'item')}, not {has}"
+            return f"must have at least {counted(context['min_length'], noun)}{has}"
         case "too_long":
-            has = context["actual_length"]
-            return f"must have at most {counted(context['max_length'], 'item')}, not {has}"
-        case "string_too_short":
-            return f"must have at least {counted(context['min_length'], 'character')}"
-        case "string_too_long":
-            return f"must have at most {counted(context['max_length'], 'character')}"
-        case "string_pattern_mismatch":
+            return f"must have at most {counted(context['max_length'], noun)}{has}"
+        case "pattern_mismatch":
             return f"must match pattern '{context['pattern']}'"
         case "multiple_of":
             return f"must be a multiple of {context['multiple_of']}"

@@ -4,28 +4,71 @@ A settings class names them beside its fields, as `acts_if` for keys and `entrie
 entries of lists and mappings. `fleetsim.scenario.inert_keys` reports what does not hold.
 """
 
+# `fleetsim.scenario.facts` describes the facts.
+# ruff: noqa: D102
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-Facts = Any
-"""Facts of the whole scenario: `fleetsim.scenario.facts.ScenarioFacts`, which lies above."""
+
+class Facts(Protocol):
+    """Facts of the whole scenario; `fleetsim.scenario.facts.ScenarioFacts` finds them out."""
+
+    @property
+    def names_people(self) -> bool: ...
+    @property
+    def has_people(self) -> bool: ...
+    @property
+    def has_metered(self) -> bool: ...
+    @property
+    def has_cellular(self) -> bool: ...
+    @property
+    def has_unmetered(self) -> bool: ...
+    @property
+    def has_wifi(self) -> bool: ...
+    @property
+    def has_wireless(self) -> bool: ...
+    @property
+    def has_batteries(self) -> bool: ...
+    @property
+    def has_distances(self) -> bool: ...
+    @property
+    def is_buffered(self) -> bool: ...
+    @property
+    def can_train(self) -> bool: ...
+    @property
+    def checks_memory(self) -> bool: ...
+    @property
+    def device_kinds(self) -> frozenset[str]: ...
+    @property
+    def assigned_devices(self) -> frozenset[str]: ...
+    @property
+    def battery_devices(self) -> frozenset[str]: ...
+    @property
+    def figure_marks(self) -> frozenset[str]: ...
+    @property
+    def least_ram_gib(self) -> float: ...
+    @property
+    def last_round(self) -> int: ...
+    @property
+    def partition(self) -> str: ...
 
 
 @dataclass(frozen=True)
 class ActsIf:
-    """A condition on a key, the reason why the key has no effect without it, and the way out."""
+    """A condition on a key, the reason why the key has no effect without it, and the hint."""
 
     holds: Callable[[Any, Facts], bool]
     """Test of the settings object that holds the key, and of the scenario."""
     because: str
     hint: str
 
-    def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
+    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
         """Return the condition if it does not hold, else None."""
-        return None if self.holds(own, facts) else self
+        return None if self.holds(settings, facts) else self
 
 
 @dataclass(frozen=True)
@@ -34,9 +77,9 @@ class AllOf:
 
     conditions: tuple[ActsIf, ...]
 
-    def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
+    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
         """Return the first condition that does not hold; None if all hold."""
-        return next((each for each in self.conditions if not each.holds(own, facts)), None)
+        return next((each for each in self.conditions if not each.holds(settings, facts)), None)
 
 
 @dataclass(frozen=True)
@@ -48,7 +91,7 @@ class EntryActsIf:
     because: str
     """Reason why the entry has no effect; `{entry}` is replaced by the entry."""
     hint: str
-    """Way out, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
+    """Hint, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
     is_refused: bool = False
     """True if no other key can give the entry an effect: the scenario is refused."""
 
@@ -70,13 +113,15 @@ def beside(key: str, *values: object) -> ActsIf:
     """Return the condition that another key of the same object has one of these values."""
     text = " or ".join(str(value) for value in values)
     return ActsIf(
-        lambda own, _: getattr(own, key) in values, f"it is of {key}: {text} alone", "set that"
+        lambda settings, _: getattr(settings, key) in values,
+        f"it is of {key}: {text} alone",
+        "set that",
     )
 
 
 def beside_any(key: str, hint: str) -> ActsIf:
     """Return the condition that another key of the same object is not null."""
-    return ActsIf(lambda own, _: getattr(own, key) is not None, f"{key} is null", hint)
+    return ActsIf(lambda settings, _: getattr(settings, key) is not None, f"{key} is null", hint)
 
 
 PEOPLE_NAMED = ActsIf(

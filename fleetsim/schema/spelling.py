@@ -23,12 +23,12 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     if len(word) > MAX_VALUE:
         return None
     folded = _folded(word)
-    found = [
+    near = [
         (distance, candidate)
         for candidate in candidates
         if (distance := _distance(folded, _folded(candidate))) is not None
     ]
-    return min(found)[1] if found else None
+    return min(near)[1] if near else None
 
 
 def _distance(word: str, other: str) -> float | None:

@@ -18,7 +18,7 @@ from fleetsim.record.manifest import (
     versions,
 )
 from fleetsim.scenario import Scenario, scenario_warnings, transformer_warning
-from fleetsim.scenario.own_files import carried_digests
+from fleetsim.scenario.named_files import carried_digests
 from fleetsim.selectors.learned_weights import weights_of, weights_sha256
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask
 from fleetsim.user import Plugin

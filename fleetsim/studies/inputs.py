@@ -10,7 +10,7 @@ from typing import Any
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
-from fleetsim.scenario.own_files import HINT, digest, files_of, own_paths, relative_to
+from fleetsim.scenario.named_files import HINT, digest, files_of, relative_to, user_paths
 
 _MOST_BYTE = 64 << 20
 
@@ -29,14 +29,14 @@ class Input:
 
 def digests(data: dict[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of the user's own files and folders in a resolved scenario, by path."""
-    return {str(path): digest(path) for path, _ in own_paths(data)}
+    return {str(path): digest(path) for path, _ in user_paths(data)}
 
 
 def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
     """Return the user's own files and folders in a resolved scenario."""
     return tuple(
         Input(str(path), digest(path), _content(path) if travels else None)
-        for path, travels in own_paths(data)
+        for path, travels in user_paths(data)
     )
 
 

@@ -22,7 +22,7 @@ from fleetsim.record.resumption import OtherPlatformError
 from fleetsim.record.run_folder import SCENARIO, clear, locked
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario, from_document
-from fleetsim.scenario.own_files import carried_digests
+from fleetsim.scenario.named_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
 from fleetsim.studies.planned_run import PlannedRun, require_planned

@@ -59,7 +59,7 @@ def samples_of_task(
         read = prefetched.take()
     else:
         read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
-    return _split(request, read, is_own=dataset.is_own_files)
+    return _split(request, read, is_own=dataset.has_user_files)
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:

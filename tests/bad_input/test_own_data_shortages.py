@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.folder.folder_settings import FolderSettings
+from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
 from tests.bad_input.good import GOOD, write

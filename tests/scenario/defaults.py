@@ -22,14 +22,14 @@ Defaults = dict[str, dict[str, Any]]
 
 def present() -> Defaults:
     """Return the defaults of the settings classes."""
-    found: Defaults = {}
+    result: Defaults = {}
     for owner in settings_walk.scenario_classes():
         for name, info in owner.model_fields.items():
             if not info.is_required():
                 default = info.get_default(call_default_factory=True)
                 value = stated_value(default, to_jsonable_python(default))
-                found.setdefault(owner.__name__, {})[name] = value
-    return found
+                result.setdefault(owner.__name__, {})[name] = value
+    return result
 
 
 def recorded() -> tuple[int, Defaults]:

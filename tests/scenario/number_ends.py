@@ -61,10 +61,10 @@ class Number(NamedTuple):
 
 def choices(info: FieldInfo) -> list[Any]:
     """Return the words, truth values and examples of a field."""
-    found = list(info.examples or ())
+    result = list(info.examples or ())
     for leaf in (info.annotation, *get_args(info.annotation)):
-        found += get_args(leaf) if get_origin(leaf) is Literal else ()
-    return [*found, True, False] if info.annotation is bool else found
+        result += get_args(leaf) if get_origin(leaf) is Literal else ()
+    return [*result, True, False] if info.annotation is bool else result
 
 
 def numbers_of_kinds(key: str, annotation: Any) -> list[Number]:
@@ -105,15 +105,15 @@ def _kind(owner: type[Settings]) -> tuple[str, ...]:
 
 def plain(owner: type[Settings]) -> dict[str, Any]:
     """Return settings with the keys that they need, in which what takes rounds takes one."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, info in owner.model_fields.items():
         if name == "kind":
-            found[name] = _kind(owner)[0]
+            result[name] = _kind(owner)[0]
         elif info.is_required():
-            found[name] = info.examples[0] if info.examples else _needed(info)
+            result[name] = info.examples[0] if info.examples else _needed(info)
         elif "rounds" in name and isinstance(info.default, int) and info.default > 1:
-            found[name] = 1
-    return found
+            result[name] = 1
+    return result
 
 
 def _needed(info: FieldInfo) -> Any:

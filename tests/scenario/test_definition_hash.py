@@ -25,40 +25,29 @@ class Outer(Settings):
     limit: float | None = None
 
 
-def test_what_is_stated_is_what_differs_from_the_defaults():
+def test_what_is_stated_is_what_differs_from_the_defaults_and_every_kind():
+    changed = {"name": "a", "limit": 2.0, "shares": {"b": 0.5}}
+    parts = Outer(name="a", inner=Other(), parts=(Inner(), Other()))
+
     assert Outer(name="a").stated() == {"name": "a"}
-    assert Outer(name="a", limit=2.0, shares={"b": 0.5}).stated() == {
-        "name": "a",
-        "limit": 2.0,
-        "shares": {"b": 0.5},
-    }
+    assert Outer.model_validate(changed).stated() == changed
+    assert parts.stated() == {
+        "name": "a", "inner": {"kind": "other"}, "parts": [{"kind": "inner"}, {"kind": "other"}],
+    }  # fmt: skip
 
 
-def test_a_kind_is_stated_even_if_all_of_its_keys_have_their_defaults():
-    one, other = Outer(name="a", parts=(Inner(),)), Outer(name="a", inner=Other(), parts=(Other(),))
-
-    assert one.stated() == {"name": "a", "parts": [{"kind": "inner"}]}
-    assert other.stated() == {"name": "a", "inner": {"kind": "other"}, "parts": [{"kind": "other"}]}
-
-
-def test_a_key_with_its_default_leaves_the_hashes_of_definition_and_clients():
-    plain = fleetsim.load("quickstart")
-    written = fleetsim.load("quickstart", ["task.local.proximal_mu=0.0", "fleet.seed=null"])
-
-    assert written.definition_hash == plain.definition_hash
-    assert written.clients_hash == plain.clients_hash
-
-
-def test_another_value_changes_the_hash_of_what_it_belongs_to():
+def test_another_value_changes_the_hash_of_what_it_belongs_to_and_a_default_none():
     changes = ("server.selector.kind=oort", "task.model.kind=logistic",
         "fleet.channel.rate=shannon", "task.partition.alpha=0.4",
         "evaluate.validation_fraction=0.1", "fleet.channel.block_s=2")  # fmt: skip
     plain = fleetsim.load("quickstart")
+    written = fleetsim.load("quickstart", ["task.local.proximal_mu=0.0", "fleet.seed=null"])
     others = [fleetsim.load("quickstart", change) for change in changes]
 
+    assert written.definition_hash == plain.definition_hash
     assert len({one.definition_hash for one in (plain, *others)}) == 7
     # The first three leave the clients as they are, even the law of rates does.
-    assert {one.clients_hash for one in others[:3]} == {plain.clients_hash}
+    assert {one.clients_hash for one in (written, *others[:3])} == {plain.clients_hash}
     assert len({one.clients_hash for one in (plain, *others[3:])}) == 4
 
 

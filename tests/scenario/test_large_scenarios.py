@@ -102,21 +102,18 @@ def test_a_fleet_that_no_memory_can_hold_is_refused_before_it_is_made(tmp_path, 
     """One that is validated is not made either: a column of forty million clients takes 305 MiB."""
     monkeypatch.setattr(memory, "usable_byte", lambda: 16 * GIB)
     # 1e9 clients at 350 bytes are 325.96 GiB; 16 GiB are 49,085,340 of them.
-    says = (
+    message = (
         ":12: fleet.size = 1000000000: takes at least 326 GiB of memory, of which there are"
         " 16.0; lower it to 49085340 or less, or take a larger machine"
     )
-    for size, refusals in ((10**9, [says]), (4 * 10**7, [])):
+    for size, refusals in ((10**9, [message]), (4 * 10**7, [])):
         path = written(tmp_path, ("size: 8", f"size: {size}"))
         peak, faults = peak_byte(lambda path=path: load(path))
 
         assert list(faults) == [f"{path}{line}" for line in refusals]
         assert peak < 10 * MIB
-
-
-def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path, monkeypatch):
+    # Where nobody says how much memory there is, nothing is refused.
     monkeypatch.setattr(memory, "usable_byte", lambda: None)
-
     assert load(written(tmp_path, ("size: 8", "size: 1000000000"))).fleet.size == 10**9
 
 

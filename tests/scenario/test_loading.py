@@ -9,39 +9,23 @@ from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, outline
 
 
-def hashes(*changes, seed=None):
-    scenario = load("quickstart", changes, seed=seed)
-    return scenario.content_hash, scenario.world_hash
-
-
-def test_the_selector_is_not_part_of_the_world():
-    run, world = hashes()
-    other_run, other_world = hashes("server.selector.kind=oort")
-
-    assert (other_run != run, other_world == world) == (True, True)
-
-
 @pytest.mark.parametrize(
-    "change",
+    ("change", "makes_another_run", "makes_another_world"),
     [
-        "fleet.size=49",
-        "fleet.battery.charge_w=5.0",
-        "task.local.epochs=1",
-        "task.partition.alpha=0.6",
-        "evaluate.validation_fraction=0.1",
-        "seed=2",
+        ("server.selector.kind=oort", True, False),
+        ("trainer.kind=stacked", True, False),
+        ("fleet.size=49", True, True), ("fleet.battery.charge_w=5.0", True, True),
+        ("task.local.epochs=1", True, True), ("task.partition.alpha=0.6", True, True),
+        ("evaluate.validation_fraction=0.1", True, True), ("seed=2", True, True),
+        ("checkpoint.every_rounds=3", False, False),
+        ("server.cohort=8", False, False), ("seed=1", False, False),  # as the file says
     ],
-)
-def test_fleet_task_and_seed_make_another_world(change):
-    assert hashes(change)[1] != hashes()[1]
+)  # fmt: skip
+def test_the_world_is_fleet_task_and_seed(change, makes_another_run, makes_another_world):
+    scenario, plain = load("quickstart", change), load("quickstart")
 
-
-def test_the_trainer_is_part_of_the_result_but_not_of_the_world():
-    (serial, world), (stacked, same) = (
-        hashes(f"trainer.kind={kind}") for kind in ("serial", "stacked")
-    )
-
-    assert (serial != stacked, same == world) == (True, True)
+    assert (scenario.content_hash != plain.content_hash) == makes_another_run
+    assert (scenario.world_hash != plain.world_hash) == makes_another_world
 
 
 def test_a_trainer_that_cannot_train_the_model_is_a_fault_of_the_scenario():
@@ -49,11 +33,6 @@ def test_a_trainer_that_cannot_train_the_model_is_a_fault_of_the_scenario():
 
     with pytest.raises(ScenarioError, match=r"trainer.kind .*lenet5; use auto or serial"):
         load("quickstart", changes)
-
-
-def test_what_cannot_change_the_result_does_not_change_the_identity():
-    assert hashes("checkpoint.every_rounds=3") == hashes()
-    assert hashes("server.cohort=8", "seed=1") == hashes()  # as the file says
 
 
 @pytest.mark.slow
@@ -96,39 +75,30 @@ def test_the_market_is_no_file_even_where_one_is_called_so(tmp_path, monkeypatch
     assert scenario.fleet.devices == {"market": 0.5, "pixel-6": 0.5}
 
 
-def test_over_commitment_of_a_tenth_fits_a_fleet_that_is_a_tenth_larger():
+def test_the_most_over_commitment_that_a_message_names_is_accepted():
     changes = ["server.cohort=100", "server.over_commit=1.1"]
     load("quickstart", [*changes, "fleet.size=110"])
-
     with pytest.raises(ScenarioError, match=r"over_commit = 1\.1: .* must be at most 1\.09$"):
         load("quickstart", [*changes, "fleet.size=109"])
-
-
-def test_the_most_over_commitment_that_a_message_names_is_accepted():
     # 50 / 7 = 7.142857...; rounded to 7.14286 it would ask for 51 clients.
     with pytest.raises(ScenarioError, match=r"must be at most 7\.1428$"):
         load("quickstart", ["server.cohort=7", "server.over_commit=8"])
     load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])
 
 
-def lines_of(name, overrides=(), **keys):
-    return {
-        line.split()[0]: line.split(None, 1)[1] for line in outline(load(name, overrides, **keys))
-    }
+def outlined(name, overrides=(), **keys):
+    lines = outline(load(name, overrides, **keys))
+    return dict(line.split(None, 1) for line in lines)
 
 
-def test_a_buffered_server_says_what_closes_its_rounds():
-    by_answers = lines_of("quickstart-fedbuff", {"server.deadline_s": 60})
-    by_time = lines_of("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
+def test_the_outline_names_what_closes_rounds_and_every_rule_that_ends_a_run():
+    by_answers = outlined("quickstart-fedbuff", {"server.deadline_s": 60})
+    by_time = outlined("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
+    ends = outlined("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
 
     assert by_answers["server"] == (
         "buffered, 12 clients at work, a round every 8 answers, selector random, aggregator"
         " fedbuff, deadline 60 s"
     )
     assert ", a round every 2.5 s, " in by_time["server"]
-
-
-def test_the_rules_that_end_a_run_are_all_named():
-    found = lines_of("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
-
-    assert found["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"
+    assert ends["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"

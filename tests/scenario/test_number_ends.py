@@ -5,6 +5,7 @@ Each ends with finite records, or is refused before its first round in a line.
 
 import functools
 import json
+import math
 from itertools import chain, permutations
 from pathlib import Path
 
@@ -73,7 +74,7 @@ OF_TRAINING = [
 
 def ends(numbers: list[Number]) -> list[object]:
     """Return every number at each end; some of them are no slow tests."""
-    found = [(number, values) for number in numbers for values in number.ends()]
+    pairs = [(number, values) for number in numbers for values in number.ends()]
     return [
         pytest.param(
             number,
@@ -81,12 +82,12 @@ def ends(numbers: list[Number]) -> list[object]:
             id=f"{number.label}-{'-'.join(map(str, values))}",
             marks=[] if index % 40 == 7 else [pytest.mark.slow, pytest.mark.one_in(8)],
         )
-        for index, (number, values) in enumerate(found)
+        for index, (number, values) in enumerate(pairs)
     ]
 
 
 @pytest.fixture(scope="session")
-def scenario(tmp_path_factory) -> Path:
+def path(tmp_path_factory) -> Path:
     path: Path = tmp_path_factory.mktemp("ends") / "ends.yaml"
     path.write_text(BASE, encoding="utf-8")
     return path
@@ -95,15 +96,16 @@ def scenario(tmp_path_factory) -> Path:
 def acts(path: Path, number: Number, changes: list[str]) -> bool:
     """Return whether a scenario is taken in which the number has an effect."""
     try:
-        said = scenario_warnings(load(path, changes))
+        warnings = scenario_warnings(load(path, changes))
     except ScenarioError:
         return False
     keys = number.key.split(".")
     above = [".".join(keys[:depth]) for depth in range(2, len(keys) + 1)]
-    idle = [line for line in said if "has no effect" in line]
+    idle = [line for line in warnings if "has no effect" in line]
     return not any(f": {key}{end}" in line for key in above for line in idle for end in ": ")
 
 
+@functools.cache
 def acting(path: Path, number: Number) -> tuple[str, ...]:
     """Return overrides with which the number, at a usual value, is taken and has an effect."""
     soon = SOON.get(number.kinds[0], {}) if number.kinds else {}
@@ -118,15 +120,6 @@ def acting(path: Path, number: Number) -> tuple[str, ...]:
     raise AssertionError(f"{number.label} never has an effect; add a scene to SCENES")
 
 
-@pytest.fixture(scope="session")
-def place(scenario):
-    return functools.cache(functools.partial(acting, scenario))
-
-
-def capped(number: Number, value: float) -> float:
-    return min(value, CAPS.get(number.label, value))
-
-
 def require_plain(fault: ScenarioError) -> None:
     assert all("\n" not in line and ": " in line for line in fault.faults)
 
@@ -134,22 +127,22 @@ def require_plain(fault: ScenarioError) -> None:
 def loaded(path: Path, changes: list[str]) -> Scenario | None:
     """Return the scenario; None if it is refused in plain lines."""
     try:
-        found = load(path, changes)
+        scenario = load(path, changes)
     except ScenarioError as fault:
         require_plain(fault)
         return None
-    found.build_selector()
-    return found
+    scenario.build_selector()
+    return scenario
 
 
-def check(found: Scenario, out: Path, *, may_diverge: bool) -> None:
+def check(scenario: Scenario, out: Path, *, may_diverge: bool) -> None:
     """Run a scenario; only training at enormous rates may diverge, which it says."""
     rounds: list[object] = []
     try:
-        done = run(found, out=out, workers=1, on_progress=rounds.append)
+        done = run(scenario, out=out, workers=1, on_progress=rounds.append)
     except ScenarioError as fault:
         require_plain(fault)
-        # What fails in a part of fleetsim's own is told as a plug-in's fault, and is none.
+        # What fails in a part of fleetsim's own is reported as a plug-in's fault, and is none.
         if rounds or isinstance(fault, PluginError):
             raise
         return
@@ -173,14 +166,14 @@ def check(found: Scenario, out: Path, *, may_diverge: bool) -> None:
 
 
 @pytest.mark.parametrize(("number", "values"), ends(OF_SELECTORS) + ends(OF_TRAINING))
-def test_a_number_at_an_end_of_its_range(number, values, place, scenario, tmp_path):
-    around = place(number)
-    is_taken = loaded(scenario, [*around, number.at(*values)]) is not None
-    found = loaded(scenario, [*around, number.at(*(capped(number, value) for value in values))])
+def test_a_number_at_an_end_of_its_range(number, values, path, tmp_path):
+    around, cap = acting(path, number), CAPS.get(number.label, math.inf)
+    is_taken = loaded(path, [*around, number.at(*values)]) is not None
+    scenario = loaded(path, [*around, number.at(*(min(value, cap) for value in values))])
 
-    assert (found is not None) == is_taken
-    if found is not None:
-        check(found, tmp_path / "run", may_diverge=number in OF_TRAINING)
+    assert (scenario is not None) == is_taken
+    if scenario is not None:
+        check(scenario, tmp_path / "run", may_diverge=number in OF_TRAINING)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +187,9 @@ def test_a_number_at_an_end_of_its_range(number, values, place, scenario, tmp_pa
          "server.aggregator={kind: fedbuff, server_learning_rate: 1.0e12}"),
     ],
 )  # fmt: skip
-def test_numbers_that_overflow_are_refused_without_a_warning(changes, scenario, tmp_path):
-    found = load(scenario, ["task.model={kind: svm}", *changes])
-    check(found, tmp_path / "run", may_diverge=True)
+def test_numbers_that_overflow_are_refused_without_a_warning(changes, path, tmp_path):
+    scenario = load(path, ["task.model={kind: svm}", *changes])
+    check(scenario, tmp_path / "run", may_diverge=True)
 
 
 def test_every_cap_is_of_a_number():

@@ -12,8 +12,6 @@ PAPER = "task.model={{kind: cost, flop_per_sample: {{{}}}, layers: {{{}}}, param
 # BERT-base, 256 tokens: 110 million weights, 44.6 GFLOP forward; a perceptron of as many weights.
 BERT = PAPER.format("gemm: 4.46e10", "gemm: 97", 110_000_000)
 PERCEPTRON = PAPER.format("gemm: 2.2e8", "gemm: 3", 110_000_000)
-CONVOLUTIONS = PAPER.format("conv: 3.6e9, gemm: 1.0e6", "conv: 20, gemm: 1", 11_000_000)
-
 NETWORK = """\
 from torch import nn
 
@@ -29,43 +27,34 @@ class Tokens(nn.Module):
 """
 
 
-def said(*changes):
+def warnings_of(*changes):
     warnings = scenario_warnings(fleetsim.load("quickstart", changes))
     return [line for line in warnings if "2605.08636" in line]
 
 
 def test_phones_without_a_measured_rate_are_named_in_one_line_whatever_the_fleet():
-    (line,) = said(
-        BERT, "fleet.size=200", "fleet.devices={pixel-6: 0.5, market: 0.3, jetson-tx2: 0.2}"
-    )
+    devices = "fleet.devices={pixel-6: 0.5, market: 0.3, jetson-tx2: 0.2}"
+    (line,) = warnings_of(BERT, "fleet.size=200", devices)
 
-    assert line.startswith(
-        "fleet.devices: pixel-6, market: no rate of a transformer's matrix products"
-    )
+    start = "fleet.devices: pixel-6, market: no rate of a transformer's matrix products"
+    assert line.startswith(start)
     assert "12.6 times" in line
+    # A bundled transformer is known without its network.
+    bundled = scenario_warnings(fleetsim.load("papers/fedgcs-wikitext2-gpt2"))
+    assert sum("2605.08636" in line for line in bundled) == 1
 
 
-@pytest.mark.parametrize("model", [PERCEPTRON, CONVOLUTIONS])
-def test_other_networks_are_not_meant(model: str):
-    assert said(model) == []
-
-
-def test_devices_that_have_the_rate_are_not_meant(tmp_path: Path):
+def test_other_networks_and_devices_that_have_the_rate_are_not_meant(tmp_path: Path):
     timed = tmp_path / "timed.yaml"
     timed.write_text(
         "extends: pixel-6\ntitle: timed\ncompute:\n  phi:\n    gemm: {value: 0.4, source: timed}\n",
         "utf-8",
     )
 
-    assert said(BERT, "fleet.devices={jetson-tx2: 1.0}") == []
-    assert said(BERT, f'fleet.devices={{"{timed}": 1.0}}') == []
-    assert len(said(BERT, "fleet.devices={pixel-6: 1.0}")) == 1
-
-
-def test_a_bundled_transformer_is_known_without_its_network():
-    scenario = fleetsim.load("papers/fedgcs-wikitext2-gpt2")
-
-    assert sum("2605.08636" in line for line in scenario_warnings(scenario)) == 1
+    assert warnings_of(PERCEPTRON) == []
+    assert warnings_of(BERT, "fleet.devices={jetson-tx2: 1.0}") == []
+    assert warnings_of(BERT, f'fleet.devices={{"{timed}": 1.0}}') == []
+    assert len(warnings_of(BERT, "fleet.devices={pixel-6: 1.0}")) == 1
 
 
 def test_weights_at_every_position_make_a_transformer():

@@ -1,5 +1,6 @@
 import copy
-from typing import Any
+import functools
+import operator
 
 import pytest
 from hypothesis import given
@@ -29,66 +30,54 @@ def document() -> Document:
     return parse(FILE, "q.yaml")
 
 
-def value_at(data: Any, *key_path: str | int) -> Any:
-    for key in key_path:
-        data = data[key]
-    return data
+def refusals(*changes: str) -> tuple[str, ...]:
+    with pytest.raises(ScenarioError) as caught:
+        apply(document(), changes)
+    return caught.value.faults
 
 
 @pytest.mark.parametrize(
     ("change", "key_path", "value"),
     [
-        ("name=no", ("name",), "no"),
-        ("stop.rounds=5", ("stop", "rounds"), 5),
-        ("stop.energy_j=1e6", ("stop", "energy_j"), 1e6),
+        ("name=no", ("name",), "no"), ("name=a=b", ("name",), "a=b"),
+        ("name='a: b'", ("name",), "a: b"), ("stop.rounds=5", ("stop", "rounds"), 5),
+        ("stop.energy_j=1e6", ("stop", "energy_j"), 1e6), ("stop.5=x", ("stop", "5"), "x"),
         ("server.cohort= 20 ", ("server", "cohort"), 20),
         ("server.deadline_s=null", ("server", "deadline_s"), None),
-        ("name=a=b", ("name",), "a=b"),
-        ("name='a: b'", ("name",), "a: b"),
         ("devices={pixel-6: 1.0}", ("devices",), {"pixel-6": 1.0}),
         ('devices."t2.small"=1', ("devices", "t2.small"), 1),
         ('devices["t2.small"]=1', ("devices", "t2.small"), 1),
-        ('devices."t2.large"=1', ("devices", "t2.large"), 1),
-        ('"x=y"=1', ("x=y",), 1),
+        ('devices."t2.large"=1', ("devices", "t2.large"), 1), ('"x=y"=1', ("x=y",), 1),
         ("sites[1].radio=wifi", ("sites", 1, "radio"), "wifi"),
         ("sites.1.radio=wifi", ("sites", 1, "radio"), "wifi"),
-        ("sites[0]={radio: none}", ("sites", 0), {"radio": "none"}),
-        ("sites=[]", ("sites",), []),
+        ("sites[0]={radio: none}", ("sites", 0), {"radio": "none"}), ("sites=[]", ("sites",), []),
         ("a.b.c=1", ("a",), {"b": {"c": 1}}),
         ("battery.capacity_j=5.0", ("battery",), {"capacity_j": 5.0}),
-        ("stop.5=x", ("stop", "5"), "x"),
     ],
-)
+)  # fmt: skip
 def test_an_override_sets_one_value_and_leaves_the_rest(change, key_path, value):
     changed = apply(document(), [change])
 
-    assert value_at(changed.data, *key_path) == value
+    assert functools.reduce(operator.getitem, key_path, changed.data) == value
     assert changed.where(key_path) == f"--set {change}"
     assert {key: item for key, item in changed.data.items() if key != key_path[0]} == {
         key: item for key, item in document().data.items() if key != key_path[0]
     }
 
 
-def test_overrides_apply_in_order():
-    changed = apply(document(), ["stop={rounds: 1, time_s: 5}", "stop.rounds=2", "stop.rounds=3"])
-
-    assert changed.data["stop"] == {"rounds": 3, "time_s": 5}
-    assert changed.where(("stop", "rounds")) == "--set stop.rounds=3"
-    assert changed.where(("stop", "time_s")) == "--set stop={rounds: 1, time_s: 5}"
-
-
-def test_the_document_of_the_file_stays_as_it_is():
+def test_overrides_apply_in_order_and_leave_the_document_as_it_was():
     before = document()
     kept = copy.deepcopy(before)
+    changes = ["stop={rounds: 1, time_s: 5}", "stop.rounds=2", "stop.rounds=3"]
 
+    changed = apply(before, [*changes, "server.selector={kind: oort, pacer: {step_s: 1}}"])
     apply(before, ["server.selector.kind=random", "sites[0].radio=x", "new.key=1"])
 
     assert before == kept
-
-
-def test_a_mapping_set_as_a_whole_forgets_the_lines_below_it():
-    changed = apply(document(), ["server.selector={kind: oort, pacer: {step_s: 1}}"])
-
+    assert changed.data["stop"] == {"rounds": 3, "time_s": 5}
+    assert changed.where(("stop", "rounds")) == "--set stop.rounds=3"
+    assert changed.where(("stop", "time_s")) == "--set stop={rounds: 1, time_s: 5}"
+    # A mapping that is set as a whole forgets the lines below it.
     assert changed.where(("server", "selector", "pacer", "step_s")).startswith("--set")
 
 
@@ -98,31 +87,15 @@ def test_another_kind_drops_the_keys_that_the_file_gave_the_old_one():
     assert changed.data["server"] == {"cohort": 10, "selector": {"kind": "random"}}
     assert changed.where(("server", "selector", "d")) == "--set server.selector.kind=random"
     assert changed.where(("server", "cohort")) == "q.yaml:5"
-
-
-@pytest.mark.parametrize("is_kind_first", [True, False])
-def test_keys_of_the_new_kind_may_be_set_before_or_after_it(is_kind_first):
+    # Those of the new kind may be set before or after it.
     changes = ["server.selector.kind=power-of-choice", "server.selector.d=20"]
-
-    changed = apply(document(), changes if is_kind_first else changes[::-1])
-
-    assert changed.data["server"]["selector"] == {"kind": "power-of-choice", "d": 20}
-
-
-def test_a_kind_that_would_drop_an_earlier_override_is_refused():
-    changes = ["server.selector.pacer.step_s=5", "server.selector.kind=random"]
-
-    with pytest.raises(ScenarioError) as caught:
-        apply(document(), changes)
-
-    assert caught.value.faults == (
-        "--set server.selector.kind=random: drops --set server.selector.pacer.step_s=5 as well; "
-        "put it before that one",
-    )
+    for order in (changes, changes[::-1]):
+        selector = apply(document(), order).data["server"]["selector"]
+        assert selector == {"kind": "power-of-choice", "d": 20}
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ("server.cohort", "write KEY.PATH=VALUE, such as server.cohort=20"),
         *[(change, "write KEY.PATH=VALUE") for change in ("=5", "", "server..cohort=5",
@@ -144,28 +117,22 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         ("a" + ".a" * 40 + "=1", "deeper than 32 levels"),
     ],
 )  # fmt: skip
-def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, says):
-    with pytest.raises(ScenarioError) as caught:
-        apply(document(), [change])
+def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, message):
+    (line,) = refusals(change)
 
-    (line,) = caught.value.faults
     assert line.startswith(f"--set {cut(change)}: ")
-    assert says in line
+    assert message in line
 
 
-@pytest.mark.parametrize("change", ["name=\x1b[31m", "na\nme=1", "name=\udcff"])
-def test_an_override_with_unprintable_characters_is_refused_without_printing_them(change):
-    with pytest.raises(ScenarioError) as caught:
-        apply(document(), [change])
-
-    assert str(caught.value).isprintable()
-
-
-def test_all_bad_overrides_are_told_at_once():
-    with pytest.raises(ScenarioError) as caught:
-        apply(document(), ["server.cohort", "name=ok", "stop.rounds=010"])
-
-    assert len(caught.value.faults) == 2
+def test_all_bad_overrides_are_told_at_once_and_without_unprintable_characters():
+    assert len(refusals("server.cohort", "name=ok", "stop.rounds=010")) == 2
+    for change in ("name=\x1b[31m", "na\nme=1", "name=\udcff"):
+        assert all(line.isprintable() for line in refusals(change))
+    # A kind that would drop an earlier override.
+    assert refusals("server.selector.pacer.step_s=5", "server.selector.kind=random") == (
+        "--set server.selector.kind=random: drops --set server.selector.pacer.step_s=5 as well; "
+        "put it before that one",
+    )
 
 
 @pytest.mark.slow
@@ -203,8 +170,5 @@ def test_the_hash_is_the_sha256_of_canonical_json():
     assert content_hash({"a": [1.0, 2.5, None, "x"]}) == (
         "629bba16e68e57c01e0ddbacda12d8b4c2e7b949f3cabd70b58acd3b42e8b15c"
     )
-
-
-def test_what_is_no_number_has_no_hash():
     with pytest.raises(ValueError, match="not JSON compliant"):
         content_hash({"a": float("nan")})

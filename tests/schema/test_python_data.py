@@ -27,22 +27,17 @@ def changed(given, /, **keywords):
 
 
 def test_values_of_numpy_and_of_paths_become_plain():
-    data = OrderedDict(
-        a=np.float64(0.5),
-        b=np.array([1, 2]),
-        c=(np.int32(3), True, None),
-        d=MappingProxyType({"x": Path("some/file.yaml")}),
-    )
+    data = OrderedDict(a=np.float64(0.5), b=np.array([1, 2]), c=(np.int32(3), True, None))
 
-    found = document_of(data, "scenario")
+    document = document_of(data | {"d": MappingProxyType({"x": Path("some/file")})}, "scenario")
 
-    assert found.data == {"a": 0.5, "b": [1, 2], "c": [3, True, None], "d": {"x": "some/file.yaml"}}
-    assert type(found.data["a"]) is float
-    assert found.where(("a",)) == "scenario"
+    assert document.data == {"a": 0.5, "b": [1, 2], "c": [3, True, None], "d": {"x": "some/file"}}
+    assert type(document.data["a"]) is float
+    assert document.where(("a",)) == "scenario"
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         ({"a": {"b": {1, 2}}}, "scenario: a.b = {1, 2}: set is no value of a file"),
         ({"a": [1, object]}, "scenario: a[1] = <class 'object'>: type is no value"),
@@ -53,24 +48,21 @@ def test_values_of_numpy_and_of_paths_become_plain():
         (ENDLESS, "nested deeper than 32 levels"),
     ],
 )
-def test_what_no_file_can_hold_is_one_line(data, says):
-    with pytest.raises(ScenarioError, match=re.escape(says)) as fault:
+def test_what_no_file_can_hold_is_one_line(data, message):
+    with pytest.raises(ScenarioError, match=re.escape(message)) as fault:
         document_of(data, "scenario")
 
     assert len(fault.value.faults) == 1
 
 
-def test_overrides_have_four_forms():
-    wanted = {"server": {"cohort": 5, "kept": 2}}
+def test_overrides_have_four_forms_and_mappings_replace_those_of_the_file():
+    requested = {"server": {"cohort": 5, "kept": 2}}
 
-    assert changed("server.cohort=5") == wanted
-    assert changed(["server.cohort=4", "server.cohort=5"]) == wanted
-    assert changed({"server.cohort": np.int64(5)}) == wanted
-    assert changed((), server__cohort=5) == wanted
-    assert changed("server.cohort=4", server__cohort=5) == wanted  # keywords come last
-
-
-def test_a_mapping_replaces_that_of_the_file():
+    assert changed("server.cohort=5") == requested
+    assert changed(["server.cohort=4", "server.cohort=5"]) == requested
+    assert changed({"server.cohort": np.int64(5)}) == requested
+    assert changed((), server__cohort=5) == requested
+    assert changed("server.cohort=4", server__cohort=5) == requested  # keywords come last
     assert changed({"server": {"cohort": 5}}) == {"server": {"cohort": 5}}
     assert changed((), stop={"rounds": 5})["stop"] == {"rounds": 5}
 
@@ -83,7 +75,7 @@ def test_a_keyword_that_is_neither_argument_nor_key_is_a_type_error_with_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ([5], "override 5: write 'KEY.PATH=VALUE'"),
         ({5: 1}, "override 5: a key path must be text"),
@@ -93,6 +85,6 @@ def test_a_keyword_that_is_neither_argument_nor_key_is_a_type_error_with_a_hint(
         ("server.cohort", "--set server.cohort: write KEY.PATH=VALUE"),
     ],
 )
-def test_an_override_that_cannot_be_read_is_one_line(given, says):
-    with pytest.raises(ScenarioError, match=f"^{re.escape(says)}"):
+def test_an_override_that_cannot_be_read_is_one_line(given, message):
+    with pytest.raises(ScenarioError, match=f"^{re.escape(message)}"):
         changed(given)

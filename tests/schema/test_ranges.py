@@ -29,21 +29,25 @@ FIELDS = [
 
 
 def limits(constraints: tuple[object, ...], names: tuple[str, ...]) -> list[float]:
-    found = (getattr(item, name, None) for item in constraints for name in names)
-    return [limit for limit in found if limit is not None]
+    bounds = (getattr(item, name, None) for item in constraints for name in names)
+    return [limit for limit in bounds if limit is not None]
 
 
 @pytest.mark.parametrize(("owner", "name"), FIELDS)
 def test_a_number_has_a_range(owner, name):
+    bare = WITHOUT & {leaf for leaf, _ in leaves(owner.model_fields[name].annotation, ())}
+    assert not bare, (
+        f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a subclass of Figure"
+        " in fleetsim.fleet.devices.figures with the range of this one"
+    )
     where = f"{owner.__module__}.{owner.__name__}.{name}"
-    way_out = "take a type of fleetsim.schema.ranges, or Annotated[..., Field(ge=..., le=...)]"
+    hint = "take a type of fleetsim.schema.ranges, or Annotated[..., Field(ge=..., le=...)]"
     for kind, constraints in numbers(owner, name):
-        floor = limits(constraints, ("ge", "gt"))
-        ceiling = limits(constraints, ("le", "lt"))
+        floor, ceiling = limits(constraints, ("ge", "gt")), limits(constraints, ("le", "lt"))
 
-        assert floor, f"{where}: a number without a lower bound; {way_out}"
-        assert ceiling, f"{where}: a number without an upper bound; {way_out}"
-        assert all(map(math.isfinite, [*floor, *ceiling])), f"{where}: no range; {way_out}"
+        assert floor, f"{where}: a number without a lower bound; {hint}"
+        assert ceiling, f"{where}: a number without an upper bound; {hint}"
+        assert all(map(math.isfinite, [*floor, *ceiling])), f"{where}: no range; {hint}"
         if kind is float:
             is_open = max(floor) == 0.0 and 0.0 in limits(constraints, ("gt",))
             assert not is_open, (
@@ -54,14 +58,3 @@ def test_a_number_has_a_range(owner, name):
         assert not is_absurd or f"{owner.__name__}.{name}" in BEYOND, (
             f"{where}: a bound beyond {MOST:g}; lower it, or add it to BEYOND with the reason"
         )
-
-
-@pytest.mark.parametrize(("owner", "name"), FIELDS)
-def test_a_figure_has_the_range_of_its_quantity(owner, name):
-    info = owner.model_fields[name]
-    bare = WITHOUT & {leaf for leaf, _ in leaves(info.annotation, ())}
-
-    assert not bare, (
-        f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a subclass of Figure"
-        " in fleetsim.fleet.devices.figures with the range of this one"
-    )

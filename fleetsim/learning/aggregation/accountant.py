@@ -30,7 +30,6 @@ class RdpAccountant:
     """Privacy that a run has spent, by Renyi divergences."""
 
     def __init__(self, settings: CentralPrivacySettings) -> None:
-        """Start with nothing spent."""
         self._settings = settings
         try:
             self._events: Any = importlib.import_module("dp_accounting")

@@ -160,14 +160,14 @@ class FedBuff(Stateless[FedBuffSettings]):
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
         """Return the model [P] after one step along the mean change of the updates."""
         updates = _updates(reports)
-        own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
-        check_weights(own, reports)
+        given = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
+        check_weights(given, reports)
         weights: list[float] = []
         change = np.zeros(base.shape, dtype=np.float64)
-        for given, (report, vector, started_from) in zip(own, updates, strict=True):
-            weights.append(given * _weight(self._settings.staleness, report))
+        for weight, (report, vector, started_from) in zip(given, updates, strict=True):
+            weights.append(weight * _weight(self._settings.staleness, report))
             change += weights[-1] * (vector - started_from)
-        divisor = 1.0 if are_shares(reports) else sum(own)
+        divisor = 1.0 if are_shares(reports) else sum(given)
         step = self._settings.server_learning_rate / divisor
         with np.errstate(over="ignore"):  # the server refuses what is not finite
             model: Parameters = (base + step * change).astype(np.float32)

@@ -56,8 +56,8 @@ class Krum(Stateless[KrumSettings]):
         """Return the next model [P]."""
         updates = Updates.of(base, reports, self._buffers, least=self._settings.least_updates)
         refuse_weights(self._settings.kind, updates.reports)
-        found = scores(squared_distances(updates), self._settings.num_byzantine)
-        chosen: IntArray = np.sort(np.argsort(found, kind="stable")[: self._settings.num_chosen])
+        score_of = scores(squared_distances(updates), self._settings.num_byzantine)
+        chosen: IntArray = np.sort(np.argsort(score_of, kind="stable")[: self._settings.num_chosen])
         step = np.empty(base.shape, dtype=np.float64)
         for part, values in updates.blocks():
             step[part] = np.einsum("kp->p", values[chosen]) / chosen.size

@@ -91,17 +91,11 @@ class PrivateAggregator:
         scale = self._settings.noise_multiplier * self._settings.clip_norm
         draws = rng.stream(self._seed, "privacy noise", self._num_aggregations)
         total += scale * draws.standard_normal(base.size)
-        told = Report(
-            client=0,
-            purpose=Purpose.TRAIN,
-            outcome=Outcome.DELIVERED,
-            dispatched_at_s=0.0,
-            finished_at_s=0.0,
-            num_samples=1,
-            vector=(base + total / self._cohort).astype(np.float32),
-            base=base,
+        vector = (base + total / self._cohort).astype(np.float32)
+        noisy_sum = Report(
+            0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 0.0, num_samples=1, vector=vector, base=base
         )
-        model = self._inner.aggregate(base, [told])
+        model = self._inner.aggregate(base, [noisy_sum])
         self._num_aggregations += 1
         return model
 

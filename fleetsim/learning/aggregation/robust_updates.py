@@ -21,11 +21,13 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import DivergenceError, ScenarioError
-from fleetsim.learning.aggregation.weighted_mean import check_finite, check_shape, delivered
+from fleetsim.learning.aggregation.weighted_mean import (
+    BLOCK_NUMBERS,
+    check_finite,
+    check_shape,
+    delivered,
+)
 from fleetsim.quoting import quoted
-
-_BLOCK_NUMBERS = 262_144
-"""Numbers of all clients that are processed at a time, 2 MB: they stay in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,13 @@ class Updates:
             check_finite(report.client, vector)
         if len(arrived) < least:
             raise ValueError(f"{len(arrived)} updates to aggregate, at least {least} are needed")
-        own = np.zeros(base.shape, dtype=np.bool_) if buffers is None else buffers
+        mask = np.zeros(base.shape, dtype=np.bool_) if buffers is None else buffers
         vectors = tuple(vector for _, vector in arrived)
-        return cls(base, tuple(report for report, _ in arrived), vectors, own)
+        return cls(base, tuple(report for report, _ in arrived), vectors, mask)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield parts of the model and the values of all clients there, each [K, p]."""
-        num_columns = max(1, min(_BLOCK_NUMBERS // len(self.reports), self.base.size))
+        num_columns = max(1, min(BLOCK_NUMBERS // len(self.reports), self.base.size))
         for first in range(0, self.base.size, num_columns):
             part = slice(first, min(first + num_columns, self.base.size))
             yield part, self._values(part)

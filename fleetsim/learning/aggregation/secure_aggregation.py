@@ -83,7 +83,6 @@ class SecureAggregation:
     """Exchange after the upload of the vector: unmasking."""
 
     def __init__(self, settings: SecAggSettings, *, num_values: int, seed: int) -> None:
-        """Build it for a model of so many values."""
         self._settings = settings
         self._num_values = num_values
         self._seed = seed

@@ -27,7 +27,7 @@ from fleetsim.errors import ScenarioError
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
-_BLOCK_NUMBERS = 262_144
+BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
 
 
@@ -42,8 +42,6 @@ _BY_CLIENT: Order = attrgetter("client", "dispatched_at_s")
 
 
 class _Term(NamedTuple):
-    """Addend of one client."""
-
     client: int
     weight: float
     vector: Parameters
@@ -55,14 +53,14 @@ def delivered(
     reports: Sequence[Report], order: Order = _BY_CLIENT
 ) -> list[tuple[Report, Parameters]]:
     """Return the reports that bring a model, and the models [P], in a fixed order; at least one."""
-    found = [
+    pairs = [
         (report, report.vector)
         for report in reports
         if report.is_delivered and report.vector is not None
     ]
-    if not found:
+    if not pairs:
         raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
-    return sorted(found, key=lambda pair: order(pair[0]))
+    return sorted(pairs, key=lambda pair: order(pair[0]))
 
 
 def check_shape(client: int, vector: Parameters, base: Parameters) -> None:
@@ -129,9 +127,9 @@ def _mean(
 ) -> FloatArray:
     weights = np.array([term.weight for term in terms], dtype=np.float64)
     total = np.empty(base.shape, dtype=np.float64)
-    num_columns = max(1, min(_BLOCK_NUMBERS // len(terms), base.size))
+    num_columns = max(1, min(BLOCK_NUMBERS // len(terms), base.size))
     scratch = np.empty(len(terms) * num_columns, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # infinity minus infinity: said by client below
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: reported by client below
         for first in range(0, base.size, num_columns):
             part = slice(first, first + num_columns)
             flat = scratch[: len(terms) * total[part].size]

@@ -33,7 +33,6 @@ class AccessedInputs(ABC):
         """Type of the numbers: float32 or, of tokens, int64."""
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.items)
 
     @abstractmethod

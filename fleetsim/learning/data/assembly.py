@@ -37,16 +37,13 @@ class Wording:
     keys: str
     """Beginning of a key: `task.dataset.` in a scenario, nothing for an argument."""
     how_to_test: str
-    """Way out for a set without a test part, without the fraction."""
+    """Hint for a set without a test part, beside the fraction."""
 
 
 def assembled(
     name: str, train: CheckedPart, test: CheckedPart | None, rules: AssemblyRules, words: Wording
 ) -> Dataset:
-    """Return the data set of checked parts.
-
-    Without a test part one is drawn from the training part, as the rules say.
-    """
+    """Return the data set of checked parts; a missing test part is drawn from the training part."""
     if test is None:
         train, test = _draw_test_part(train, rules, words)
     elif rules.test_fraction is not None:

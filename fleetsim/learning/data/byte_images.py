@@ -33,7 +33,6 @@ class ByteImages:
         return self.pixels.shape
 
     def __len__(self) -> int:
-        """Return the number of images."""
         return len(self.pixels)
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> NDArray[np.float32]:
@@ -41,7 +40,6 @@ class ByteImages:
         return from_pixels(self.pixels[rows], mean=self.mean, std=self.std)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the numbers of all images."""
         if copy is False:
             raise ValueError("bytes have to be brought to numbers")
         return self[:].astype(dtype or np.float32, copy=False)

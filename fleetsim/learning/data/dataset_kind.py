@@ -26,7 +26,7 @@ class DatasetKind(Settings):
     """Published sets that it is loaded from; `fleetsim data fetch` knows them by name."""
     how_to_get: ClassVar[str] = "built in"
     """Source of a set that is not fetched, for `fleetsim list datasets`."""
-    is_own_files: ClassVar[bool] = False
+    has_user_files: ClassVar[bool] = False
     """True: the files are the user's own, whose form no checksum verifies."""
     imports_library: ClassVar[bool] = False
     """True: loading imports a library, so it does not run in a thread beside other imports."""
@@ -46,7 +46,7 @@ class DatasetKind(Settings):
         or not the published ones are a `DataError`.
         """
 
-    def num_training(self, own_folder: Path | None = None) -> int | None:
+    def num_training(self, user_folder: Path | None = None) -> int | None:
         """Return the number of training samples; None if only the files tell.
 
         Without the folder of the user's own data set its files are not read; a damaged one is a
@@ -54,7 +54,7 @@ class DatasetKind(Settings):
         """
         return self.training_samples
 
-    def num_natural(self, own_folder: Path | None = None) -> int | None:
+    def num_natural(self, user_folder: Path | None = None) -> int | None:
         """Return the number of natural clients, 0 if it has none; None if only the files tell.
 
         Arguments and errors are those of `num_training`.
@@ -65,6 +65,6 @@ class DatasetKind(Settings):
         """Return the number of labels of the training samples; None if only the files tell."""
         return self.labels
 
-    def without_clients(self, own_folder: Path | None = None) -> str:
+    def without_clients(self, user_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` of a set without natural clients."""
         return f"{self.kind} has no clients of its own; choose iid, dirichlet or shards"

@@ -12,9 +12,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -63,7 +62,7 @@ class LabelledTextSettings(DatasetKind):
     """A CSV file of your own with a user, a text and a label in each row, such as Sentiment140."""
 
     how_to_get: ClassVar[str] = "your own file"
-    is_own_files: ClassVar[bool] = True
+    has_user_files: ClassVar[bool] = True
 
     kind: Literal["labelled-text"] = "labelled-text"
     folder: str
@@ -145,10 +144,7 @@ class LabelledTextSettings(DatasetKind):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Cells of one row that are used."""
-
+class _Row(NamedTuple):
     user: str
     text: str
     label: str
@@ -157,9 +153,9 @@ class _Row:
 
 def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
     """Yield the rows of the file, first to last; empty lines are skipped."""
-    wanted = [settings.user, settings.text, settings.label]
+    columns = [settings.user, settings.text, settings.label]
     if isinstance(settings.test, ColumnTestSettings):
-        wanted.append(settings.test.column)
+        columns.append(settings.test.column)
     num_columns, places = 0, list[int]()
     # Spreadsheets begin UTF-8 with a byte order mark, which is no part of the first name.
     encoding = "utf-8-sig" if settings.encoding == "utf-8" else settings.encoding
@@ -172,7 +168,7 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
                     continue
                 if not places:
                     _require_commas(where, cells)
-                    num_columns, places = len(cells), _places(where, cells, wanted)
+                    num_columns, places = len(cells), _places(where, cells, columns)
                     if isinstance(settings.user, str):
                         continue
                 if len(cells) != num_columns:
@@ -198,10 +194,10 @@ def _require_commas(where: str, cells: Sequence[str]) -> None:
             raise DataError(f"{where}: one column, with {name} in it; save the file with commas")
 
 
-def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[int]:
-    """Return the places of the wanted columns, by the first line of the file."""
+def _places(where: str, cells: Sequence[str], columns: Sequence[Column]) -> list[int]:
+    """Return the places of the columns, by the first line of the file."""
     places = []
-    for column in wanted:
+    for column in columns:
         if isinstance(column, int):
             if column >= len(cells):
                 raise DataError(
@@ -255,7 +251,6 @@ def _classes(path: Path, rows: Sequence[_Row]) -> tuple[int, IntArray]:
 def _is_test(
     settings: DrawnTestSettings | ColumnTestSettings, rows: Sequence[_Row], owner: IntArray
 ) -> BoolArray:
-    """Return whether each row is for testing [n]."""
     if isinstance(settings, ColumnTestSettings):
         return np.array([row.part == "test" for row in rows], dtype=np.bool_)
     draws = stream(_SPLIT_SEED, "data/labelled-text-split").random(len(rows))

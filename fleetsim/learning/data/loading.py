@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
-from fleetsim.learning.data.folder.folder_settings import FolderSettings
+from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.published.celeba import CelebASettings
 from fleetsim.learning.data.published.cifar10 import Cifar10Settings

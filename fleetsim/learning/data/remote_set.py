@@ -35,11 +35,6 @@ class RemoteFile:
         """Algorithm and checksum of the file as published."""
         return ("sha256", self.sha256) if self.sha256 else ("md5", self.md5)
 
-    @property
-    def unpacked_name(self) -> str:
-        """Name of the file once gunzipped."""
-        return self.name.removesuffix(".gz")
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteSet:

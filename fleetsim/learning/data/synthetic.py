@@ -64,11 +64,8 @@ class SyntheticSettings(DatasetKind):
         return self
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
-        """Return the first nine tenths of every user to train on, the others to test on.
-
-        The source shuffles a user's samples first. They are drawn independently, so the order does
-        not matter.
-        """
+        """Return the first nine tenths of every user to train on, the others to test on."""
+        # The source shuffles a user's samples first; they are independent, so it changes nothing.
         # Only the samples are kept: a user's model may be far larger.
         users = (generate_user(self, seed=seed, user=user) for user in range(num_clients))
         samples = [(user.inputs, user.labels, 9 * len(user.labels) // 10) for user in users]
@@ -120,7 +117,6 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
 
 
 def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
-    """Return one user of LEAF's process."""
     shared = stream(seed, "data/synthetic-leaf-model")
     multiple_mean = shared.normal(shared.normal(), 1.0)
     model = shared.normal(size=(settings.dimension + 1, settings.num_classes))
@@ -128,8 +124,8 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
     num_samples = min(
         int(draws.lognormal(_LEAF_LOG_MEAN, _LOG_STD)) + _LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES
     )
-    own = draws.normal(multiple_mean, _LEAF_STD) * model
-    weights, bias = own[1:], own[0]
+    user_model = draws.normal(multiple_mean, _LEAF_STD) * model
+    weights, bias = user_model[1:], user_model[0]
     inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
     labels = [
         np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
@@ -141,10 +137,7 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
 def _logits(
     inputs: NDArray[np.float32], weights: FloatArray, bias: FloatArray
 ) -> Iterator[FloatArray]:
-    """Yield the logits of a user's samples, some rows at a time [some, C].
-
-    Softmax keeps the order, so the largest logit gives the label.
-    """
+    """Yield the logits [some, C] of some samples at a time; the largest gives the label."""
     num_at_once = max(_LOGITS_AT_ONCE // bias.size, 1)
     for first in range(0, len(inputs), num_at_once):
         yield inputs[first : first + num_at_once].astype(np.float64) @ weights + bias

@@ -34,15 +34,15 @@ def windows(tokens: IntArray, *, length: int, stride: int) -> IntArray:
     return sliding_window_view(tokens, length)[::stride]
 
 
-def spread(num: int, wanted: int | None) -> IntArray:
-    """Return the rows of `wanted` of `num` samples, evenly spread; all if None or if fewer exist.
+def spread(num: int, requested: int | None) -> IntArray:
+    """Return the rows of `requested` of `num` samples, evenly spread; all if None or fewer exist.
 
     >>> spread(10, 4).tolist()
     [0, 2, 5, 7]
     """
-    if wanted is None or wanted >= num:
+    if requested is None or requested >= num:
         return np.arange(num, dtype=np.int64)
-    return np.arange(wanted, dtype=np.int64) * num // wanted
+    return np.arange(requested, dtype=np.int64) * num // requested
 
 
 def check_memory(key: str, num_windows: int, tokens_per_window: int) -> None:

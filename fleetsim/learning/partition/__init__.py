@@ -14,5 +14,4 @@
 - `membership`: Samples of each client, their labels.
 - `holdout`: Training samples that are kept out of training: by the server, and by each client.
 - `client_samples`: Samples of the server and of each client.
-- `shortages`: Requirements of a scenario that its data set cannot meet.
 """

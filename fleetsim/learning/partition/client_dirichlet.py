@@ -82,10 +82,10 @@ def _draw_counts(
     attempt: int,
 ) -> tuple[IntArray, list[IntArray]]:
     """Return the counts of each label by client [labels, N], and clients of samples left over."""
-    wanted = label_sizes / label_sizes.sum()
+    label_shares = label_sizes / label_sizes.sum()
     draws = stream(seed, "partition/client-dirichlet", attempt)
-    mixes = draws.dirichlet(settings.concentration * wanted, size=num_clients).T
-    shares = least_sizes(mixes, wanted)
+    mixes = draws.dirichlet(settings.concentration * label_shares, size=num_clients).T
+    shares = least_sizes(mixes, label_shares)
     if shares is None:
         if settings.when_infeasible == "refuse":
             raise ScenarioError(
@@ -93,19 +93,21 @@ def _draw_counts(
                 f" {num_clients} clients drew add up to the data set; set it to nearest, raise"
                 " fleet.size, or take another seed"
             )
-        shares = nearest_sizes(mixes, wanted)
+        shares = nearest_sizes(mixes, label_shares)
     needed = mixes * shares
     # Only the nearest sizes need more of a label than there is; then all clients get less of it.
-    needed *= np.minimum(1.0, wanted / np.maximum(needed.sum(axis=1), wanted / 2))[:, None]
+    needed *= np.minimum(1.0, label_shares / np.maximum(needed.sum(axis=1), label_shares / 2))[
+        :, None
+    ]
     counts = np.floor(needed * label_sizes.sum() + _ROUNDING).astype(np.int64)
     num_left = label_sizes - counts.sum(axis=1)
     return counts, [draws.integers(num_clients, size=left) for left in num_left]
 
 
-def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
-    """Return the x of least |x| with mixes @ x = wanted and x >= 0; None if there is none.
+def least_sizes(mixes: FloatArray, label_shares: FloatArray) -> FloatArray | None:
+    """Return the x of least |x| with mixes @ x = label_shares and x >= 0; None if there is none.
 
-    Mixes are shares of the labels at each client [labels, N], wanted those in the whole set
+    Mixes are shares of the labels at each client [labels, N], `label_shares` those in the whole set
     [labels]; columns add up to 1.
 
     >>> least_sizes(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]), np.array([0.5, 0.5])).round(3)
@@ -114,7 +116,7 @@ def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
     True
     """
     num_clients = mixes.shape[1]
-    above = np.vstack([mixes.T, wanted])
+    above = np.vstack([mixes.T, label_shares])
     not_negative = np.vstack([np.eye(num_clients), np.zeros(num_clients)])
     matrix = np.hstack([above, -above, not_negative])
     target = np.zeros(num_clients + 1)
@@ -127,11 +129,11 @@ def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
     return sizes
 
 
-def nearest_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return the x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2; see `least_sizes`."""
+def nearest_sizes(mixes: FloatArray, label_shares: FloatArray) -> FloatArray:
+    """Return the x >= 0 of least |mixes @ x - label_shares|^2 + ridge |x|^2; see `least_sizes`."""
     num_clients = mixes.shape[1]
     matrix = np.vstack([mixes, np.sqrt(_RIDGE) * np.eye(num_clients)])
-    target = np.concatenate([wanted, np.zeros(num_clients)])
+    target = np.concatenate([label_shares, np.zeros(num_clients)])
     return _non_negative(matrix, target)
 
 
@@ -142,5 +144,5 @@ def _non_negative(matrix: FloatArray, target: FloatArray) -> FloatArray:
 
     # SciPy brings a BLAS of its own, which is loaded by this import.
     with one_blas_thread():
-        found, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
-    return np.asarray(found)
+        solution, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
+    return np.asarray(solution)

@@ -99,17 +99,17 @@ def _with_record(dataset: Dataset, paired: Collection[str], *, num_clients: int)
         )
     names = _names(dataset)
     has = np.array([name in paired for name in names], dtype=np.bool_)
-    found = np.unique(dataset.owner[has[dataset.owner]]).size
-    if found == 0:
+    num_people = np.unique(dataset.owner[has[dataset.owner]]).size
+    if num_people == 0:
         raise ScenarioError(
             f"fleet.usage.pair = 'owner': none of the {len(names)} people of {dataset.name}, such"
             f" as {quoted(names[0])}, is a user of the trace, such as {quoted(min(paired))}; name"
             " the trace of the same people, or leave pair out"
         )
-    if found < num_clients:
+    if num_people < num_clients:
         raise ScenarioError(
-            f"fleet.size: {num_clients} clients, but {found} people of {dataset.name} have both"
-            f" data and a usage record (fleet.usage.pair); set fleet.size to {found} or less, or"
-            " leave pair out"
+            f"fleet.size: {num_clients} clients, but {num_people} people of {dataset.name} have"
+            f" both data and a usage record (fleet.usage.pair); set fleet.size to {num_people} or"
+            " less, or leave pair out"
         )
     return np.asarray(has[dataset.owner])

@@ -35,11 +35,7 @@ class DirichletSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; together they are all samples.
-
-        Whole samples come from rounding the cumulated shares of a label down. Each attempt draws
-        its shares from an address of its own.
-        """
+        """Return all samples by client; cumulated shares of a label are rounded down."""
         label_sizes = np.unique(labels, return_counts=True)[1]
 
         def counts(attempt: int) -> tuple[IntArray, IntArray]:

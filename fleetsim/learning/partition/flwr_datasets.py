@@ -104,22 +104,21 @@ class FlwrDatasetsSettings(PartitionKind):
         return tuple(parts)
 
     def _made(self, partitioners: ModuleType, num_clients: int, seed: int) -> Any:
-        """Return the partitioner."""
-        found = getattr(partitioners, self.partitioner, None)
-        if found is None:
+        partitioner = getattr(partitioners, self.partitioner, None)
+        if partitioner is None:
             raise ScenarioError(
                 f"task.partition.partitioner: this version of flwr-datasets has no"
                 f" {self.partitioner}; install a later one"
             )
-        takes = inspect.signature(found).parameters
-        own = [name for name in takes if name not in _FILLED]
+        takes = inspect.signature(partitioner).parameters
+        accepted = [name for name in takes if name not in _FILLED]
         for name in self.arguments:
-            if name in own:
+            if name in accepted:
                 continue
             if name in takes:
                 message = f"leave it out, {_FILLED[name]}"
             else:
-                has = ", ".join(own) or "none"
+                has = ", ".join(accepted) or "none"
                 message = f"{self.partitioner} has no such argument; it has {has}"
             raise ScenarioError(f"task.partition.arguments.{name}: {message}")
         filled: dict[str, Any] = {
@@ -130,7 +129,7 @@ class FlwrDatasetsSettings(PartitionKind):
         arguments = {name: value for name, value in filled.items() if name in takes}
         arguments |= {name: _plain(value) for name, value in self.arguments.items()}
         with own_code(f"task.partition.arguments: {self.partitioner}", ScenarioError):
-            return found(**arguments)
+            return partitioner(**arguments)
 
 
 def _plain(value: Argument) -> Any:

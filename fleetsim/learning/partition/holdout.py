@@ -46,10 +46,10 @@ def split_validation(
         may_keep[num_samples - 1 - first_from_end] = False
         if num_kept > num_samples - num_owners:
             most = math.floor(1000 * (num_samples - num_owners) / num_samples) / 1000
-            way_out = f"lower it to {most:g}" if most else "leave it out"
+            hint = f"lower it to {most:g}" if most else "leave it out"
             raise ScenarioError(
                 f"evaluate.validation_fraction = {fraction:g}: {num_kept} of {num_samples} training"
-                f" samples would leave none to some of the {num_owners} natural clients; {way_out}"
+                f" samples would leave none to some of the {num_owners} natural clients; {hint}"
             )
     kept = order[may_keep][:num_kept]
     is_kept = np.zeros(num_samples, dtype=np.bool_)

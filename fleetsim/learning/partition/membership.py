@@ -48,14 +48,14 @@ def shuffled_by_label(
     are drawn at the address (seed, purpose, label).
     """
     client_of = np.empty(len(labels), dtype=np.int64)
-    for label, own in zip(np.unique(labels), clients, strict=True):
+    for label, clients_of_label in zip(np.unique(labels), clients, strict=True):
         samples = np.flatnonzero(labels == label)
-        client_of[stream(seed, purpose, label).permutation(samples)] = own
+        client_of[stream(seed, purpose, label).permutation(samples)] = clients_of_label
     return client_of
 
 
 def first_with_enough(
-    draw: Callable[[int], tuple[IntArray, _Drawn]], min_samples: int, way_out: str
+    draw: Callable[[int], tuple[IntArray, _Drawn]], min_samples: int, hint: str
 ) -> _Drawn:
     """Return what the first attempt draws that gives every client enough samples.
 
@@ -69,5 +69,5 @@ def first_with_enough(
         most = max(most, int(sizes.min()))
     raise ScenarioError(
         f"task.partition.min_samples: in none of {_MAX_ATTEMPTS} draws had each of the "
-        f"{sizes.size} clients {min_samples} samples, {most} at most; lower it or {way_out}"
+        f"{sizes.size} clients {min_samples} samples, {most} at most; lower it or {hint}"
     )

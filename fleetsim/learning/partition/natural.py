@@ -25,10 +25,7 @@ class NaturalSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of N owners, drawn without replacement and in ascending order.
-
-        Samples of owners that are not drawn are left out.
-        """
+        """Return the samples of N owners, drawn without replacement and in ascending order."""
         if owner is None:
             raise ScenarioError(
                 "task.partition.kind: natural needs a data set with clients of its own, such as "

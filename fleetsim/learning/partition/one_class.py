@@ -26,10 +26,7 @@ class OneClassSettings(PartitionKind):
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
-        """Return the samples of every client; together they are all samples.
-
-        The seed draws which client has which slice, and the samples in it.
-        """
+        """Return the samples of every client; together they are all samples."""
         values, label_sizes = np.unique(labels, return_counts=True)
         fewest, num_more = divmod(num_clients, len(values))
         owners = stream(seed, "partition/one-class").permutation(num_clients)

@@ -32,12 +32,11 @@ class PartitionKind(Settings):
 
         Labels are of every training sample [n], or [n, t] of sequences, and so are the natural
         clients that own them [n], if the data set has such. A split that is impossible for reasons
-        other than `shortage` and `wrong_fleet_size` is a `ScenarioError` with the key and the way
-        out.
+        other than `shortage` and `wrong_fleet_size` is a `ScenarioError` with key and hint.
         """
 
     def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
-        """Return the key that needs too many samples, and the way out; None if none does.
+        """Return the key that needs too many samples, with a hint; None if none does.
 
         Only numbers are used, so that a scenario is checked before its data are read.
         """
@@ -50,17 +49,17 @@ class PartitionKind(Settings):
         if self.needs_each is None:
             return None
         key, need = self.needs_each
-        wanted, each = getattr(self, key), num_samples // num_clients
-        if wanted <= each:
+        requested, each = getattr(self, key), num_samples // num_clients
+        if requested <= each:
             return None
         message = (
-            f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
-            f" {num_samples}; lower {key} to {each} or less, or fleet.size"
+            f"{num_clients} clients with {requested} {need} {num_clients * requested}, but there"
+            f" are {num_samples}; lower {key} to {each} or less, or fleet.size"
         )
         return ("task", "partition", key), message
 
     def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
-        """Return the key that the fleet's size does not suit, and the way out; None if it does.
+        """Return the key that the fleet's size does not suit, with a hint; None if it does.
 
         The number of labels is None if only the files tell.
         """

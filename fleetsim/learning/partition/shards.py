@@ -45,7 +45,7 @@ class ShardsSettings(PartitionKind):
             shards = by_label[: num_shards * shard_size].reshape(num_shards, shard_size)
         order = stream(seed, "partition/shards").permutation(len(shards))[:num_shards]
         shards_of = order.reshape(num_clients, self.shards_per_client)
-        return tuple(np.sort(shards[own].ravel()) for own in shards_of)
+        return tuple(np.sort(shards[chosen].ravel()) for chosen in shards_of)
 
 
 def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArray:

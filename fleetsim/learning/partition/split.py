@@ -41,11 +41,7 @@ def split(
     num_clients: int,
     seed: int,
 ) -> tuple[IntArray, ...]:
-    """Return the training samples of every client: ascending indices, disjoint, at least one each.
-
-    Arguments and errors are those of `PartitionKind.split`. Together the clients have all samples,
-    except where a kind says otherwise.
-    """
+    """Return the training samples of every client, as `PartitionKind.split`, with its errors."""
     fault = settings.shortage(num_samples=len(labels), num_clients=num_clients)
     if labels.ndim == 1 and fault is None:
         num_labels = len(np.unique(labels))

@@ -43,7 +43,7 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
     """Settings of a data set of the user's own."""
 
     how_to_get: ClassVar[str] = "a plug-in"
-    is_own_files: ClassVar[bool] = True
+    has_user_files: ClassVar[bool] = True
     # The user's code does not run in a thread beside other imports.
     imports_library: ClassVar[bool] = True
 

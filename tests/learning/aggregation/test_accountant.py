@@ -43,8 +43,8 @@ def test_epsilon_without_sampling_is_the_closed_form(noise: float, rounds: int) 
         for a in ORDERS
     )
 
-    found = spent(settings(noise=noise, sampling="none"), rounds, 3, 50).epsilon
-    assert found == pytest.approx(closed, rel=1e-9)
+    result = spent(settings(noise=noise, sampling="none"), rounds, 3, 50).epsilon
+    assert result == pytest.approx(closed, rel=1e-9)
 
 
 def divergence(a: int, noise: float, chance: float) -> float:
@@ -79,8 +79,8 @@ def test_epsilon_with_sampling_is_the_closed_form_and_that_of_the_page(noise, ep
 
     assert older == pytest.approx(published, rel=5e-3)
     assert f"| {noise} | {epochs} | {published:.2f} | {older:.2f} | {newer:.2f} |" in page
-    found = spent(settings(noise=noise), 20, 256, 60_000).epsilon
-    assert found == pytest.approx(epsilons(noise, chance, 20)[1], rel=1e-9)
+    result = spent(settings(noise=noise), 20, 256, 60_000).epsilon
+    assert result == pytest.approx(epsilons(noise, chance, 20)[1], rel=1e-9)
 
 
 def test_epsilon_grows_with_rounds_and_chances_and_is_restored() -> None:

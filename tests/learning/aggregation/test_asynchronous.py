@@ -60,18 +60,14 @@ def test_weights_of_a_selector_weigh_the_buffers_mean():
     assert aggregator.aggregate(ONE, shares).tolist() == [14.0, 4.0]
 
 
-def test_fedasync_has_no_mean_that_weights_could_weigh():
-    with pytest.raises(ScenarioError, match=r"client 1: 2\); use fedbuff or fedavg"):
-        FedAsync(FedAsyncSettings()).aggregate(ONE, [FRESH, OLD._replace(weight=2.0)])
-
-
-def test_fedasync_mixes_updates_in_the_order_of_arrival():
+def test_fedasync_mixes_updates_in_the_order_of_arrival_and_has_no_mean_for_weights():
     # OLD arrives first with share 0.5 * 1/2, then FRESH with 0.5:
     # (0.75 + 2, 0.75) = (2.75, 0.75), then the mean with (2, 4).
-    settings = FedAsyncSettings(mixing=0.5, staleness=PolynomialStaleness(a=0.5))
-    mixed = FedAsync(settings).aggregate(ONE, [FRESH, OLD])
+    aggregator = FedAsync(FedAsyncSettings(mixing=0.5, staleness=PolynomialStaleness(a=0.5)))
 
-    assert mixed.tolist() == [2.375, 2.375]
+    assert aggregator.aggregate(ONE, [FRESH, OLD]).tolist() == [2.375, 2.375]
+    with pytest.raises(ScenarioError, match=r"client 1: 2\); use fedbuff or fedavg"):
+        aggregator.aggregate(ONE, [FRESH, OLD._replace(weight=2.0)])
 
 
 def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:

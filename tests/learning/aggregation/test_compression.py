@@ -124,31 +124,18 @@ def received(
     return [float(entry) for entry in model - BASE]
 
 
-def test_uncompressed_models_arrive_to_the_bit() -> None:
-    """As float32, 1e8 + (0.3 - 1e8) is not 0.3."""
-    base, model = vector(1e8), vector(0.3)
-    arrived = CompressedUplink(UncompressedSettings(), seed=1).receive(0, base, model, (0, 1))
-
-    assert arrived.tobytes() == model.tobytes()
-
-
-def test_what_was_not_sent_is_lost_without_error_feedback() -> None:
-    uplink = CompressedUplink(HALF, seed=1)
-
-    assert received(uplink, 0, 1, [3, -8, 4, 2]) == [0, -8, 4, 0]
-    assert received(uplink, 0, 2, [3, 0, 0, 2]) == [3, 0, 0, 2]
-    assert uplink.state() == {}
-
-
 def test_what_was_not_sent_is_added_to_the_clients_next_update_with_error_feedback() -> None:
     """Client 0 keeps (3, 0, 0, 2); its next update (3, 1, 5, 0) becomes (6, 1, 5, 2), of which it
     keeps (0, 1, 0, 2); client 1 has nothing to do with it."""
-    uplink = CompressedUplink(FEEDBACK, seed=1)
+    uplink, forgets = CompressedUplink(FEEDBACK, seed=1), CompressedUplink(HALF, seed=1)
 
     assert received(uplink, 0, 1, [3, -8, 4, 2]) == [0, -8, 4, 0]
     assert received(uplink, 1, 2, [1, 2, 0, 0]) == [1, 2, 0, 0]
     assert received(uplink, 0, 3, [3, 1, 5, 0]) == [6, 0, 5, 0]
     assert received(uplink, 0, 4, [0, 0, 0, 0]) == [0, 1, 0, 2]
+    assert received(forgets, 0, 1, [3, -8, 4, 2]) == [0, -8, 4, 0]
+    assert received(forgets, 0, 2, [3, 0, 0, 2]) == [3, 0, 0, 2]
+    assert forgets.state() == {}
 
 
 whole = st.integers(-1000, 1000).map(float)
@@ -165,13 +152,16 @@ def test_with_error_feedback_nothing_is_lost_for_good(changes: list[list[float]]
     assert (arrived + uplink.state()["unsent"][0]).tolist() == np.sum(changes, axis=0).tolist()
 
 
-@pytest.mark.parametrize("settings", [TopKSettings(fraction=0.5), FEEDBACK, STOCHASTIC])
+@pytest.mark.parametrize("settings", [HALF, FEEDBACK, STOCHASTIC, UncompressedSettings()])
 def test_a_diverged_model_arrives_as_it_is_and_leaves_nothing_behind(settings):
     uplink = CompressedUplink(settings, seed=1)
     model = vector(1, math.nan, math.inf, 0)
 
     assert uplink.receive(0, BASE, model, (0, 1)).tobytes() == model.tobytes()
     assert uplink.state() == {}
+    # Uncompressed every model is: as float32, 1e8 + (0.3 - 1e8) is not 0.3.
+    plain = CompressedUplink(UncompressedSettings(), seed=1)
+    assert plain.receive(0, vector(1e8), vector(0.3), (0, 1)).tobytes() == vector(0.3).tobytes()
 
 
 def test_rounding_depends_on_client_and_task_alone() -> None:
@@ -206,29 +196,22 @@ def test_a_restored_uplink_goes_on_as_if_nothing_had_happened() -> None:
         assert received(resumed, *task) == received(uplink, *task)
 
 
-@pytest.mark.parametrize(("share", "num_sent"), [(0.1, 1), (0.25, 1), (0.5, 2), (0.75, 3)])
-def test_a_share_of_an_uncompressed_update_is_so_many_entries_as_they_are(share, num_sent):
-    change = [3.0, -8.0, 4.0, 2.0]
-    uplink = CompressedUplink(UncompressedSettings(), seed=1)
-    arrived = (uplink.receive(0, BASE, BASE + vector(*change), (0, 1), share) - BASE).tolist()
-
-    assert sum(entry != 0.0 for entry in arrived) == num_sent
-    assert all(entry in (0.0, sent) for entry, sent in zip(arrived, change, strict=True))
-
-
-def test_which_entries_are_sent_is_drawn_anew_for_each_task_and_evenly() -> None:
+def test_a_share_of_an_update_is_so_many_entries_as_they_are_drawn_evenly_for_each_task() -> None:
     """Half of 4 entries, 400 tasks: each entry 200 times, give or take 4 standard deviations of
     sqrt(400 / 4) = 10."""
-    uplink = CompressedUplink(UncompressedSettings(), seed=1)
-    model = BASE + vector(1, 1, 1, 1)
-    times = sum(uplink.receive(0, BASE, model, (0, task), 0.5) - BASE for task in range(400))
+    change = [3.0, -8.0, 4.0, 2.0]
+    uplink, held = (
+        CompressedUplink(UncompressedSettings(), seed=1),
+        CompressedUplink(FEEDBACK, seed=1),
+    )
+    for share, num_sent in ((0.1, 1), (0.25, 1), (0.5, 2), (0.75, 3)):
+        arrived = (uplink.receive(0, BASE, BASE + vector(*change), (0, 1), share) - BASE).tolist()
+        assert sum(entry != 0.0 for entry in arrived) == num_sent
+        assert all(entry in (0.0, sent) for entry, sent in zip(arrived, change, strict=True))
+    times = sum(uplink.receive(0, BASE, 2 * BASE, (0, task), 0.5) - BASE for task in range(400))
+    # What a share leaves out is held back with error feedback.
+    held.receive(0, BASE, BASE + vector(*change), (0, 1), 0.5)
 
     assert np.abs(times - 200).max() < 40
     assert np.ptp(times) > 0
-
-
-def test_what_a_share_leaves_out_is_held_back_with_error_feedback() -> None:
-    uplink = CompressedUplink(FEEDBACK, seed=1)
-    uplink.receive(0, BASE, BASE + vector(3, -8, 4, 2), (0, 1), 0.5)
-
-    assert uplink.state()["unsent"].tolist() == [[3, 0, 4, 2]]
+    assert held.state()["unsent"].tolist() == [[3, 0, 4, 2]]

@@ -51,36 +51,32 @@ def weighed(*weights: float, are_shares: bool = False) -> list[Report]:
 
 @pytest.mark.parametrize("settings", [SAMPLES, UNIFORM])
 def test_weights_of_a_selector_stand_for_samples_and_for_ones(settings: FedAvgSettings) -> None:
-    """(1 * 8 + 3 * 0) / 4 and (1 * 4 + 3 * 8) / 4; as shares, 8/8 and 4/8 + 3/8 * 8."""
-    assert aggregate(settings, weighed(1.0, 3.0)).tolist() == [2, 7]
-    shares = weighed(1 / 8, 3 / 8, are_shares=True)
-    assert aggregate(settings, shares).tolist() == [1, 3.5]
+    """(1 * 8 + 3 * 0) / 4 and (1 * 4 + 3 * 8) / 4; as shares, 8/8 and 4/8 + 3/8 * 8.
 
-
-def test_a_part_counts_for_less_than_the_weight_that_its_client_was_given() -> None:
-    """A third of the weight 3: (1 * 8 + 1 * 0) / 2 and (4 + 8) / 2; as a share, 1 * 8 and 4 + 8."""
+    Of a part a third of the weight 3 counts: (1 * 8 + 1 * 0) / 2 and (4 + 8) / 2; as a share,
+    1 * 8 and 4 + 8."""
     part, whole = weighed(3.0, 1.0)
     part = part._replace(completed_fraction=1 / 3, weight_fraction=1 / 3)
+    parts = [one._replace(is_share=True) for one in (part, whole)]
 
-    assert aggregate(SAMPLES, [part, whole]).tolist() == pytest.approx([4, 6])
-    shares = [one._replace(is_share=True) for one in (part, whole)]
-    assert aggregate(SAMPLES, shares).tolist() == pytest.approx([8, 12])
+    assert aggregate(settings, weighed(1.0, 3.0)).tolist() == [2, 7]
+    assert aggregate(settings, weighed(1 / 8, 3 / 8, are_shares=True)).tolist() == [1, 3.5]
+    assert aggregate(settings, [part, whole]).tolist() == pytest.approx([4, 6])
+    assert aggregate(settings, parts).tolist() == pytest.approx([8, 12])
 
 
-def test_shares_are_given_to_all_or_to_none() -> None:
+def test_shares_of_some_and_models_without_weight_or_of_another_size_are_refused() -> None:
     one, other = weighed(0.5, 0.5, are_shares=True)
-
-    with pytest.raises(ValueError, match="client 0 was chosen with a share of the next model"):
-        aggregate(SAMPLES, [one, other._replace(is_share=False)])
     late = other._replace(is_share=False, outcome=Outcome.LATE)
+
     assert aggregate(SAMPLES, [one, late]).tolist() == [4, 2]
-
-
-def test_models_without_weight_or_of_another_size_are_refused() -> None:
-    with pytest.raises(ValueError, match="none of 1 reports"):
-        aggregate(SAMPLES, [report(0, [1, 1], 0)])
-    with pytest.raises(ValueError, match=r"client 4 sent \(3,\) weights for a model of \(2,\)"):
-        aggregate(SAMPLES, [report(4, [1, 1, 1])])
+    for reports, message in (
+        ([one, other._replace(is_share=False)], "client 0 was chosen with a share of the next mod"),
+        ([report(0, [1, 1], 0)], "none of 1 reports"),
+        ([report(4, [1, 1, 1])], r"client 4 sent \(3,\) weights for a model of \(2,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            aggregate(SAMPLES, reports)
 
 
 def test_small_terms_survive_beside_large_ones() -> None:
@@ -109,11 +105,10 @@ SUMMING = [FedAvgSettings(), FedAvgMSettings(), GeometricMedianSettings(), FedBu
 
 
 def heavy(*weights: float, **others: Any) -> list[Report]:
-    models = ([1.0, 2.0], [3.0, 6.0])
-    return [
-        report(client, model, weight=weight, base=BASE, **others)
-        for client, (model, weight) in enumerate(zip(models, weights, strict=True))
-    ]
+    one, other = (
+        report(client, [c, 2 * c], base=BASE, **others) for client, c in enumerate((1, 3))
+    )
+    return [one._replace(weight=weights[0]), other._replace(weight=weights[1])]
 
 
 @pytest.mark.parametrize("settings", SUMMING, ids=lambda one: one.kind)

@@ -87,34 +87,24 @@ def test_a_server_optimizer_takes_the_noisy_mean_for_its_gradient() -> None:
     assert set(state) == {"num_aggregations", "aggregator/velocity"}
 
 
-def test_a_part_counts_for_its_share_of_the_clipped_update() -> None:
-    start = vector(0.0)
-    part = report(0, [50.0], base=start, weight_fraction=0.5)
-
-    made = private(settings(noise=1e-3), cohort=1).aggregate(start, [part])
-
-    assert made.tolist() == pytest.approx([2.5], abs=0.05)
-
-
-def test_stale_models_weights_and_buffers() -> None:
-    """The change counts, from the model that was sent: 3 - 2 = 1."""
+def test_parts_stale_models_weights_and_buffers() -> None:
+    """A part counts for its share of the clipped update, .5 * 5. Of a stale model the change
+    counts, from the model that was sent: 3 - 2 = 1."""
+    part = report(0, [50.0], base=vector(0.0), weight_fraction=0.5)
     late = report(0, [3.0], base=vector(2.0))
-    weighed = report(0, [3.0], base=vector(2.0), weight=2.0)
 
-    made = private(settings(noise=1e-3), cohort=1).aggregate(vector(10.0), [late])
-    assert made.tolist() == pytest.approx([11.0], abs=0.05)
+    for start, sent, expected in ((0.0, part, 2.5), (10.0, late, 11.0)):
+        made = private(settings(noise=1e-3), cohort=1).aggregate(vector(start), [sent])
+        assert made.tolist() == pytest.approx([expected], abs=0.05)
     with pytest.raises(ScenarioError, match=r"server\.privacy .*client 0: 2"):
-        private(settings()).aggregate(vector(0.0), [weighed])
+        private(settings()).aggregate(vector(0.0), [late._replace(weight=2.0)])
+    buffers = np.array([False, True])
     with pytest.raises(ScenarioError, match=r"1 numbers of BatchNorm.*norm: group"):
-        PrivateAggregator(
-            settings(), FEDAVG.build(), seed=1, cohort=1, buffers=np.array([False, True])
-        )
+        PrivateAggregator(settings(), FEDAVG.build(), seed=1, cohort=1, buffers=buffers)
 
 
 def test_without_a_finite_update_there_is_no_model():
-    for sent, says in (
-        ([], "none of 0 reports"),
-        ([report(0, [np.nan])], "client 0 .* not finite"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            private(settings()).aggregate(vector(0.0), sent)
+    with pytest.raises(ValueError, match="none of 0 reports"):
+        private(settings()).aggregate(vector(0.0), [])
+    with pytest.raises(ValueError, match=r"client 0 .* not finite"):
+        private(settings()).aggregate(vector(0.0), [report(0, [np.nan])])

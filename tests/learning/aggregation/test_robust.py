@@ -60,10 +60,7 @@ def test_krum_by_hand() -> None:
     assert aggregated(KrumSettings(num_byzantine=1), *models) == [1.0]
     assert aggregated(KrumSettings(num_byzantine=1, num_chosen=2), *models) == [2.0]
     assert aggregated(KrumSettings(num_byzantine=1, num_chosen=4), *models) == [2.125]
-
-
-def test_of_equal_scores_krum_takes_the_smallest_client_number() -> None:
-    """n = 3, f = 0: one neighbour; 0 and 2 are both 1 away from 1, all scores are 1."""
+    # Of equal scores the smallest client: with one neighbour 0 and 2 are both 1 away from 1.
     assert aggregated(KrumSettings(num_byzantine=0), (2.0,), (1.0,), (0.0,)) == [2.0]
 
 
@@ -77,7 +74,7 @@ def test_the_geometric_median_of_a_triangle_is_its_fermat_point() -> None:
     assert y == pytest.approx(1.0 / math.sqrt(3.0), abs=1e-6)
 
 
-def test_one_step_of_weiszfeld_by_hand() -> None:
+def test_steps_of_weiszfeld_by_hand() -> None:
     """Weights 1/4 and 3/4 of 0 and 8: mean 6, distances 6 and 2, b = 1/24 and 3/8 = 9/24,
     v = 9/10 * 8 = 7.2; then distances 7.2 and .8, b = 5/144 and 135/144, v = 135/140 * 8."""
     reports = [report(0, [0.0], 1), report(1, [8.0], 3)]
@@ -85,13 +82,9 @@ def test_one_step_of_weiszfeld_by_hand() -> None:
     for iterations, expected in ((1, 7.2), (2, 8.0 * 135.0 / 140.0)):
         aggregator = GeometricMedianSettings(iterations=iterations).build()
         assert aggregator.aggregate(vector(0.0), reports) == pytest.approx([expected], rel=1e-6)
-
-
-def test_smoothing_bounds_the_weight_of_an_update_that_the_median_meets() -> None:
-    """From the mean 2 of 0, 0, 6 and nu = 4: b = 1/12, 1/12, 1/12, so that it stays at 2."""
-    settings = GeometricMedianSettings(weights="uniform", smoothing=4.0, iterations=1)
-
-    assert aggregated(settings, (0.0,), (0.0,), (6.0,)) == [2.0]
+    # From the mean 2 of 0, 0, 6 and nu = 4: b = 1/12, 1/12, 1/12, so that it stays at 2.
+    smooth = GeometricMedianSettings(weights="uniform", smoothing=4.0, iterations=1)
+    assert aggregated(smooth, (0.0,), (0.0,), (6.0,)) == [2.0]
 
 
 @every_rule
@@ -114,11 +107,11 @@ def test_blocks_give_what_the_whole_gives() -> None:
     wide = models.astype(np.float64)
     apart = np.square(wide[:, None] - wide[None]).sum(axis=2)
 
-    found = krum.squared_distances(Updates.of(base, reports, None))
+    squares = krum.squared_distances(Updates.of(base, reports, None))
     median = MedianSettings().build().aggregate(base, reports)
     trimmed = TrimmedMeanSettings(trimmed_fraction=0.2).build().aggregate(base, reports)
 
-    assert np.allclose(found, apart, rtol=1e-12)
+    assert np.allclose(squares, apart, rtol=1e-12)
     assert np.array_equal(median, np.median(models, axis=0))
     assert np.allclose(trimmed, np.sort(wide, axis=0)[1:4].mean(axis=0), rtol=1e-6)
 
@@ -178,12 +171,11 @@ def test_the_geometric_median_takes_weights_and_refuses_shares() -> None:
 
 
 def test_krum_needs_enough_updates() -> None:
-    settings = KrumSettings(num_byzantine=1)
+    least = [KrumSettings(num_byzantine=1, num_chosen=num).least_updates for num in (1, 9)]
 
-    assert settings.least_updates == 5
-    assert KrumSettings(num_byzantine=1, num_chosen=9).least_updates == 9
+    assert least == [5, 9]
     with pytest.raises(ValueError, match="4 updates to aggregate, at least 5"):
-        settings.build().aggregate(vector(0.0), [report(client, [1.0]) for client in range(4)])
+        aggregated(KrumSettings(num_byzantine=1), *[(1.0,)] * 4)
 
 
 @every_rule

@@ -20,7 +20,7 @@ def plus(neighbours: int, *, seed: int = 1, **others: Any) -> SecureAggregation:
     return SecureAggregation(settings, num_values=100, seed=seed)
 
 
-def test_bytes_by_hand() -> None:
+def test_bytes_by_hand_and_neighbours_that_are_at_most_all_others() -> None:
     """n = 20, k = 4, keys of 10 and shares of 7 byte. Down 4 * 2 * 10 keys and 4 * 2 * 7 shares.
     Up 2 * 10, 4 * 2 * 7, and (4 + 1) * 7 for unmasking. 20 * 255 = 5100 < 2^13, so 13 bit each for
     100 weights and a sum of weights: 1313 bit are 165 byte."""
@@ -28,6 +28,9 @@ def test_bytes_by_hand() -> None:
 
     assert model.download_byte(20) == 80 + 56
     assert model.upload_byte(20) == 20 + 56 + 35 + 165
+    assert plus(64).upload_byte(10) == secagg().upload_byte(10) > plus(4).upload_byte(10)
+    assert plus(64).download_byte(10) == secagg().download_byte(10)
+    assert secagg().download_byte(1) == 0
 
 
 @pytest.mark.parametrize(
@@ -42,13 +45,6 @@ def test_the_expansion_is_the_published_one(num_clients, num_values, expansion):
     assert round(moved / (2 * num_values), 2) == expansion
 
 
-def test_neighbours_are_at_most_all_others_which_is_secagg() -> None:
-    assert plus(64).upload_byte(10) == secagg().upload_byte(10)
-    assert plus(64).download_byte(10) == secagg().download_byte(10)
-    assert plus(4).upload_byte(10) < secagg().upload_byte(10)
-    assert secagg().download_byte(1) == 0
-
-
 def test_a_sum_of_the_largest_values_fits() -> None:
     """n (2^b - 1) must be below 2^B, and not below 2^(B - 1)."""
     for cohort in (1, 2, 3, 255, 256, 257):
@@ -57,20 +53,15 @@ def test_a_sum_of_the_largest_values_fits() -> None:
         assert 2 ** (width - 1) <= largest < 2**width
 
 
-def test_secagg_fails_with_half_of_the_cohort() -> None:
-    """t = floor(10 / 2) + 1 = 6 of 10; floor(.8 * 10) + 1 = 9."""
-    everybody = list(range(30, 40))
+def test_secagg_fails_with_half_of_the_cohort_and_plus_with_half_of_any_neighbours() -> None:
+    """t = floor(10 / 2) + 1 = 6 of 10; floor(.8 * 10) + 1 = 9. With k = 2, t = 2 any client that is
+    lost takes a neighbour from two others."""
+    everybody, strict = list(range(30, 40)), secagg(threshold_fraction=0.8)
 
     assert secagg().is_unmasked(everybody, everybody[:6], 1)
     assert not secagg().is_unmasked(everybody, everybody[4:9], 1)
-    assert not secagg(threshold_fraction=0.8).is_unmasked(everybody, everybody[:8], 1)
-    assert secagg(threshold_fraction=0.8).is_unmasked(everybody, everybody[:9], 1)
-
-
-def test_secagg_plus_fails_where_one_client_has_too_few_neighbours() -> None:
-    """k = 2, t = 2: any client that is lost takes a neighbour from two others."""
-    everybody = list(range(9))
-
+    assert strict.is_unmasked(everybody, everybody[:9], 1)
+    assert not strict.is_unmasked(everybody, everybody[:8], 1)
     assert plus(2).is_unmasked(everybody, everybody, 1)
     assert not any(plus(2).is_unmasked(everybody, everybody[1:], r) for r in range(20))
 

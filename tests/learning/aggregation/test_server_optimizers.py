@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import Parameters, Report
+from fleetsim.contracts import BoolArray, Parameters, Report
 from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation import server_optimizers as servers
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
@@ -66,21 +66,6 @@ BY_HAND = [
 @pytest.mark.parametrize(("settings", "changes", "path"), BY_HAND)
 def test_adaptive_optimizers_by_hand(settings, changes, path) -> None:
     assert walk(settings, *changes) == pytest.approx(path, rel=1e-6)
-
-
-def test_defaults_are_those_of_the_papers() -> None:
-    """Reddi et al. 2021: momentum .9 (FedAvgM), beta1 .9 and beta2 .99 (FedAdam, FedYogi), beta1 0
-    (FedAdagrad), tau .001; Hsu et al. 2019: a step of 1."""
-    adam, yogi = (
-        servers.FedAdamSettings(learning_rate=1.0),
-        servers.FedYogiSettings(learning_rate=1.0),
-    )
-    adagrad, momentum = servers.FedAdagradSettings(learning_rate=1.0), servers.FedAvgMSettings()
-
-    assert (momentum.momentum, momentum.learning_rate) == (0.9, 1.0)
-    assert (adagrad.beta1, adagrad.tau) == (0.0, 1e-3)
-    assert (adam.beta1, adam.beta2, adam.tau) == (0.9, 0.99, 1e-3)
-    assert (yogi.beta1, yogi.beta2, yogi.tau) == (0.9, 0.99, 1e-3)
 
 
 weights = st.floats(-1e3, 1e3, width=32)
@@ -145,25 +130,17 @@ def test_a_stale_update_counts_by_what_its_client_changed_but_in_buffers(setting
 
 @every_optimizer
 def test_weights_of_a_selector_weigh_the_changes(settings: AggregatorSettings) -> None:
-    """(3 * 1 + 1 * -1) / 4 = .5, as of one client that changes by a half; as shares, 3 - 1 = 2."""
-    one, other = sent((1, [6.0]), (1, [4.0]))
-    reports = [one._replace(weight=3.0), other._replace(weight=1.0)]
-    shares = [report._replace(is_share=True) for report in reports]
+    """(3 * 1 + 1 * -1) / 4 = .5, as of one client that changes by a half; as shares, 3 - 1 = 2.
+    Buffers are averaged also then, (.3 * 1 + .1 * 5) / .4: as a sum a variance would be .8."""
 
-    def step(*given: Report) -> float:
-        return float(settings.build().aggregate(vector(5.0), given)[0])
+    def step(*given: Report, buffers: BoolArray | None = None, start: float = 5.0) -> float:
+        return float(settings.build(buffers=buffers).aggregate(vector(start), given)[0])
 
-    assert step(*reports) == step(*sent((1, [5.5])))
-    assert step(*shares) == step(*sent((1, [7.0])))
+    def weighed(models: tuple[float, float], *weights: float, is_share: bool) -> list[Report]:
+        pairs = zip(sent(*((1, [model]) for model in models)), weights, strict=True)
+        return [one._replace(weight=weight, is_share=is_share) for one, weight in pairs]
 
-
-@every_optimizer
-def test_buffers_are_averaged_also_where_weights_are_shares(settings: AggregatorSettings) -> None:
-    """(.3 * 1 + .1 * 5) / .4; as a sum a variance would be .8."""
-    reports = [
-        report._replace(weight=share, is_share=True)
-        for report, share in zip(sent((1, [1.0]), (1, [5.0])), (0.3, 0.1), strict=True)
-    ]
-    aggregator = settings.build(buffers=np.array([True]))
-
-    assert aggregator.aggregate(vector(1.0), reports).tolist() == pytest.approx([2.0])
+    assert step(*weighed((6.0, 4.0), 3.0, 1.0, is_share=False)) == step(*sent((1, [5.5])))
+    assert step(*weighed((6.0, 4.0), 3.0, 1.0, is_share=True)) == step(*sent((1, [7.0])))
+    variances = weighed((1.0, 5.0), 0.3, 0.1, is_share=True)
+    assert step(*variances, buffers=np.array([True]), start=1.0) == pytest.approx(2.0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
@@ -46,11 +47,21 @@ def load_stand_in(settings: DatasetSettings, registry: Mapping[str, RemoteSet]) 
 
 
 def placed(folder: Path, contents: Mapping[str, bytes]) -> Path:
-    """Return a folder with these files by name, which is made."""
+    """Return a folder with these files by their paths in it, which are made."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder
+
+
+def picture(
+    colour: tuple[int, int, int] | int, size: tuple[int, int], form: str = "PNG", mode: str = "RGB"
+) -> bytes:
+    """Return a picture of one colour; PNG keeps it exactly."""
+    content = io.BytesIO()
+    Image.new(mode, size, colour).save(content, form)
+    return content.getvalue()
 
 
 Published = tuple[Path, dict[str, RemoteSet]]

@@ -33,11 +33,8 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp
 
     # fine three times; ! , a day rain sun once; zoe's text is cut after fine , fine day
     pad, unknown, fine, comma, a, day, rain, sun = range(8)
-    assert np.asarray(data.train_inputs).tolist() == [
-        [fine, comma, fine, day],
-        [pad, pad, pad, rain],
-        [pad, a, fine, sun],
-    ]
+    rows = [[fine, comma, fine, day], [pad, pad, pad, rain], [pad, a, fine, sun]]
+    assert np.asarray(data.train_inputs).tolist() == rows
     assert data.test_inputs.tolist() == [[pad] * 4, [unknown, rain, fine, unknown]]
     assert data.vocabulary_size == 8
     assert np.asarray(data.train_inputs).dtype == np.int64
@@ -49,14 +46,17 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp
     assert data.train_labels.tolist() == [1, 1, 0]
     assert data.test_labels.tolist() == [0, 0]
     assert data.num_classes == 2
+    # A mark in front of the file and empty lines do not matter.
+    marked = load(tmp_path, b"\xef\xbb\xbf" + CSV.encode().replace(b"\nann", b"\n\nann"))
+    assert np.asarray(marked.train_inputs).tolist() == rows
 
 
-def test_classes_that_are_numbers_are_ordered_by_size(tmp_path: Path) -> None:
-    rows = "".join(f"u,{label},x\n" for label in (10, 9, 4, 10))
-    data = load(tmp_path, "user,label,text\n" + rows, test={"kind": "drawn", "fraction": 0.25})
+def test_classes_that_are_numbers_are_ordered_by_size_and_users_with_few_texts_left_out(tmp_path):
+    users = zip("uuuuv", (10, 9, 4, 10, 9), strict=True)
+    rows = "user,label,text\n" + "".join(f"{user},{label},x\n" for user, label in users)
+    data = load(tmp_path, rows, min_texts=2, test={"kind": "drawn", "fraction": 0.25})
 
-    everything = Counter(data.train_labels.tolist() + data.test_labels.tolist())
-    assert everything == {0: 1, 1: 1, 2: 2}
+    assert Counter([*data.train_labels, *data.test_labels]) == {0: 1, 1: 1, 2: 2}
 
 
 def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) -> Dataset:
@@ -69,28 +69,16 @@ def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) ->
     return load(folder, "user,label,text\n" + rows, test=test)
 
 
-@pytest.mark.parametrize(("fraction", "expected"), [(0.2, (8, 6, 1)), (0.5, (5, 4, 1))])
-def test_a_share_of_each_users_texts_is_for_testing_rounded_down(tmp_path, fraction, expected):
-    data = drawn(tmp_path, fraction)
-
-    assert tuple(np.bincount(np.asarray(data.owner))) == expected
-    assert len(data.test_labels) == 18 - sum(expected)
-
-
-def test_the_drawn_texts_are_not_the_first_and_always_the_same(tmp_path: Path) -> None:
+def test_a_share_of_each_users_texts_is_for_testing_rounded_down_and_always_the_same(tmp_path):
+    for fraction, expected in ((0.2, (8, 6, 1)), (0.5, (5, 4, 1))):
+        data = drawn(tmp_path, fraction)
+        assert tuple(np.bincount(np.asarray(data.owner))) == expected
+        assert len(data.test_labels) == 18 - sum(expected)
     one, other = drawn(tmp_path, 0.5, (40,)), drawn(tmp_path, 0.5, (40,))
-
     assert np.array_equal(one.test_labels, other.test_labels)
     assert np.array_equal(one.train_inputs, other.train_inputs)
     # the vocabulary numbers the training words; a test of the first texts has labels 0 1 0 1 ..
     assert one.test_labels.tolist() != [number % 2 for number in range(20)]
-
-
-def test_users_with_few_texts_are_left_out(tmp_path):
-    rows = "user,label,text\nann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
-    data = load(tmp_path, rows, min_texts=3, test={"kind": "drawn", "fraction": 0.4})
-
-    assert len(data.train_labels) + len(data.test_labels) == 3
 
 
 def test_sentiment140_is_read_as_published(tmp_path):
@@ -133,10 +121,3 @@ REFUSED: list[Any] = [
 def test_a_wrong_file_or_key_is_refused_with_its_place(tmp_path, content, settings, message):
     with pytest.raises((DataError, ScenarioError, ValidationError), match=message):
         load(tmp_path, content, **settings)
-
-
-def test_a_mark_in_front_of_the_file_and_empty_lines_do_not_matter(tmp_path: Path) -> None:
-    plain = load(tmp_path)
-    marked = load(tmp_path, b"\xef\xbb\xbf" + CSV.encode().replace(b"\nann", b"\n\nann"))
-
-    assert np.array_equal(plain.train_inputs, marked.train_inputs)

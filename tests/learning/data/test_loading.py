@@ -1,4 +1,4 @@
-from collections.abc import Callable
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from fleetsim.errors import DataError
+from fleetsim.learning.data import prefetch
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
 from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
@@ -33,12 +35,10 @@ def load(settings: DatasetSettings, *, seed: int = 1, num_clients: int = 4) -> D
 def tiny_set(folder: Path, name: str, writers: list[list[int]] = QMNIST) -> dict[str, RemoteSet]:
     """Three training images and one test image in the files of MNIST, and their registry."""
     contents = {
-        "train-images-idx3-ubyte": idx(IMAGES),
-        "train-labels-idx1-ubyte": idx(np.array([4, 0, 9])),
-        "t10k-images-idx3-ubyte": idx(IMAGES[:1]),
-        "t10k-labels-idx1-ubyte": idx(np.array([7])),
+        "train-images-idx3-ubyte": idx(IMAGES), "train-labels-idx1-ubyte": idx(np.array([4, 0, 9])),
+        "t10k-images-idx3-ubyte": idx(IMAGES[:1]), "t10k-labels-idx1-ubyte": idx(np.array([7])),
         _WRITERS: idx(np.array(writers), 0x0C, ">i4"),
-    }
+    }  # fmt: skip
     placed(folder, contents)
     packed = {f"{file}.gz": content for file, content in contents.items()}
     return stand_in(name, packed, extras=[f"{_WRITERS}.gz"])
@@ -53,9 +53,12 @@ def test_digits_are_all_there_with_their_labels_scaled_to_one() -> None:
         return [(image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True)]
 
     assert (train.shape, train.dtype) == ((1438, 1, 8, 8), np.float32)
-    found = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
-    assert sorted(found) == sorted(samples(source.images / 16, source.target))
+    result = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
+    assert sorted(result) == sorted(samples(source.images / 16, source.target))
     assert data.owner is None
+    # Known before it is read.
+    assert DigitsSettings().num_training() == len(data.train_labels)
+    assert DigitsSettings().num_labels() == data.num_classes
 
 
 def test_every_class_of_digits_is_split_four_to_one_and_alike_for_every_scenario() -> None:
@@ -74,6 +77,7 @@ def test_every_class_of_digits_is_split_four_to_one_and_alike_for_every_scenario
         (FashionMnistSettings(), 0.2860, 0.3530),
         (MnistSettings(pixels="raw"), 0.0, 1 / 255),
         (FashionMnistSettings(pixels="symmetric"), 0.5, 0.5),
+        (FashionMnistSettings(pixels="unit"), 0.0, 1.0),
     ],
 )
 def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, mean, std):
@@ -93,55 +97,36 @@ def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, 
     assert data.test_labels.tolist() == [7]
 
 
-def test_writers_are_numbered_in_the_order_of_their_ids(tmp_path: Path) -> None:
-    registry = tiny_set(tmp_path, "mnist")
+def test_writers_are_numbered_in_the_order_of_their_ids_and_those_of_other_images_refused(tmp_path):
     settings = MnistSettings(folder=str(tmp_path), writers=True)
 
-    data = load_stand_in(settings, registry)
+    data = load_stand_in(settings, tiny_set(tmp_path, "mnist"))
 
     assert np.asarray(data.owner).tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("writers", "message"),
-    [
+    for writers, message in (
         ([[4, 0, 77], [0, 0, 12], [8, 0, 77]], "row 2 is of class 8, but .* 2 is of class 9"),
         ([[4, 0, 77], [0, 0, 12]], r"for each of 3 training images, found shape \(2, 3\)"),
         ([[4, 0], [0, 0], [9, 0]], r"QMNIST label columns .* found shape \(3, 2\)"),
-    ],
-)
-def test_writers_of_other_images_are_refused(tmp_path, writers, message):
-    registry = tiny_set(tmp_path, "mnist", writers)
-    settings = MnistSettings(folder=str(tmp_path), writers=True)
-
-    with pytest.raises(DataError, match=message):
-        load_stand_in(settings, registry)
-
-
-def assert_moments_are_the_published_ones(images: object) -> None:
-    """The published figures are rounded to four digits."""
-    assert isinstance(images, ByteImages)
-    for found, published in zip(moments_in(images.pixels), (images.mean, images.std), strict=True):
-        assert found == pytest.approx(published, abs=5e-5)
+    ):
+        with pytest.raises(DataError, match=message):
+            load_stand_in(settings, tiny_set(tmp_path, "mnist", writers))
 
 
 @pytest.mark.slow
-def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
-    data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
+def test_the_published_sets_have_the_published_moments_and_mnist_539_writers(real_data) -> None:
+    mnist = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
+    fashion = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
 
-    assert data.train_inputs.shape == (60_000, 1, 28, 28)
-    sizes = np.bincount(np.asarray(data.owner))
+    assert mnist.train_inputs.shape == (60_000, 1, 28, 28)
+    sizes = np.bincount(np.asarray(mnist.owner))
     assert (len(sizes), sizes.min(), sizes.max()) == (539, 19, 131)
-    assert_moments_are_the_published_ones(data.train_inputs)
-
-
-@pytest.mark.slow
-def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path]) -> None:
-    data = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
-
-    assert np.bincount(data.train_labels).tolist() == [6000] * 10
-    assert np.bincount(data.test_labels).tolist() == [1000] * 10
-    assert_moments_are_the_published_ones(data.train_inputs)
+    assert np.bincount(fashion.train_labels).tolist() == [6000] * 10
+    assert np.bincount(fashion.test_labels).tolist() == [1000] * 10
+    for images in (mnist.train_inputs, fashion.train_inputs):
+        assert isinstance(images, ByteImages)
+        # The published ones are rounded to four digits.
+        moments = np.array(moments_in(images.pixels))
+        assert moments == pytest.approx(np.array([images.mean, images.std]), abs=5e-5)
 
 
 def test_nine_tenths_of_every_user_are_for_training() -> None:
@@ -158,3 +143,43 @@ def test_nine_tenths_of_every_user_are_for_training() -> None:
         assert np.array_equal(data.train_labels[data.owner == number], user.labels[: len(held)])
     assert np.array_equal(data.test_inputs[-1], users[-1].inputs[-1])
     assert data.test_labels[-1] == users[-1].labels[-1]
+
+
+SYNTHETIC = SyntheticSettings(alpha=1.0, beta=1.0)
+
+
+@pytest.mark.parametrize("settings", [SYNTHETIC, DigitsSettings()])
+def test_a_prefetched_set_is_the_one_that_the_arguments_name(settings: DatasetSettings) -> None:
+    result, plain = Prefetch(settings, seed=3, num_clients=4).take(), load(settings, seed=3)
+
+    assert np.array_equal(result.train_inputs, plain.train_inputs)
+    assert np.array_equal(result.test_labels, plain.test_labels)
+
+
+def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    is_read = threading.Event()
+
+    def spy(*args: object, **kwargs: object) -> Dataset:
+        threads.append(threading.current_thread().name)
+        result = load_dataset(*args, **kwargs)  # type: ignore[arg-type]
+        is_read.set()
+        return result
+
+    monkeypatch.setattr(prefetch, "load_dataset", spy)
+    reading = Prefetch(SYNTHETIC, seed=3, num_clients=4)
+    assert is_read.wait(60)
+
+    # It is not kept: who asks again waits for another.
+    assert reading.take() is not reading.take()
+    assert threads == ["fleetsim data", threading.current_thread().name]
+    # A library is not imported beside whatever is imported now.
+    Prefetch(DigitsSettings(), seed=3, num_clients=4)
+    assert len(threads) == 2
+
+
+def test_its_faults_are_raised_where_it_is_taken(tmp_path: Path) -> None:
+    reading = Prefetch(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2)
+
+    with pytest.raises(DataError, match="train-images"):
+        reading.take()

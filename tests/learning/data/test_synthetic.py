@@ -45,22 +45,16 @@ def test_the_label_is_the_class_of_the_largest_probability() -> None:
         assert label == probabilities.index(max(probabilities))
 
 
-def test_alpha_is_the_standard_deviation_of_the_model_means(half: list[SyntheticUser]) -> None:
+def test_alpha_spreads_the_mean_that_weights_and_bias_of_unit_variance_share(half) -> None:
     means = np.array([user.weights.mean() for user in half])
-    variance = 0.5**2 + 1 / (DIMENSION * NUM_CLASSES)
-
-    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
-    assert within(means.mean(), 0.0, math.sqrt(variance / NUM_USERS))
-
-
-def test_weights_and_bias_share_their_mean_and_have_unit_variance(half):
     spread = np.array([user.weights.var(ddof=1) for user in half])
     shift = np.array([user.bias.mean() - user.weights.mean() for user in half])
     cells = DIMENSION * NUM_CLASSES
 
+    assert within(means.mean(), 0.0, math.sqrt((0.5**2 + 1 / cells) / NUM_USERS))
     assert within(spread.mean(), 1.0, math.sqrt(2 / (cells - 1) / NUM_USERS))
-    variance = 1 / NUM_CLASSES + 1 / cells
-    assert within(shift.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+    for values, variance in ((means, 0.5**2 + 1 / cells), (shift, 1 / NUM_CLASSES + 1 / cells)):
+        assert within(values.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
 
 
 def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUser]) -> None:
@@ -168,13 +162,13 @@ def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(leaf):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"iid": True}, "write alpha: 0 and beta: 0"),
         ({"process": "leaf", "alpha": 0.5}, "process: leaf has no alpha"),
         ({"process": "leaf", "beta": 0.0}, "process: leaf has no alpha"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings: Any, says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_settings_that_contradict_each_other_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         SyntheticSettings(**settings)

@@ -21,11 +21,11 @@ def test_windows_are_all_runs_of_the_tokens_that_begin_at_the_stride(num, length
 
 
 @given(st.integers(0, 200), st.integers(1, 200))
-def test_spread_rows_are_as_many_as_wanted_and_evenly_apart(num: int, wanted: int) -> None:
-    rows = spread(num, wanted)
+def test_spread_rows_are_as_many_as_wanted_and_evenly_apart(num: int, requested: int) -> None:
+    rows = spread(num, requested)
     gaps = np.diff(rows)
 
-    assert len(rows) == min(num, wanted)
+    assert len(rows) == min(num, requested)
     assert spread(num, None).tolist() == list(range(num))
     assert not gaps.size or (gaps.min() >= 1 and np.ptp(gaps) <= 1)
     assert not rows.size or (rows[0] == 0 and rows[-1] < num)

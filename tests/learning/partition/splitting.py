@@ -33,6 +33,6 @@ def mixed(num_labels: int, num_samples: int) -> IntArray:
     return (np.arange(num_samples) * 7919) % 101 % num_labels
 
 
-def histograms(found: Sequence[IntArray], labels: IntArray) -> IntArray:
+def histograms(clients: Sequence[IntArray], labels: IntArray) -> IntArray:
     """Samples of each label at each client [N, labels]."""
-    return np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found])
+    return np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in clients])

@@ -57,11 +57,11 @@ def parts(name, arguments=None, *, size=5, labels=LABELS, owner=OWNER, seed=3):
 def test_a_seed_draws_one_partition_of_disjoint_parts(name, library):
     size = 4 if name == "DistributionPartitioner" else 5
     before = random.getstate()
-    found, again = parts(name, size=size), parts(name, size=size)
+    result, again = parts(name, size=size), parts(name, size=size)
 
-    rows = np.concatenate(found)
-    assert len(found) == size
-    assert all(part.size and (np.diff(part) > 0).all() for part in found)
+    rows = np.concatenate(result)
+    assert len(result) == size
+    assert all(part.size and (np.diff(part) > 0).all() for part in result)
     assert len(np.unique(rows)) == len(rows)
     assert rows.min() >= 0
     assert rows.max() < len(LABELS)
@@ -90,9 +90,9 @@ def test_every_sample_of_many_clients_is_assigned(library):
     labels = np.arange(6000) % 10
     arguments = {"alpha": 1.0, "min_partition_size": 1}
 
-    found = parts("DirichletPartitioner", arguments, size=100, labels=labels, owner=None)
+    result = parts("DirichletPartitioner", arguments, size=100, labels=labels, owner=None)
 
-    assert np.concatenate(found).size == np.unique(np.concatenate(found)).size == 6000
+    assert np.concatenate(result).size == np.unique(np.concatenate(result)).size == 6000
 
 
 FAULTS: list[Any] = [

@@ -47,8 +47,6 @@ def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
 
 
 class _Header(NamedTuple):
-    """Header of an IDX file."""
-
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     num_byte: int
@@ -80,11 +78,11 @@ def _read(
 
 
 def _header(
-    stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
+    stream: io.BufferedIOBase, actual_byte: int | None, limit: int | None, path: str
 ) -> _Header:
     """Return the header of a stream of unpacked bytes, checked against its length and limit.
 
-    The length `found_byte` is None where the stream is unpacked on the way, and its limit is None
+    The length `actual_byte` is None where the stream is unpacked on the way, and its limit is None
     where it is not.
     """
     prefix = bytearray(_PREFIX_BYTE)
@@ -98,11 +96,11 @@ def _header(
     dtype, num_dimensions = np.dtype(_DTYPES[prefix[2]]), prefix[3]
     header_byte = _PREFIX_BYTE + _DIMENSION_BYTE * num_dimensions
     dimensions = bytearray(_DIMENSION_BYTE * num_dimensions)
-    num_found = _PREFIX_BYTE + _fill(stream, dimensions)
-    if num_found < header_byte:
+    num_read = _PREFIX_BYTE + _fill(stream, dimensions)
+    if num_read < header_byte:
         raise DataError(
             f"{path}: truncated: the header of {num_dimensions} dimensions takes {header_byte} "
-            f"bytes, found {num_found}; get the file anew"
+            f"bytes, found {num_read}; get the file anew"
         )
     if num_dimensions > _MAX_DIMENSIONS:
         raise DataError(
@@ -115,27 +113,24 @@ def _header(
         f"its header announces shape {_cut(shape)} of {dtype.itemsize}-byte elements, so"
         f" {_cut(expected_byte)} bytes unpacked"
     )
-    if found_byte is not None and found_byte != expected_byte:
-        fault = "truncated" if found_byte < expected_byte else "too long"
-        raise DataError(f"{path}: {fault}: {announces}, found {found_byte}; get the file anew")
+    if actual_byte is not None and actual_byte != expected_byte:
+        fault = "truncated" if actual_byte < expected_byte else "too long"
+        raise DataError(f"{path}: {fault}: {announces}, found {actual_byte}; get the file anew")
     if limit is not None and expected_byte > limit:
         raise DataError(f"{path}: {announces}, more than the {limit} allowed; {RAISE_LIMIT}")
     return _Header(shape, dtype, header_byte, expected_byte, announces)
 
 
 def _array(
-    stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
+    stream: io.BufferedIOBase, actual_byte: int | None, limit: int | None, path: str
 ) -> NDArray[Any]:
-    """Return the array in a stream of unpacked bytes; memory is taken after the header is checked.
-
-    Arguments are those of `_header`.
-    """
-    header = _header(stream, found_byte, limit, path)
+    """Return the array in a stream of unpacked bytes; memory is taken once its header is right."""
+    header = _header(stream, actual_byte, limit, path)
     announces = header.announces
     content = np.empty(header.expected_byte - header.num_byte, np.uint8)
-    num_found = header.num_byte + _fill(stream, content.data)
-    if num_found < header.expected_byte:
-        raise DataError(f"{path}: truncated: {announces}, found {num_found}; get the file anew")
+    num_read = header.num_byte + _fill(stream, content.data)
+    if num_read < header.expected_byte:
+        raise DataError(f"{path}: truncated: {announces}, found {num_read}; get the file anew")
     if stream.read(1):
         raise DataError(f"{path}: too long: {announces}, found more; get the file anew")
     try:

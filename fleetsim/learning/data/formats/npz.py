@@ -41,8 +41,6 @@ _PLAIN_DESCR = re.compile(r"[<>|=]?[biufcSUO][0-9]{0,9}")
 
 
 class _Header(NamedTuple):
-    """Header of a .npy file."""
-
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     is_fortran: bool
@@ -54,10 +52,10 @@ class _NotAnArrayError(ValueError):
     """Error of a file that is no readable .npy file."""
 
 
-def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that a file has, by name; others are not read."""
-    found = ((name, _read(path, name, _array)) for name in wanted)
-    return {name: array for name, array in found if array is not None}
+def read_npz(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return those of the named arrays that a file has, by name; others are not read."""
+    arrays = ((name, _read(path, name, _array)) for name in names)
+    return {name: array for name, array in arrays if array is not None}
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
@@ -78,18 +76,15 @@ def _read(
         if name + _SUFFIX not in packed.namelist():
             return None
         member, place = packed.getinfo(name + _SUFFIX), f"{path}: {name}"
-        _require_readable(member, os.fstat(file.fileno()).st_size, place)
+        if member.compress_type not in PLAIN_METHODS:
+            raise DataError(
+                f"{place} is packed by an unusual method; save it with np.savez_compressed"
+            )
+        packed_byte = min(member.compress_size, os.fstat(file.fileno()).st_size)
+        if member.file_size > packed_byte and member.file_size > limit_byte(packed_byte):
+            raise too_large(place, packed_byte, limit_byte(packed_byte))
         with packed.open(member) as content:
             return take(content, member, place)
-
-
-def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) -> None:
-    """Check that a member is packed by a usual method and within the limit."""
-    if member.compress_type not in PLAIN_METHODS:
-        raise DataError(f"{place} is packed by an unusual method; save it with np.savez_compressed")
-    packed_byte = min(member.compress_size, archive_byte)
-    if member.file_size > packed_byte and member.file_size > limit_byte(packed_byte):
-        raise too_large(place, packed_byte, limit_byte(packed_byte))
 
 
 def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:

@@ -35,8 +35,8 @@ class PictureFiles(ABC):
         """Return the paths of the pictures directly in a folder, sorted; none without one."""
 
     @abstractmethod
-    def contents(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the path and the bytes of each wanted file that is there, in any order."""
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the path and the bytes of each of these files that is there, in any order."""
 
     def images(
         self, names: Sequence[str], size: tuple[int, int], side: int | None = None
@@ -73,12 +73,12 @@ class FolderPictures(PictureFiles):
 
     def in_folder(self, folder: str) -> list[str]:
         """See `PictureFiles`."""
-        found = paths.matches(self.place / folder, "*")
-        return sorted(f"{folder}/{path.name}" for path in found if _is_picture(path.name))
+        files = paths.matches(self.place / folder, "*")
+        return sorted(f"{folder}/{path.name}" for path in files if _is_picture(path.name))
 
-    def contents(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """See `PictureFiles`."""
-        for name in wanted:
+        for name in names:
             path = self.place / name
             if paths.is_file(path):
                 if path.stat().st_size > _MAX_PICTURE_BYTE:
@@ -119,7 +119,7 @@ class _Packed(PictureFiles):
 
 
 class TarPictures(_Packed):
-    """Files in a gzipped tar, which is read twice: for its index, and for the wanted pictures."""
+    """Files in a gzipped tar, which is read twice: for its index, and for pictures."""
 
     def _paths(self) -> Iterator[str]:
         with tar_members.members(self.place) as stream:
@@ -127,12 +127,12 @@ class TarPictures(_Packed):
                 if not member.isdir():
                     yield member.name
 
-    def contents(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """See `PictureFiles`."""
         with tar_members.members(self.place) as stream:
             for tar, member in stream:
                 name = self._within(member.name)
-                if name in wanted:
+                if name in names:
                     limit = _MAX_PICTURE_BYTE
                     yield name, tar_members.content_of(tar, member, self.place, max_byte=limit)
 
@@ -147,14 +147,14 @@ class ZipPictures(_Packed):
         ):
             yield from zipfile.ZipFile(file).namelist()
 
-    def contents(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """See `PictureFiles`."""
         with paths.opened(self.place) as file:
             with damage_as_error(f"{self.place}: damaged archive", "get it anew"):
                 packed = zipfile.ZipFile(file)
             for info in packed.infolist():
                 name = self._within(info.filename)
-                if name in wanted:
+                if name in names:
                     yield name, self._content(packed, info)
 
     def _content(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -42,8 +42,8 @@ def pixels_of(
     content = io.BytesIO(file) if isinstance(file, bytes) else file
     try:
         with Image.open(content, formats=_FORMATS) as image:
-            found, mode = image.size, image.mode
-            if found == size and (any_mode or mode == "RGB"):
+            actual, mode = image.size, image.mode
+            if actual == size and (any_mode or mode == "RGB"):
                 colours = image if mode == "RGB" else image.convert("RGB")
                 if side is not None:
                     colours = colours.resize((side, side), Image.Resampling.BICUBIC)
@@ -53,5 +53,5 @@ def pixels_of(
         raise DataError(f"{place}: no readable picture ({message}); save it anew") from error
     expected = f"{size[0]} x {size[1]}" + ("" if any_mode else " in RGB")
     raise DataError(
-        f"{place}: {found[0]} x {found[1]} pixels in mode {mode}, expected {expected}; save it so"
+        f"{place}: {actual[0]} x {actual[1]} pixels in mode {mode}, expected {expected}; save it so"
     )

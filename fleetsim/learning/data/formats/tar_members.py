@@ -53,17 +53,17 @@ def no_plain_file(archive: Path, member: tarfile.TarInfo, max_byte: int) -> Data
     )
 
 
-def read_tar(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
+def read_tar(archive: Path, names: Collection[str], *, max_byte: int) -> dict[str, bytes]:
     """Return the bytes of some files in a gzipped tar, by their paths in it; writes no file."""
     contents: dict[str, bytes] = {}
     with members(archive) as stream:
         for tar, member in stream:
-            if member.name not in wanted:
+            if member.name not in names:
                 continue
             if member.name in contents:
                 raise no_plain_file(archive, member, max_byte)
             contents[member.name] = content_of(tar, member, archive, max_byte=max_byte)
-    missing = sorted(set(wanted) - set(contents))
+    missing = sorted(set(names) - set(contents))
     if missing:
         raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
     return contents

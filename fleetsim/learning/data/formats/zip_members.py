@@ -1,4 +1,4 @@
-"""Files in a zip archive, read in place: the wanted ones alone, up to a size."""
+"""Files in a zip archive, read in place: the requested ones alone, up to a size."""
 
 import struct
 import zipfile
@@ -22,7 +22,7 @@ _FAULTS = (
 
 
 @contextmanager
-def damage_as_error(says: str, way_out: str) -> Iterator[None]:
+def damage_as_error(message: str, hint: str) -> Iterator[None]:
     """Turn exceptions of zipfile for a damaged archive into an error of one line.
 
     The block must hold nothing else that raises them.
@@ -33,28 +33,28 @@ def damage_as_error(says: str, way_out: str) -> Iterator[None]:
         reason = " ".join(str(fault).split())[:_MOST_CHARACTERS] or "it ends too early"
         if isinstance(fault, zlib.error):
             reason = "the compressed data are damaged"
-        raise DataError(f"{says} ({reason}); {way_out}") from fault
+        raise DataError(f"{message} ({reason}); {hint}") from fault
 
 
-def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
+def read_zip(archive: Path, names: Collection[str], *, max_byte: int) -> dict[str, bytes]:
     """Return the bytes of some files in a zip archive, by their paths in it; writes no file."""
     with (
         paths.opened(archive) as file,
         damage_as_error(f"{archive}: damaged archive", "get it anew"),
     ):
-        contents = _contents(zipfile.ZipFile(file), archive, wanted, max_byte)
-    missing = sorted(set(wanted) - set(contents))
+        contents = _contents(zipfile.ZipFile(file), archive, names, max_byte)
+    missing = sorted(set(names) - set(contents))
     if missing:
         raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
     return contents
 
 
 def _contents(
-    opened: zipfile.ZipFile, archive: Path, wanted: Collection[str], max_byte: int
+    opened: zipfile.ZipFile, archive: Path, names: Collection[str], max_byte: int
 ) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     for info in opened.infolist():
-        if info.filename not in wanted:
+        if info.filename not in names:
             continue
         if info.filename in contents or info.file_size > max_byte:
             raise DataError(

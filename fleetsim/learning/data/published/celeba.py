@@ -90,11 +90,11 @@ class CelebASettings(DatasetKind):
         known = self.published[0]
         home = unpacked_home(known, folder, archive=_ARCHIVE, top="", holds=_TOP)
         extras = [_ARCHIVE] if home is None else []
-        found = find_files(known, home or folder, extras=extras)
+        sources = find_files(known, home or folder, extras=extras)
         files: PictureFiles = (
-            ZipPictures(found[_ARCHIVE], top="") if home is None else FolderPictures(home)
+            ZipPictures(sources[_ARCHIVE], top="") if home is None else FolderPictures(home)
         )
-        pictures_of = by_person(_text(found[_IDENTITIES]), str(found[_IDENTITIES]))
+        pictures_of = by_person(_text(sources[_IDENTITIES]), str(sources[_IDENTITIES]))
         kept = sorted(who for who, names in pictures_of.items() if len(names) >= self.min_images)
         kept = kept[: self.people]
         if not kept or (self.people is not None and len(kept) < self.people):
@@ -103,7 +103,7 @@ class CelebASettings(DatasetKind):
                 " or min_images"
             )
         label_of = labels_by_picture(
-            _text(found[_ATTRIBUTES]), self.attribute, str(found[_ATTRIBUTES])
+            _text(sources[_ATTRIBUTES]), self.attribute, str(sources[_ATTRIBUTES])
         )
         train: list[str] = []
         test: list[str] = []
@@ -122,7 +122,6 @@ class CelebASettings(DatasetKind):
 
 
 def _text(path: Path) -> str:
-    """Return a verified text file."""
     return paths.read(path).decode("ascii", "replace")
 
 
@@ -171,7 +170,6 @@ def labels_by_picture(text: str, attribute: str, place: str) -> dict[str, int]:
 def _labelled(
     files: PictureFiles, names: list[str], label_of: Mapping[str, int], side: int
 ) -> LabelledImages:
-    """Return pictures and their labels."""
     missing = [name for name in names if name not in label_of]
     if missing:
         raise DataError(f"{_ATTRIBUTES}: lacks {missing[0]}; get it anew")

@@ -2,7 +2,7 @@
 
 The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
 label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
-(www.cs.toronto.edu/~kriz/cifar.html). Sources of figures and checksums: docs/data.md. (Deviations
+(www.cs.toronto.edu/~kriz/cifar.html). Sources of moments and checksums: docs/data.md. (Deviations
 of about 0.20, which are also in use, are means over those of single images.)
 """
 
@@ -103,29 +103,26 @@ class Cifar10Settings(DatasetKind):
         known = self.published[0]
         home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         if home is not None:
-            train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
-            test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
+            train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, num_kept=num_train)
+            test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, num_kept=num_test)
         else:
-            contents = _contents(find_files(known, folder))
+            files = find_files(known, folder)
+            if _ARCHIVE in files:
+                names = (*_TRAIN, *_TEST)
+                contents = read_tar(files[_ARCHIVE], names, max_byte=_MAX_MEMBER_BYTE)
+            else:
+                contents = {name: paths.read(path) for name, path in files.items()}
             train = _first(_joined(contents, _TRAIN), num_train)
             test = _first(_joined(contents, _TEST), num_test)
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
-    def num_training(self, own_folder: Path | None = None) -> int:
+    def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or 50,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
 
 
-def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
-    """Return the bytes of the six files by their paths in the archive, packed or not."""
-    if _ARCHIVE in files:
-        return read_tar(files[_ARCHIVE], (*_TRAIN, *_TEST), max_byte=_MAX_MEMBER_BYTE)
-    return {name: paths.read(path) for name, path in files.items()}
-
-
 def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImages:
-    """Return the records of several files in sequence."""
     parts = [read_records(contents[name], name) for name in names]
     return LabelledImages(
         np.concatenate([part.images for part in parts]),
@@ -151,31 +148,31 @@ def read_records(content: bytes, name: str) -> LabelledImages:
     return LabelledImages(images, records[:, 0].astype(np.int64))
 
 
-def _first(pictures: LabelledImages, wanted: int | None) -> LabelledImages:
-    """Return the first `wanted` pictures of each class, in their own order; all if None."""
-    if wanted is None:
+def _first(pictures: LabelledImages, num_kept: int | None) -> LabelledImages:
+    """Return the first `num_kept` pictures of each class, in their order; all if None."""
+    if num_kept is None:
         return pictures
-    rows = [np.flatnonzero(pictures.labels == label)[:wanted] for label in range(len(CLASSES))]
+    rows = [np.flatnonzero(pictures.labels == label)[:num_kept] for label in range(len(CLASSES))]
     kept = np.sort(np.concatenate(rows))
     return LabelledImages(pictures.images[kept], pictures.labels[kept])
 
 
-def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> LabelledImages:
+def read_folder(folder: Path, *, num_per_class: int, num_kept: int | None = None) -> LabelledImages:
     """Return the pictures in the folders of the ten classes, each in the order of file names.
 
-    Each folder must contain `num_per_class`, of which the first `wanted` are read; None: all.
+    Each folder must contain `num_per_class`, of which the first `num_kept` are read; None: all.
     """
     pictures: list[Path] = []
     for name in CLASSES:
         home = folder / name
         if not paths.is_folder(home):
             raise DataError(f"{home} is no folder; a folder of CIFAR-10 pictures has one per class")
-        found = [path for path in paths.matches(home, "*") if path.suffix.lower() in SUFFIXES]
-        if len(found) != num_per_class:
+        files = [path for path in paths.matches(home, "*") if path.suffix.lower() in SUFFIXES]
+        if len(files) != num_per_class:
             raise DataError(
-                f"{home}: {len(found)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
+                f"{home}: {len(files)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
             )
-        pictures += found[:wanted]
+        pictures += files[:num_kept]
     images = np.stack([_picture(path) for path in pictures]).transpose(0, 3, 1, 2)
     labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(pictures) // len(CLASSES))
     return LabelledImages(np.ascontiguousarray(images), labels)

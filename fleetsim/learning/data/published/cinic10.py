@@ -102,7 +102,7 @@ class Cinic10Settings(DatasetKind):
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
-    def num_training(self, own_folder: Path | None = None) -> int:
+    def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or the number of pictures of the part."""
         return self._all_training if self.train_samples is None else self.train_samples
 
@@ -110,27 +110,26 @@ class Cinic10Settings(DatasetKind):
 def read_pictures(
     files: PictureFiles, parts: tuple[str, ...], num_samples: int | None, *, per_class: int | None
 ) -> LabelledImages:
-    """Return the pictures of one part, or of several in turn, class by class and by file name.
+    """Return the first pictures of each class, `num_samples` in all, from one part or several.
 
-    They are the first of each class, `num_samples` in all; None: all. Each class must have
-    `per_class` pictures in each part; None: any number.
+    Each class must have `per_class` pictures in each part. None: all of them, and any number.
     """
     names_of = []
     for label in CLASSES:
         names: list[str] = []
         for part in parts:
-            found = files.in_folder(f"{part}/{label}")
-            if not found or (per_class is not None and len(found) != per_class):
+            pictures = files.in_folder(f"{part}/{label}")
+            if not pictures or (per_class is not None and len(pictures) != per_class):
                 raise DataError(
-                    f"{files.place}: {len(found)} pictures (JPEG or PNG) in {part}/{label},"
+                    f"{files.place}: {len(pictures)} pictures (JPEG or PNG) in {part}/{label},"
                     f" CINIC-10 has {per_class or _PER_CLASS}; get it anew"
                 )
-            names += found
-        wanted = len(names) if num_samples is None else num_samples // len(CLASSES)
-        if wanted > len(names):
+            names += pictures
+        num_kept = len(names) if num_samples is None else num_samples // len(CLASSES)
+        if num_kept > len(names):
             raise ScenarioError(
-                f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place}"
+                f"task.dataset: {num_samples} pictures need {num_kept} of each class, {files.place}"
                 f" has {len(names)} of {label}; lower train_samples or test_samples"
             )
-        names_of.append(names[:wanted])
+        names_of.append(names[:num_kept])
     return files.labelled(names_of, _SIZE)

@@ -14,9 +14,9 @@ torchvision's (`datasets/mnist.py`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -60,10 +60,7 @@ _EMNIST = RemoteSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """Published figures of a split."""
-
+class _Form(NamedTuple):
     num_classes: int
     first_label: int
     """Label of class 0 in the files."""
@@ -109,7 +106,7 @@ class EmnistSettings(DatasetKind):
         num_classes = form.num_classes
         return image_dataset(self.kind, train, test, moments=moments, num_classes=num_classes)
 
-    def num_training(self, own_folder: Path | None = None) -> int:
+    def num_training(self, user_folder: Path | None = None) -> int:
         """Return the number of images that the split has."""
         return _FORMS[self.split].num_train
 
@@ -159,7 +156,7 @@ def _characters(contents: list[tuple[bytes, str]], split: Split) -> LabelledImag
     """Return the characters in the bytes of two files, images then labels, each with its name."""
     (packed_images, images_path), (packed_labels, labels_path) = contents
     form = _FORMS[split]
-    found = labelled_images(
+    characters = labelled_images(
         parse_idx(packed_images, images_path),
         parse_idx(packed_labels, labels_path),
         images_path=images_path,
@@ -167,9 +164,9 @@ def _characters(contents: list[tuple[bytes, str]], split: Split) -> LabelledImag
         num_classes=form.num_classes,
         first_label=form.first_label,
     )
-    rows, columns = found.images.shape[2:]
+    rows, columns = characters.images.shape[2:]
     if (rows, columns) != (_SIDE, _SIDE):
         raise DataError(
             f"{images_path}: images of {rows} x {columns} pixels, EMNIST's are {_SIDE} x {_SIDE}"
         )
-    return replace(found, images=np.ascontiguousarray(found.images.transpose(0, 1, 3, 2)))
+    return replace(characters, images=np.ascontiguousarray(characters.images.transpose(0, 1, 3, 2)))

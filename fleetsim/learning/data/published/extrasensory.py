@@ -111,10 +111,10 @@ def _home(folder: Path | None) -> Path:
     for home in homes:
         if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
             return home
-    looked = ", ".join(map(str, homes))
+    searched = ", ".join(map(str, homes))
     raise DataError(
         f"data set {KIND} not found: neither {_ARCHIVE} nor *{_SUFFIXES[0]} nor an .npz file is in "
-        f"{looked}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
+        f"{searched}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
         "put it there"
     )
 
@@ -129,10 +129,7 @@ def _people(home: Path) -> list[Path]:
 
 
 def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
-    """Return all samples in a folder, and the name of each person by number.
-
-    People are named by their UUID, or by their number in an .npz file.
-    """
+    """Return all samples in a folder, and the name of each person by number, such as a UUID."""
     if paths.is_file(home / _ARCHIVE):
         parts, ids = _packed(home / _ARCHIVE)
         return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))

@@ -94,18 +94,18 @@ def find_files(
     too.
     """
     name = known.name
-    wanted = [file for file in known.files if not file.is_extra or file.name in extras]
+    needed = [file for file in known.files if not file.is_extra or file.name in extras]
     homes = search_folders(name, folder)
     for home in homes:
-        verified = _verified(name, home, wanted)
+        verified = _verified(name, home, needed)
         if verified is not None:
             return verified
-    looked = "; ".join(_absence(home, wanted) for home in homes)
+    searched = "; ".join(_absence(home, needed) for home in homes)
     if folder is None:
-        way_out = f"run `fleetsim data fetch {name}`, or set FLEETSIM_DATA to a folder with {name}/"
+        hint = f"run `fleetsim data fetch {name}`, or set FLEETSIM_DATA to a folder with {name}/"
     else:
-        way_out = "put the published files there, or leave `folder` out"
-    raise DataError(f"data set {name} not found: {looked}; {way_out}")
+        hint = "put the published files there, or leave `folder` out"
+    raise DataError(f"data set {name} not found: {searched}; {hint}")
 
 
 def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Path:
@@ -130,9 +130,9 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
     if known.by_hand:
         if _verified(name, folder, known.files) is not None:
             return folder
-        wanted = ", ".join(file.name for file in known.files)
+        names = ", ".join(file.name for file in known.files)
         raise DataError(
-            f"data set {name}: its files have no address for programs; get {wanted} from"
+            f"data set {name}: its files have no address for programs; get {names} from"
             f" {known.by_hand} and put them into {folder}"
         )
     try:
@@ -153,9 +153,9 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
 
 def folder_with(known: RemoteSet) -> Path | None:
     """Return the first folder that has the files of a set without extras, not verified."""
-    wanted = [file for file in known.files if not file.is_extra]
+    needed = [file for file in known.files if not file.is_extra]
     for home in search_folders(known.name, None):
-        if all(_present(home, file) for file in wanted):
+        if all(_present(home, file) for file in needed):
             return home
     return None
 
@@ -169,11 +169,11 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
     def downloader(url: str, temporary: str, _pooch: object) -> None:
         bars.update(task, completed=0)
         _receive(url, file, Path(temporary), lambda num_byte: bars.advance(task, num_byte))
-        found = _digest(Path(temporary), algorithm)
-        if found != expected:
+        actual = _digest(Path(temporary), algorithm)
+        if actual != expected:
             size = Path(temporary).stat().st_size
             raise DataError(
-                f"{url} gave {size} bytes with {_NAMES[algorithm]} {found}, expected"
+                f"{url} gave {size} bytes with {_NAMES[algorithm]} {actual}, expected"
                 f" {file.num_byte} bytes with {expected}"
             )
 
@@ -201,7 +201,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
     )
 
 
-def _receive(url: str, file: RemoteFile, path: Path, told: Callable[[int], None]) -> None:
+def _receive(url: str, file: RemoteFile, path: Path, on_chunk: Callable[[int], None]) -> None:
     """Write what an address gives to a path, up to the size of the published file."""
     left_byte = file.num_byte
     ends_at_s = time.monotonic() + _GRACE_S + file.num_byte / _LEAST_BYTE_PER_S
@@ -221,7 +221,7 @@ def _receive(url: str, file: RemoteFile, path: Path, told: Callable[[int], None]
                 rate = f"{_LEAST_BYTE_PER_S / 1000:g} kB/s"
                 raise DataError(f"{url} was given up: it was slower than {rate}")
             written.write(chunk)
-            told(len(chunk))
+            on_chunk(len(chunk))
 
 
 def _root_cause(error: BaseException) -> str:
@@ -233,18 +233,27 @@ def _root_cause(error: BaseException) -> str:
 
 def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str, Path] | None:
     """Return the files in a folder, each with its published checksum; None if it lacks one."""
-    found = [_present(home, file) for file in files]
-    if not all(found):
+    places_of = [_present(home, file) for file in files]
+    if not all(places_of):
         return None
-    for file, places in zip(files, found, strict=True):
+    for file, places in zip(files, places_of, strict=True):
         for key, path in places.items():
-            _verify(name, file, key, path)
-    return {key: path for places in found for key, path in places.items()}
+            algorithm, expected = file.checksum
+            if path.name != file.name:
+                algorithm = "sha256"
+                expected = dict(file.members).get(key, file.unpacked_sha256 or "")
+            actual = _digest(path, algorithm)
+            if actual != expected:
+                raise DataError(
+                    f"{path}: not the published file of {name}: expected {_NAMES[algorithm]}"
+                    f" {expected}, found {actual}; remove it and run `fleetsim data fetch {name}`"
+                )
+    return {key: path for places in places_of for key, path in places.items()}
 
 
 def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
     """Return the paths of a file in a folder, as published or else unpacked; empty if missing."""
-    published, unpacked = home / file.name, home / file.unpacked_name
+    published, unpacked = home / file.name, home / file.name.removesuffix(".gz")
     if paths.is_file(published):
         return {file.name: published}
     if not file.members:
@@ -263,19 +272,6 @@ def _absence(home: Path, files: Collection[RemoteFile]) -> str:
     if not paths.is_folder(home):
         return f"{home} is no folder"
     return f"{home} lacks {', '.join(file.name for file in files if not _present(home, file))}"
-
-
-def _verify(name: str, file: RemoteFile, key: str, path: Path) -> None:
-    """Check one local file against its published checksum."""
-    algorithm, expected = file.checksum
-    if path.name != file.name:
-        algorithm, expected = "sha256", dict(file.members).get(key, file.unpacked_sha256 or "")
-    found = _digest(path, algorithm)
-    if found != expected:
-        raise DataError(
-            f"{path}: not the published file of {name}: expected {_NAMES[algorithm]} {expected},"
-            f" found {found}; remove it and run `fleetsim data fetch {name}`"
-        )
 
 
 def _digest(path: Path, algorithm: str) -> str:

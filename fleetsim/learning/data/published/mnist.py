@@ -1,7 +1,7 @@
 """MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
 
 Both sets have 60,000 training images, as their authors state; 539 writers made those of MNIST
-(QMNIST). Standardisation, and the sources of checksums and figures: docs/data.md.
+(QMNIST). Standardisation, and the sources of checksums and moments: docs/data.md.
 """
 
 from collections.abc import Mapping
@@ -131,11 +131,11 @@ class MnistSettings(DatasetKind):
         """Return the images, with their writers as natural clients if `writers`."""
         return _load(self, ((0.1307,), (0.3081,)), has_writers=self.writers)
 
-    def num_natural(self, own_folder: Path | None = None) -> int:
+    def num_natural(self, user_folder: Path | None = None) -> int:
         """Return the number of writers."""
         return _NUM_WRITERS if self.writers else 0
 
-    def without_clients(self, own_folder: Path | None = None) -> str:
+    def without_clients(self, user_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` without writers."""
         return "needs task.dataset.writers: true; set that, or choose another partition"
 

@@ -165,7 +165,7 @@ class ShakespeareSettings(DatasetKind):
 
 def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
     """Return the lines of each role by play and speaker, in the order of their first words."""
-    said: dict[tuple[str, str], list[str]] = {}
+    lines_of: dict[tuple[str, str], list[str]] = {}
     for name, content in plays.items():
         try:
             # expat reads neither the DTD nor anything else outside of the file
@@ -177,8 +177,8 @@ def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
             lines = [line for line in map(_spoken, speech.iter("LINE")) if line]
             for speaker in speakers:
                 if speaker:
-                    said.setdefault((name, speaker), []).extend(line + "\n" for line in lines)
-    return said
+                    lines_of.setdefault((name, speaker), []).extend(line + "\n" for line in lines)
+    return lines_of
 
 
 def _spoken(line: ElementTree.Element) -> str:
@@ -210,10 +210,10 @@ def _verified(archive: Path, known: RemoteSet) -> dict[str, bytes]:
     """Return the plays in an archive, each verified by its published checksum."""
     contents = read_zip(archive, [file.name for file in known.files], max_byte=_MAX_PLAY_BYTE)
     for file in known.files:
-        found = hashlib.sha256(contents[file.name]).hexdigest()
-        if found != file.sha256:
+        actual = hashlib.sha256(contents[file.name]).hexdigest()
+        if actual != file.sha256:
             raise DataError(
                 f"{archive}: {file.name} is not the published file: expected SHA-256 {file.sha256},"
-                f" found {found}; remove the archive and run `fleetsim data fetch {_NAME}`"
+                f" found {actual}; remove the archive and run `fleetsim data fetch {_NAME}`"
             )
     return {file.name: contents[file.name] for file in known.files}

@@ -93,13 +93,12 @@ class TinyImageNetSettings(DatasetKind):
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(classes))
 
-    def num_training(self, own_folder: Path | None = None) -> int:
+    def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or 100,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
 
 
 def _text(files: PictureFiles, name: str) -> str:
-    """Return a text file beside the pictures."""
     if isinstance(files, ZipPictures):
         member = f"{_TOP}/{name}"
         content = read_zip(files.place, [member], max_byte=_MAX_TEXT_BYTE)[member]
@@ -166,13 +165,12 @@ def _check_numbers(
 def _labelled(
     files: PictureFiles, names_of: Sequence[Sequence[str]], num_samples: int | None
 ) -> LabelledImages:
-    """Return the first pictures of each class."""
     if num_samples is None:
         return files.labelled(names_of, _SIZE)
-    wanted, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
-    if wanted > least:
+    num_kept, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
+    if num_kept > least:
         raise ScenarioError(
-            f"task.dataset: {num_samples} pictures need {wanted} of each class, {files.place} has"
+            f"task.dataset: {num_samples} pictures need {num_kept} of each class, {files.place} has"
             f" {least} of one; lower train_samples or test_samples"
         )
-    return files.labelled([names[:wanted] for names in names_of], _SIZE)
+    return files.labelled([names[:num_kept] for names in names_of], _SIZE)

@@ -20,7 +20,7 @@ TYPES = {
     "float32": (0x0D, "f"),
     "float64": (0x0E, "d"),
 }
-"""Code in the file and letter of `struct` of each type."""
+"""Code of the file and letter of `struct` of each type."""
 
 
 def idx_bytes(array: Array) -> bytes:
@@ -44,9 +44,9 @@ def test_what_is_written_is_read_gzipped_or_not_whatever_its_suffix(tmp_path, na
     plain = read_idx(write(tmp_path / "raw.gz", content))
     packed = read_idx(write(tmp_path / "no-suffix", gzip.compress(content)))
 
-    for found in (plain, packed):
-        assert (found.dtype, found.shape) == (array.dtype, array.shape)
-        assert found.tolist() == array.tolist()
+    for result in (plain, packed):
+        assert (result.dtype, result.shape) == (array.dtype, array.shape)
+        assert result.tolist() == array.tolist()
 
 
 GOOD = idx_bytes(np.arange(200, dtype=np.uint8).reshape(2, 10, 10))

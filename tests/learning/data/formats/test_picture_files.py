@@ -1,3 +1,5 @@
+import io
+import itertools
 import struct
 import tarfile
 import zipfile
@@ -6,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.formats.picture_files import (
@@ -15,8 +18,7 @@ from fleetsim.learning.data.formats.picture_files import (
     ZipPictures,
 )
 from fleetsim.learning.data.formats.pictures import pixels_of
-from tests.learning.data.formats.picture_archives import gradient, picture, unpacked
-from tests.learning.data.stand_ins import tarred, zipped
+from tests.learning.data.stand_ins import picture, placed, tarred, zipped
 
 SIZE = (4, 3)
 RED, GREEN, BLUE = (picture(colour, (4, 3)) for colour in ((9, 0, 0), (0, 8, 0), (0, 0, 7)))
@@ -33,7 +35,7 @@ Placed = Callable[[Path, dict[str, bytes]], PictureFiles]
 
 
 def in_folder(home: Path, contents: dict[str, bytes]) -> PictureFiles:
-    return FolderPictures(unpacked(home / "unpacked", contents))
+    return FolderPictures(placed(home / "unpacked", contents))
 
 
 def in_tar(home: Path, contents: dict[str, bytes]) -> PictureFiles:
@@ -60,41 +62,33 @@ def test_pictures_and_labels_come_in_the_order_that_was_asked_for(tmp_path, plac
     assert files.in_folder("train/cat") == ["train/cat/a.PNG", "train/cat/b.png"]
     assert files.in_folder("train/bird") == files.in_folder("train") == []
     images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], SIZE)
-    found = files.labelled([["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]], SIZE)
+    labels = [["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]]
+    pictures = files.labelled(labels, SIZE)
 
     assert (images.dtype, images.shape) == (np.uint8, (3, 3, 3, 4))
     assert (images == np.reshape([[0, 0, 7], [0, 8, 0], [9, 0, 0]], (3, 3, 1, 1))).all()
-    assert found.labels.tolist() == [0, 2, 2]
-    assert found.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
+    assert pictures.labels.tolist() == [0, 2, 2]
+    assert pictures.images[:, :, 0, 0].tolist() == [[0, 8, 0], [0, 0, 7], [9, 0, 0]]
     assert list(tmp_path.iterdir()) == before
 
 
 @PLACES
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (None, r"lacks x/a\.png; get it anew"),
         (RED[:40], r"(a\.tar\.gz|a\.zip|unpacked), x/a\.png: no readable"),
         (RED + bytes(1 << 20), r"a\.png .*larger than 1048576 bytes"),
     ],
 )
-def test_a_picture_that_cannot_be_read_is_told(tmp_path, place, content, says):
+def test_a_picture_that_cannot_be_read_is_told(tmp_path, place, content, message):
     files = place(tmp_path, {"y/b.png": RED} if content is None else {"x/a.png": content})
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         files.images(["x/a.png"], SIZE)
 
 
-@pytest.mark.parametrize("keep", [0, 30, 200])
-def test_damaged_archives_are_told(tmp_path: Path, keep: int) -> None:
-    for files in (in_tar(tmp_path, CONTENTS), in_zip_with_top(tmp_path, CONTENTS)):
-        files.place.write_bytes(files.place.read_bytes()[:keep])
-
-        with pytest.raises(DataError, match=rf"{files.place.name}: damaged archive \(.+\); get"):
-            files.in_folder("train/cat")
-
-
-def test_a_picture_that_is_there_twice_or_packed_by_an_unusual_method_is_refused(tmp_path):
+def test_damaged_archives_and_pictures_there_twice_or_packed_unusually_are_refused(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
         for _ in range(2):
             tar.addfile(tarfile.TarInfo("x/a.png"))
@@ -105,13 +99,20 @@ def test_a_picture_that_is_there_twice_or_packed_by_an_unusual_method_is_refused
         TarPictures(tmp_path / "a.tar.gz", top="top").in_folder("x")
     with pytest.raises(DataError, match=r"x/a\.png is .* packed by an unusual method"):
         ZipPictures(tmp_path / "a.zip", top="top").images(["x/a.png"], SIZE)
+    for keep, place in itertools.product((0, 30, 200), (in_tar, in_zip_with_top)):
+        files = place(tmp_path, CONTENTS)
+        files.place.write_bytes(files.place.read_bytes()[:keep])
+        with pytest.raises(DataError, match=rf"{files.place.name}: damaged archive \(.+\); get"):
+            files.in_folder("train/cat")
 
 
 def test_rows_and_columns_stay_where_they_are() -> None:
-    pixels = pixels_of(gradient((4, 3)), "a", size=(4, 3))
+    expected = np.zeros((3, 4, 3), np.uint8)
+    expected[..., 0], expected[..., 1] = np.arange(4), np.arange(3)[:, None]
+    content = io.BytesIO()
+    Image.fromarray(expected).save(content, "PNG")
 
-    assert pixels[..., 0].tolist() == [[0, 1, 2, 3]] * 3
-    assert pixels[..., 1].tolist() == [[0] * 4, [1] * 4, [2] * 4]
+    assert np.array_equal(pixels_of(content.getvalue(), "a", size=(4, 3)), expected)
 
 
 def test_a_grey_picture_has_three_equal_colours_where_any_mode_will_do() -> None:
@@ -120,13 +121,6 @@ def test_a_grey_picture_has_three_equal_colours_where_any_mode_will_do() -> None
     assert (pixels_of(grey, "a", size=(4, 3), any_mode=True) == 70).all()
     with pytest.raises(DataError, match="a: 4 x 3 pixels in mode L, expected 4 x 3 in RGB"):
         pixels_of(grey, "a", size=(4, 3))
-
-
-def test_a_resized_picture_keeps_its_colour_and_has_the_new_sides() -> None:
-    pixels = pixels_of(picture((9, 8, 7), (178, 218)), "a", size=(178, 218), side=84)
-
-    assert pixels.shape == (84, 84, 3)
-    assert (pixels == [9, 8, 7]).all()
 
 
 def test_a_huge_picture_is_refused_by_its_header() -> None:

@@ -12,8 +12,14 @@ from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
 from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, placed, stand_in, zipped
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    zipped,
+)
 
 ARCHIVE = "img_align_celeba.zip"
 SIZES = {2880: 4, 17: 12, 5: 5, 900: 21}
@@ -28,11 +34,10 @@ def people() -> list[int]:
 
 def texts() -> dict[str, bytes]:
     """Every third picture smiles; nobody is young."""
-    identities = [f"{number:06}.jpg {who}" for number, who in enumerate(people(), start=1)]
-    rows = [
-        f"{number:06}.jpg -1  {'1' if number % 3 == 0 else '-1'}"
-        for number in range(1, len(people()) + 1)
-    ]
+    names = [f"{number:06}.jpg" for number in range(1, len(people()) + 1)]
+    smiles = ("1" if number % 3 == 0 else "-1" for number in range(1, len(names) + 1))
+    rows = [f"{name} -1  {smile}" for name, smile in zip(names, smiles, strict=True)]
+    identities = [f"{name} {who}" for name, who in zip(names, people(), strict=True)]
     attributes = [str(len(rows)), "Young Smiling ", *rows]
     return {
         "identity_CelebA.txt": ("\n".join(identities) + "\n").encode(),
@@ -67,12 +72,12 @@ def numbers_of(who: int) -> list[int]:
 
 def pixels(data: Dataset) -> list[int]:
     assert isinstance(data.train_inputs, ByteImages)
-    found: list[int] = data.train_inputs.pixels[:, 0, 4, 4].tolist()
-    return found
+    values: list[int] = data.train_inputs.pixels[:, 0, 4, 4].tolist()
+    return values
 
 
 def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(published):
-    data = load(*published)
+    data, two = load(*published), load(*published, people=2)
 
     # The last tenth, rounded up: 1 of 5, 2 of 12, 3 of 21.
     assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 10 + [2] * 18
@@ -84,6 +89,10 @@ def test_people_with_five_pictures_are_clients_in_the_order_of_their_numbers(pub
     inputs = np.asarray(data.train_inputs)
     assert inputs.mean(axis=(0, 2, 3)) == pytest.approx([0, 0, 0], abs=1e-5)
     assert inputs.std(axis=(0, 2, 3)) == pytest.approx([1, 1, 1], abs=1e-5)
+    # Fewer people are those of the lowest numbers.
+    assert pixels(two) == pixels(data)[:14]
+    with pytest.raises(ScenarioError, match="people: 3 people have 5 pictures; lower it or min_im"):
+        load(*published, people=4)
 
 
 def test_labels_belong_to_their_pictures(published: Published) -> None:
@@ -97,16 +106,8 @@ def test_labels_belong_to_their_pictures(published: Published) -> None:
         load(*published, attribute="Smilin")
 
 
-def test_fewer_people_are_those_of_the_lowest_numbers(published: Published) -> None:
-    two = load(*published, people=2)
-
-    assert pixels(two) == numbers_of(5)[:4] + numbers_of(17)[:10]
-    with pytest.raises(ScenarioError, match="people: 3 people have 5 pictures; lower it or min_im"):
-        load(*published, people=4)
-
-
 def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path, published):
-    unpacked(tmp_path, pictures() | texts())
+    placed(tmp_path, pictures() | texts())
 
     packed, loose = load(*published), load(tmp_path, published[1])
 
@@ -117,17 +118,14 @@ def test_an_unpacked_folder_is_the_same_set_and_its_texts_are_verified(tmp_path,
         load(tmp_path, published[1])
 
 
-@pytest.mark.parametrize("line", ["000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"])
-def test_a_line_that_is_no_picture_and_person_is_told_with_its_number(line: str) -> None:
-    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its person"):
-        by_person(f"000009.jpg 5\n{line}\n", "a.txt")
-
-
-@pytest.mark.parametrize("line", ["000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"])
-def test_a_text_that_gives_no_attributes_is_told(line):
-    text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
-    with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or -1"):
-        labels_by_picture(text, "Smiling", "a.txt")
+def test_lines_of_another_form_are_told_with_their_numbers():
+    for line in ("000001.jpg", "a.jpg 5", "000001.jpg -5", "../00001.jpg 5"):
+        with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its person"):
+            by_person(f"000009.jpg 5\n{line}\n", "a.txt")
+    for line in ("000001.jpg 1", "000001.jpg 1 1 1", "000001.jpg 1 0"):
+        text = f"2\nYoung Smiling\n000009.jpg 1 -1\n{line}\n"
+        with pytest.raises(DataError, match=r"^a\.txt, line 4: .* is no picture with 2 times 1 or"):
+            labels_by_picture(text, "Smiling", "a.txt")
     with pytest.raises(DataError, match=r"^a\.txt: no names of attributes on its second line"):
         labels_by_picture("3\n", "Smiling", "a.txt")
 

@@ -14,11 +14,11 @@ from fleetsim.learning.data.published.cifar10 import (
     read_records,
 )
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture
 from tests.learning.data.stand_ins import (
     Published,
     damaged,
     load_stand_in,
+    picture,
     placed,
     sha256,
     stand_in,
@@ -64,10 +64,8 @@ def published(tmp_path: Path) -> Published:
     return home, stand_in("cifar10", {path.name: path.read_bytes()}, members=batches())
 
 
-def test_a_record_is_a_label_and_three_channels_row_by_row() -> None:
-    content = bytes([7]) + bytes(range(256)) * 12
-
-    pictures = read_records(content, "a.bin")
+def test_a_record_is_a_label_and_three_channels_row_by_row_and_all_else_is_refused() -> None:
+    pictures = read_records(bytes([7]) + bytes(range(256)) * 12, "a.bin")
 
     assert pictures.labels.tolist() == [7]
     assert pictures.images.shape == (1, 3, 32, 32)
@@ -75,9 +73,6 @@ def test_a_record_is_a_label_and_three_channels_row_by_row() -> None:
     assert pictures.images[0, 0, 0, :3].tolist() == [0, 1, 2]
     assert pictures.images[0, 1, 3, 5] == (1024 + 3 * 32 + 5) % 256
     assert pictures.images[0, 2, 31, 31] == 255
-
-
-def test_bytes_that_are_no_records_are_refused():
     for content in (b"", b"\0" * 3072, record(1) + b"\0"):
         with pytest.raises(DataError, match=rf"a\.bin: {len(content)} bytes are no whole number"):
             read_records(content, "a.bin")
@@ -85,8 +80,8 @@ def test_bytes_that_are_no_records_are_refused():
         read_records(record(9) + record(10), "a.bin")
 
 
-def test_the_archive_is_read_in_order_and_standardised_with_the_published_figures(published):
-    data = load(*published)
+def test_the_archive_is_read_in_order_and_standardised_with_the_published_moments(published):
+    data, fewer = load(*published), load(*published, train_samples=10)
 
     assert data.name == "cifar10"
     assert data.sample_shape == (3, 32, 32)
@@ -99,37 +94,27 @@ def test_the_archive_is_read_in_order_and_standardised_with_the_published_figure
     assert image[0] == pytest.approx((1 - 0.4914) / 0.2470)
     assert image[1] == pytest.approx((0.2 - 0.4822) / 0.2435)
     assert image[2] == pytest.approx((0 - 0.4465) / 0.2616)
+    # Fewer samples are the first of each class.
+    assert np.array_equal(fewer.train_inputs, data.train_inputs[:10])
+    assert fewer.train_labels.tolist() == list(range(10))
+    assert np.array_equal(fewer.test_inputs, data.test_inputs)
 
 
 @pytest.mark.parametrize("inner", ["", "cifar-10-batches-bin"])
-def test_the_unpacked_files_are_the_same_set(tmp_path, published, inner):
-    home = tmp_path / "unpacked"
-    placed(home / inner, files())
+def test_the_unpacked_files_are_the_same_set_and_verified(tmp_path, published, inner):
+    home = placed(tmp_path / "unpacked" / inner, files())
 
-    packed, unpacked = load(*published), load(home, published[1])
+    packed, unpacked = load(*published), load(tmp_path / "unpacked", published[1])
 
     assert np.array_equal(packed.train_inputs, unpacked.train_inputs)
     assert np.array_equal(packed.test_labels, unpacked.test_labels)
-
-
-def test_a_damaged_or_missing_unpacked_file_is_told(tmp_path, published):
-    placed(tmp_path, files())
-    damaged(tmp_path / "data_batch_3.bin", record(1))
-    said = rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"
-    with pytest.raises(DataError, match=said):
-        load(tmp_path, published[1])
-    damaged(tmp_path / "data_batch_3.bin", None)
+    damaged(home / "data_batch_3.bin", record(1))
+    message = rf"data_batch_3\.bin: not the published .* {sha256(batches()[TRAIN[2]])}"
+    with pytest.raises(DataError, match=message):
+        load(tmp_path / "unpacked", published[1])
+    damaged(home / "data_batch_3.bin", None)
     with pytest.raises(DataError, match=r"lacks cifar-10-binary\.tar\.gz"):
-        load(tmp_path, published[1])
-
-
-def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
-    data = load(*published, train_samples=10)
-    everything = load(*published)
-
-    assert np.array_equal(data.train_inputs, everything.train_inputs[:10])
-    assert data.train_labels.tolist() == list(range(10))
-    assert np.array_equal(data.test_inputs, everything.test_inputs)
+        load(tmp_path / "unpacked", published[1])
 
 
 def pictures(home: Path, num_per_class: int = 2) -> Path:
@@ -143,20 +128,20 @@ def pictures(home: Path, num_per_class: int = 2) -> Path:
     return home
 
 
-@pytest.mark.parametrize("wanted", [None, 1])
-def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, wanted):
-    found = read_folder(pictures(tmp_path), num_per_class=2, wanted=wanted)
+@pytest.mark.parametrize("num_kept", [None, 1])
+def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, num_kept):
+    result = read_folder(pictures(tmp_path), num_per_class=2, num_kept=num_kept)
 
-    expected = [(label, number) for label in range(10) for number in range(wanted or 2)]
-    assert found.labels.tolist() == [label for label, _ in expected]
-    assert found.images.shape == (len(expected), 3, 32, 32)
-    assert found.images.flags.c_contiguous
-    for image, (label, number) in zip(found.images, expected, strict=True):
+    expected = [(label, number) for label in range(10) for number in range(num_kept or 2)]
+    assert result.labels.tolist() == [label for label, _ in expected]
+    assert result.images.shape == (len(expected), 3, 32, 32)
+    assert result.images.flags.c_contiguous
+    for image, (label, number) in zip(result.images, expected, strict=True):
         assert [set(channel.ravel()) for channel in image] == [{label}, {number}, {255}]
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "says"),
+    ("name", "change", "message"),
     [
         ("ship", None, "ship is no folder; .* one per class"),
         ("frog/1.png", None, r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"),
@@ -164,10 +149,10 @@ def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, want
         ("cat/0.png", picture((3, 0, 255), (32, 32))[:60], r"cat/0\.png: no readable picture"),
     ],
 )
-def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, says):
+def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, message):
     damaged(pictures(tmp_path) / name, change)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         read_folder(tmp_path, num_per_class=2)
 
 

@@ -11,8 +11,14 @@ from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, tarred
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    tarred,
+)
 
 ARCHIVE = "CINIC-10.tar.gz"
 
@@ -45,8 +51,8 @@ def load(home: Path, registry: dict[str, RemoteSet], **keys: Any) -> Dataset:
 
 
 def corners(images: object) -> list[list[int]]:
-    found: list[list[int]] = np.rint(np.asarray(images)[:, :, 0, 0]).astype(int).tolist()
-    return found
+    values: list[list[int]] = np.rint(np.asarray(images)[:, :, 0, 0]).astype(int).tolist()
+    return values
 
 
 def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(published):
@@ -62,7 +68,31 @@ def test_the_archive_is_read_class_by_class_in_the_order_of_file_names(published
     assert corners(data.test_inputs) == [[30, *rest] for _, *rest in expected]
 
 
-def test_parts_and_numbers_of_samples_are_chosen(published: Published) -> None:
+LACKS = f"lacks {ARCHIVE}; put the published files"
+COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
+
+
+@pytest.mark.parametrize(
+    ("name", "top", "message"),
+    [
+        (None, None, LACKS),
+        ("CINIC-10.tar", None, LACKS),  # an archive without a published checksum
+        (None, "", COUNTED),
+        (None, "CINIC-10", COUNTED),
+        (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
+    ],
+)
+def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, message):
+    if name is not None:
+        (tmp_path / name).write_bytes(b"of unknown contents")
+    if top is not None:
+        placed(tmp_path / top, contents())
+
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, dict(REGISTRY))
+
+
+def test_parts_and_numbers_of_samples_are_chosen_and_known_before_the_files_are_read(published):
     both = load(*published, train_part="train-and-valid")
     few = load(*published, train_samples=10, test_samples=10)
 
@@ -73,33 +103,6 @@ def test_parts_and_numbers_of_samples_are_chosen(published: Published) -> None:
     assert corners(few.test_inputs) == [[30, label, 0] for label in range(10)]
     with pytest.raises(ScenarioError, match=r"need 3 of each class, .* has 2 of airplane; lower"):
         load(*published, train_samples=30)
-
-
-LACKS = f"lacks {ARCHIVE}; put the published files"
-COUNTED = "2 pictures .* in train/airplane, CINIC-10 has 9000"
-
-
-@pytest.mark.parametrize(
-    ("name", "top", "says"),
-    [
-        (None, None, LACKS),
-        ("CINIC-10.tar", None, LACKS),  # an archive without a published checksum
-        (None, "", COUNTED),
-        (None, "CINIC-10", COUNTED),
-        (ARCHIVE, None, r"CINIC-10\.tar\.gz: not the published .* MD5 6ee4d0c9"),
-    ],
-)
-def test_a_folder_without_the_published_set_is_told(tmp_path, name, top, says):
-    if name is not None:
-        (tmp_path / name).write_bytes(b"of unknown contents")
-    if top is not None:
-        unpacked(tmp_path / top, contents())
-
-    with pytest.raises(DataError, match=says):
-        load(tmp_path, dict(REGISTRY))
-
-
-def test_sizes_are_known_before_the_files_are_read() -> None:
     assert Cinic10Settings().num_training() == 90_000
     assert Cinic10Settings(train_part="train-and-valid").num_training() == 180_000
     assert Cinic10Settings(train_samples=500).num_training() == 500

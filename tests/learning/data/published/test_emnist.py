@@ -58,13 +58,13 @@ def test_classes_count_from_zero_and_upright_pixels_are_standardised_by_the_trai
     tmp_path, split, num_classes
 ):
     path = archive(tmp_path / "gzip.zip", files(split))
-    found = read_packed(path, split, "train")
+    result = read_packed(path, split, "train")
     pixels = seven() / 255
 
     data = load(tmp_path, split)
 
-    assert found.images.shape == (2, 1, 28, 28)
-    assert np.array_equal(found.images[0, 0], seven())
+    assert result.images.shape == (2, 1, 28, 28)
+    assert np.array_equal(result.images[0, 0], seven())
     assert (data.name, data.num_classes, data.owner) == ("emnist", num_classes, None)
     assert data.train_labels.tolist() == [0, num_classes - 1]
     assert data.test_labels.tolist() == [0]
@@ -85,10 +85,10 @@ def test_unpacked_files_are_read_with_and_without_gzip(tmp_path, inner, is_packe
     placed(tmp_path / "home" / inner, contents)
     path = archive(tmp_path / "gzip.zip", files("letters"))
 
-    found = read_unpacked(tmp_path / "home", "letters", "train", num_images=2)
+    result = read_unpacked(tmp_path / "home", "letters", "train", num_images=2)
 
-    assert np.array_equal(found.images, read_packed(path, "letters", "train").images)
-    assert found.labels.tolist() == [0, 25]
+    assert np.array_equal(result.images, read_packed(path, "letters", "train").images)
+    assert result.labels.tolist() == [0, 25]
 
 
 def test_a_folder_without_the_set_is_told_with_what_it_lacks(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_folder_without_the_set_is_told_with_what_it_lacks(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("split", "labels", "width", "says"),
+    ("split", "labels", "width", "message"),
     [
         ("balanced", [0, 47], 28, r"train-labels.*: label 47 of sample 1 is outside 0\.\.46"),
         ("letters", [0, 1], 28, r"train-labels.*: label 0 of sample 0 is outside 1\.\.26"),
@@ -111,10 +111,10 @@ def test_a_folder_without_the_set_is_told_with_what_it_lacks(tmp_path: Path) -> 
     ],
 )
 def test_a_label_or_size_out_of_range_is_told_as_the_file_has_it(
-    tmp_path, split, labels, width, says
+    tmp_path, split, labels, width, message
 ):
     images = {file_names(split, "train")[0]: idx(np.zeros((2, 28, width)))}
     path = archive(tmp_path / "gzip.zip", files(split, labels) | images)
 
-    with pytest.raises(DataError, match=rf"gzip\.zip, gzip/emnist-{split}-.*{says}"):
+    with pytest.raises(DataError, match=rf"gzip\.zip, gzip/emnist-{split}-.*{message}"):
         read_packed(path, split, "train")

@@ -30,12 +30,12 @@ COLUMNS = (
 ARCHIVE = "ExtraSensory.per_uuid_features_labels.zip"
 
 
-def row(at_s: int, *says: str, value: float = 0.0, **cells: str) -> dict[str, str]:
-    """A minute: every feature `value`, the labels in `says` 1, all others 0."""
-    found = dict.fromkeys(COLUMNS, "0.0") | dict.fromkeys(FEATURES, str(value))
-    found |= {"timestamp": str(at_s), "label_source": "2"}
-    found |= {f"label:{name}": "1.0" for name in says}
-    return found | {name.replace("__", ":"): cell for name, cell in cells.items()}
+def row(at_s: int, *labels: str, value: float = 0.0, **cells: str) -> dict[str, str]:
+    """A minute: every feature `value`, these labels 1, all others 0."""
+    result = dict.fromkeys(COLUMNS, "0.0") | dict.fromkeys(FEATURES, str(value))
+    result |= {"timestamp": str(at_s), "label_source": "2"}
+    result |= {f"label:{name}": "1.0" for name in labels}
+    return result | {name.replace("__", ":"): cell for name, cell in cells.items()}
 
 
 def csv(*rows: dict[str, str]) -> bytes:
@@ -70,20 +70,10 @@ def load(folder: Path | None) -> Dataset:
 
 
 def test_features_and_labels_are_found_by_the_names_of_their_columns() -> None:
+    """A minute counts with one activity and all features only."""
     one = row(60, "BICYCLING", "SLEEPING", raw_acc__3d__mean_x="0.5", proc_gyro__3d__ro_yz="-2")
-
-    found = read_person(csv(one), "ann", 7)
-
-    assert found.labels.tolist() == [CLASSES.index("BICYCLING")]
-    assert found.person.tolist() == [7]
-    assert found.at_s.tolist() == [60]
-    assert found.features[0, FEATURES.index("raw_acc:3d:mean_x")] == 0.5
-    assert found.features[0, 51] == -2
-    assert np.count_nonzero(found.features) == 2
-
-
-def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
-    content = csv(
+    result = read_person(csv(one), "ann", 7)
+    minutes = csv(
         row(0),
         row(1, "SITTING", "FIX_walking"),
         row(2, "SITTING", raw_acc__3d__mean_x="nan"),
@@ -92,11 +82,16 @@ def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
         row(5, "SLEEPING"),
     )
 
-    assert read_person(content, "ann", 0).at_s.tolist() == [3, 4]
+    assert result.labels.tolist() == [CLASSES.index("BICYCLING")]
+    assert (result.person.tolist(), result.at_s.tolist()) == ([7], [60])
+    assert result.features[0, FEATURES.index("raw_acc:3d:mean_x")] == 0.5
+    assert result.features[0, 51] == -2
+    assert np.count_nonzero(result.features) == 2
+    assert read_person(minutes, "ann", 0).at_s.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (csv(), "there are no rows below the header"),
         (b"", r"the columns timestamp, .* \(59 of 59 in all\); this is no file"),
@@ -106,8 +101,8 @@ def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
         (gzip.compress(week(9), mtime=0)[:-30], r"damaged gzip file \(.+\); get it anew"),
     ],
 )
-def test_a_file_that_is_not_what_it_seems_is_told(content: bytes, says: str) -> None:
-    with pytest.raises(DataError, match=f"^ann: {says}"):
+def test_a_file_that_is_not_what_it_seems_is_told(content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=f"^ann: {message}"):
         read_person(content, "ann", 0)
 
 
@@ -143,36 +138,35 @@ def test_packed_and_unpacked_files_are_the_same_set(tmp_path: Path, form: str) -
     else:
         placed(tmp_path, packed if form == "gzip" else files)
 
-    found = load(tmp_path)
+    result = load(tmp_path)
 
-    assert np.bincount(np.asarray(found.owner)).tolist() == [8, 16]
+    assert np.bincount(np.asarray(result.owner)).tolist() == [8, 16]
     values = np.array([*range(8), *range(5, 21)], dtype=np.float64)
     expected = (values - values.mean()) / values.std()
-    assert np.asarray(found.train_inputs)[:, 51] == pytest.approx(expected, abs=1e-5)
+    assert np.asarray(result.train_inputs)[:, 51] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("A.features_labels.csv", week(4), "4 usable samples of 1 people are too few; each needs"),
         (ARCHIVE, b"PK no archive", f"{ARCHIVE}: damaged archive"),
         (ARCHIVE, b"PK\5\6" + bytes(18), f"{ARCHIVE}: holds no file that ends in .features_labels"),
     ],
 )
-def test_a_folder_without_enough_samples_is_told(tmp_path, name, content, says):
+def test_a_folder_without_enough_samples_is_told(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(tmp_path)
 
 
-def test_a_set_that_is_not_there_is_told_with_the_way_out(tmp_path, monkeypatch):
+def test_a_set_that_is_not_there_is_told_with_the_hint(tmp_path, monkeypatch):
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    places = f"{tmp_path}/own/data/extrasensory-har"
 
-    with pytest.raises(
-        DataError, match=rf"{ARCHIVE} .* {tmp_path}/own/data/extrasensory-har, .*; get"
-    ):
+    with pytest.raises(DataError, match=rf"{ARCHIVE} .* {places}, .*; get"):
         load(None)
 
 
@@ -187,7 +181,7 @@ def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "says"),
+    ("name", "array", "message"),
     [
         ("user", np.zeros(0), "lacks the arrays user; write it anew"),
         ("feature_names", np.array(FEATURES[::-1]), "feature_names are not ExtraSensory's"),
@@ -198,10 +192,10 @@ def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:
         ("t", np.array(["now"] * 10), r"t is <U3 \(10,\), expected numbers"),
     ],
 )
-def test_arrays_of_another_form_are_told(tmp_path, name, array, says):
+def test_arrays_of_another_form_are_told(tmp_path, name, array, message):
     path = arrays(tmp_path / "a.npz", **{name: array})
 
-    with pytest.raises(DataError, match=rf"a\.npz: {says}"):
+    with pytest.raises(DataError, match=rf"a\.npz: {message}"):
         read_arrays(path)
 
 

@@ -32,19 +32,18 @@ PLAY = b"""<?xml version="1.0"?>
 """
 
 
-def play(**said: list[str]) -> bytes:
+def play(**lines_of: list[str]) -> bytes:
     speeches = (
         f"<SPEECH><SPEAKER>{speaker}</SPEAKER>"
         + "".join(f"<LINE>{line}</LINE>" for line in lines)
         + "</SPEECH>"
-        for speaker, lines in said.items()
+        for speaker, lines in lines_of.items()
     )
     return f"<PLAY>{''.join(speeches)}</PLAY>".encode()
 
 
 def load(folder: Path, settings: ShakespeareSettings, **plays: bytes) -> Dataset:
-    placed(folder, plays)
-    return load_from(folder, settings, **plays)
+    return load_from(placed(folder, plays), settings, **plays)
 
 
 def load_from(folder: Path, settings: ShakespeareSettings, **published: bytes) -> Dataset:
@@ -58,9 +57,9 @@ def spelt(tokens: IntArray) -> str:
 
 
 def test_a_role_says_its_lines_without_stage_directions_and_is_of_one_play() -> None:
-    said = roles({"p": PLAY, "q": play(ANN=["b"])})
+    lines_of = roles({"p": PLAY, "q": play(ANN=["b"])})
 
-    assert said == {
+    assert lines_of == {
         ("p", "ANN"): ["Good morrow, Ben & all.\n", "He sleeps.\n", "Away!\n"],
         ("p", "BEN"): ["Away!\n"],
         ("q", "ANN"): ["b\n"],
@@ -96,14 +95,11 @@ def test_the_last_fifth_of_a_roles_lines_is_for_testing(tmp_path: Path) -> None:
     six = load(tmp_path, SHORT, p=play(ANN=["a$b&#233;fghij", *LINES]))
     assert [spelt(row) for row in six.test_inputs] == ["BCDE", "KLMN"]
     assert spelt(np.asarray(six.train_inputs)[0]) == "a b "
-
-
-def test_each_predicts_the_next_character_at_every_position(tmp_path: Path) -> None:
+    # The next character at every position.
     settings = SHORT.model_copy(update={"predict": "each", "stride": 4})
-    data = load(tmp_path, settings, p=play(ANN=LINES))
-
-    assert [spelt(row) for row in data.train_inputs[:3]] == ["abcd", "efgh", "i\njk"]
-    assert [spelt(row) for row in data.train_labels[:3]] == ["bcde", "fghi", "\njkl"]
+    each = load(tmp_path, settings, p=play(ANN=LINES))
+    assert [spelt(row) for row in each.train_inputs[:3]] == ["abcd", "efgh", "i\njk"]
+    assert [spelt(row) for row in each.train_labels[:3]] == ["bcde", "fghi", "\njkl"]
 
 
 def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> None:
@@ -119,7 +115,7 @@ def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> N
         load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
 
 
-def test_an_archive_is_as_good_as_its_files(tmp_path: Path) -> None:
+def test_an_archive_is_as_good_as_its_files_and_verified(tmp_path: Path) -> None:
     plays = {"p": play(ANN=LINES), "q": play(BEN=LINES)}
     files = load(tmp_path, SHORT, **plays)
     packed = placed(tmp_path / "packed", {})
@@ -129,13 +125,9 @@ def test_an_archive_is_as_good_as_its_files(tmp_path: Path) -> None:
 
     assert np.array_equal(data.train_inputs, files.train_inputs)
     assert np.array_equal(data.test_labels, files.test_labels)
-
-
-def test_another_play_in_the_archive_is_refused(tmp_path: Path) -> None:
-    zipped(tmp_path / ARCHIVE, {"p": play(ANN=["forged"])})
-
+    zipped(packed / ARCHIVE, plays | {"p": play(ANN=["forged"])})
     with pytest.raises(DataError, match=f"{ARCHIVE}: p is not the published file: .*SHA-256"):
-        load_from(tmp_path, SHORT, p=play(ANN=LINES))
+        load_from(packed, SHORT, **plays)
 
 
 @pytest.mark.slow

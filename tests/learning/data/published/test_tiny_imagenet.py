@@ -9,12 +9,19 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
 from fleetsim.learning.data.remote_set import RemoteSet
-from tests.learning.data.formats.picture_archives import picture, unpacked
-from tests.learning.data.stand_ins import Published, load_stand_in, stand_in, zipped
+from tests.learning.data.stand_ins import (
+    Published,
+    load_stand_in,
+    picture,
+    placed,
+    stand_in,
+    zipped,
+)
 
 ARCHIVE, TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 CLASSES = ["n00000003", "n00000009"]
 BOX = "\t0\t0\t62\t57"
+VAL_0 = "val_0.JPEG\tn00000003"
 
 
 def contents() -> dict[str, bytes]:
@@ -62,12 +69,13 @@ def greys(images: object) -> list[float]:
     """Return the values of uniform grey pictures; JPEG keeps them to a unit."""
     numbers = np.asarray(images)
     assert (np.abs(numbers - numbers[:, :1, :1, :1]) <= 1.0).all()
-    found: list[float] = numbers[:, 0, 0, 0].tolist()
-    return found
+    values: list[float] = numbers[:, 0, 0, 0].tolist()
+    return values
 
 
 def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testing(published):
     data = load(*published)
+    few = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
 
     assert data.sample_shape == (3, 64, 64)
     assert data.num_classes == 2
@@ -75,27 +83,22 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
     assert greys(data.train_inputs) == pytest.approx([0, 1, 2, 100, 101, 102], abs=1)
     assert data.test_labels.tolist() == [0, 0, 1, 1]
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
-
-
-def test_fewer_samples_are_the_first_of_each_class(published: Published) -> None:
-    data = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
-
-    assert data.train_labels.tolist() == [0, 0, 1, 1]
-    assert greys(data.test_inputs) == pytest.approx([10, 110], abs=1)
+    assert few.train_labels.tolist() == [0, 0, 1, 1]
+    assert greys(few.test_inputs) == pytest.approx([10, 110], abs=1)
     with pytest.raises(ScenarioError, match=r"800 pictures need 4 of each class, .* 3 of one"):
         load(*published, train_samples=800)
 
 
 def test_unpacked_folders_are_counted_and_archives_verified(tmp_path):
-    unpacked(tmp_path, {ARCHIVE: b""})
+    placed(tmp_path, {ARCHIVE: b""})
     with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
         load(tmp_path, dict(REGISTRY))
     (tmp_path / ARCHIVE).unlink()
-    unpacked(tmp_path / TOP, contents())
+    placed(tmp_path / TOP, contents())
     with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
         load(tmp_path, dict(REGISTRY))
     ids = "\n".join(f"n{number:08}" for number in range(200))
-    unpacked(tmp_path / TOP, {"wnids.txt": ids.encode()})
+    placed(tmp_path / TOP, {"wnids.txt": ids.encode()})
     with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
         load(tmp_path, dict(REGISTRY))
 
@@ -105,26 +108,21 @@ NO_ID = r"wnids\.txt: .* is no WordNet id, or there twice"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("wnids.txt", b"n00000003 n00000003", NO_ID),
         ("wnids.txt", b"../../n003", NO_ID),
         (GREY, picture(0, (64, 63), mode="L"), f"{GREY}: 64 x 63 pixels .*, expected 64 x 64; sa"),
     ],
 )
-def test_files_of_another_form_are_refused(tmp_path, name, content, says):
+def test_files_of_another_form_are_refused(tmp_path, name, content, message):
     home, registry = packed(tmp_path / "home", contents() | {name: content})
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(home, registry)
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["val_1.JPEG", "val_1.JPEG\tn00000004", "../val_1.JPEG\tn00000003", "val_0.JPEG\tn00000003"],
-)
-def test_a_line_that_is_no_picture_and_class_is_told_with_its_number(line):
-    text = f"val_0.JPEG\tn00000003{BOX}\n{line}{BOX}\n"
-
-    with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
-        annotated(text, CLASSES, "a.txt")
+def test_a_line_that_is_no_picture_and_class_is_told_with_its_number():
+    for line in ("val_1.JPEG", "val_1.JPEG\tn00000004", "../val_1.JPEG\tn00000003", VAL_0):
+        with pytest.raises(DataError, match=r"^a\.txt, line 2: .* is no picture and its class"):
+            annotated(f"{VAL_0}{BOX}\n{line}{BOX}\n", CLASSES, "a.txt")

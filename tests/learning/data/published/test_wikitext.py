@@ -66,9 +66,9 @@ def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_lin
     assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
     assert everything.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
     # Words that only the test part has are unknown.
-    said = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
-    assert threes.test_inputs.tolist() == [said[0:3], said[3:6], said[6:9]]
-    assert threes.test_labels.tolist() == [said[1:4], said[4:7], said[7:10]]
+    line = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
+    assert threes.test_inputs.tolist() == [line[0:3], line[3:6], line[6:9]]
+    assert threes.test_labels.tolist() == [line[1:4], line[4:7], line[7:10]]
 
 
 def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
@@ -83,17 +83,6 @@ def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
     assert data.num_classes == data.vocabulary_size == 256
     with pytest.raises(ValidationError, match="vocabulary_size"):
         WikiText2Settings.model_validate({"tokens": {"kind": "bytes", "vocabulary_size": 9}})
-
-
-def test_samples_are_as_many_and_as_long_as_wanted(tmp_path: Path) -> None:
-    few = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
-    long = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
-
-    assert len(few.test_inputs) == 2
-    # An article without a whole sample is no client.
-    assert np.asarray(long.owner).tolist() == [0]
-    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
-        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
 
 
 @pytest.mark.parametrize("unpacked", [False, True])
@@ -114,22 +103,30 @@ def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpa
     assert np.array_equal(data.test_labels, same.test_labels)
 
 
-def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path: Path) -> None:
-    contents = {"valid.txt": TRAIN.encode(), "test.txt": TEST.encode()}
+def test_samples_are_as_many_and_as_long_and_of_the_part_as_requested(tmp_path: Path) -> None:
+    few = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
+    long = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
 
+    assert len(few.test_inputs) == 2
+    # An article without a whole sample is no client.
+    assert np.asarray(long.owner).tolist() == [0]
+    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
+        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
+    # The training part may be missing if the validation part trains.
+    contents = {"valid.txt": TRAIN.encode(), "test.txt": TEST.encode()}
     with pytest.raises(DataError, match=r"lacks train\.txt"):
-        load_from(tmp_path, TOKENS, contents)
-    data = load_from(tmp_path, TOKENS.model_copy(update={"train_part": "valid"}), contents)
-    assert len(data.train_inputs) == 4
+        load_from(tmp_path / "part", TOKENS, contents)
+    chosen = TOKENS.model_copy(update={"train_part": "valid"})
+    assert len(load_from(tmp_path / "part", chosen, contents).train_inputs) == 4
 
 
 def test_the_real_parts_have_the_published_tokens_and_articles(real_data):
     folder = real_data("wikitext2-part")
     counts = {}
     for part in ("valid", "test"):
-        told = articles((folder / f"{part}.txt").read_text("utf-8"))
-        words = sum(len(line.split()) + 1 for lines in told for line in lines)
-        counts[part] = (len(told), words)
+        parts = articles((folder / f"{part}.txt").read_text("utf-8"))
+        words = sum(len(line.split()) + 1 for lines in parts for line in lines)
+        counts[part] = (len(parts), words)
 
     # table 1 of Merity et al. 2017 (arXiv:1609.07843)
     assert counts == {"valid": (60, 217_646), "test": (60, 245_569)}
