@@ -45,14 +45,14 @@ def choose_folder(
 
     Without `out` it is one in `RUNS`, named after the run. `begun` is the manifest of the run if it
     begins now, and `scenario` the text of `scenario.yaml`. With `resume` the run that is there,
-    complete or not, continues; `on_note` is told if it is complete or missing.
+    complete or not, continues; `on_note` is called if it is complete or missing.
     """
     stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
     given = None if out is None else paths.local(out)
     if resume:
-        found = given or find_run(RUNS, stem)
-        if found is not None and not is_free(found):
-            return found, _resumed(found, begun, on_note)
+        existing = given or find_run(RUNS, stem)
+        if existing is not None and not is_free(existing):
+            return existing, _resumed(existing, begun, on_note)
     folder = given or fresh_folder(RUNS, stem)
     try:
         create_folder(folder, scenario=scenario, manifest=begun)

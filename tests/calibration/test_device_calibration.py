@@ -47,20 +47,20 @@ def calibrated(folder, rows, times, power=None) -> tuple[str, ...]:
 
 
 def test_four_different_runs_give_every_figure_back(tmp_path):
-    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)))
+    lines = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)))
     compute = load_device(str(tmp_path / "my.yaml")).compute
 
     assert compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
     assert compute.dispatch_s == pytest.approx(T_D, rel=1e-5)
     assert compute.layer_s == pytest.approx(K_L, rel=1e-5)
     assert compute.parameter_s * 1e6 == pytest.approx(K_P, rel=1e-5)
-    assert "4 runs and 4 unknowns" in found[-1]
+    assert "4 runs and 4 unknowns" in lines[-1]
 
 
 def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_path):
     # The Pixel 6 has t_d = 0, k_l = 0.00187 and k_p = 0.0105; this device has 3 times these.
     times = [seconds(row, 0.0, 3 * 0.00187, 3 * 0.0105) for row in FOUR[:2]]
-    found = calibrated(tmp_path, FOUR[:2], times)
+    lines = calibrated(tmp_path, FOUR[:2], times)
     device = load_device(str(tmp_path / "my.yaml"))
 
     assert device.compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
@@ -68,21 +68,21 @@ def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_p
     assert device.compute.parameter_s * 1e6 == pytest.approx(3 * 0.0105, rel=1e-6)
     assert "compute.layer_s" in device.inferred
     assert "compute.conv_gflop_per_s" not in device.inferred
-    assert "overheads are those of the extended device times 3;" in found[1]
-    assert "2 runs and 2 unknowns" in found[-1]
+    assert "overheads are those of the extended device times 3;" in lines[1]
+    assert "2 runs and 2 unknowns" in lines[-1]
 
 
-def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_path):
+def test_residuals_of_more_runs_than_unknowns_are_reported_and_kept_in_the_file(tmp_path):
     rows, times = [*FOUR, FOUR[0]], [*map(seconds, FOUR), 1.1 * seconds(FOUR[0])]
-    found = calibrated(tmp_path, rows, times)
+    lines = calibrated(tmp_path, rows, times)
     text = (tmp_path / "my.yaml").read_text()
 
     # The two times of one run differ by 10 %: the fit lies between, 1 / (1 + 1 / 1.1^2) of ... .
-    residuals = [line for line in found if line.startswith("run ")]
+    residuals = [line for line in lines if line.startswith("run ")]
     x = (1 / times[0] + 1 / times[-1]) / (1 / times[0] ** 2 + 1 / times[-1] ** 2)
     assert f"({x / times[0] - 1:+.1%})" in residuals[0]
     assert f"({x / times[-1] - 1:+.1%})" in residuals[-1]
-    assert "test nothing" not in "".join(found)
+    assert "test nothing" not in "".join(lines)
     assert f"{x / times[-1] - 1:+.1%}" in text
     assert f"largest error {max(abs(x / times[-1] - 1), x / times[0] - 1):.1%}" in text
 
@@ -118,14 +118,14 @@ def request(log: Path, **changes: object) -> PowerRequest:
 
 def test_watts_are_means_of_the_windows_and_training_is_above_idle(tmp_path):
     power = request(monsoon(tmp_path / "monsoon.csv"))
-    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
+    lines = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
     device = load_device(str(tmp_path / "my.yaml"))
 
     assert device.power.idle_awake_w == pytest.approx(2.05)
     assert device.power.train_above_idle_w == pytest.approx(5.0)
     assert not set(device.inferred) & {"power.idle_awake_w", "power.train_above_idle_w"}
-    assert "200 rows read" in found
-    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(found).replace("e-17", "")
+    assert "200 rows read" in lines
+    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(lines).replace("e-17", "")
 
 
 def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):
@@ -222,14 +222,14 @@ def test_a_count_without_a_time_has_that_of_its_packet(tmp_path, recorded):
 
     assert read.at_s.tolist() == pytest.approx([0.0, 1.0])
     assert read.power_w.tolist() == pytest.approx([2.0, 4.0])
-    recorded.packet[2].timestamp_clock_id = 6  # BOOTTIME, said
+    recorded.packet[2].timestamp_clock_id = 6  # BOOTTIME, stated
     assert read_rails(written(recorded, path), []).power_w.tolist() == read.power_w.tolist()
     recorded.packet[2].timestamp_clock_id = 128
     with pytest.raises(DataError, match="none of the clock BOOTTIME; export the counters as CSV"):
         read_rails(written(recorded, path), [])
 
 
-def test_sessions_of_rails_number_them_on_their_own(tmp_path, recorded):
+def test_sessions_of_rails_number_them_separately(tmp_path, recorded):
     # Two sessions, whose rail 0 is not the same; 1 W and 3 W.
     for session, name in ((7, "cpu"), (8, "gpu")):
         describe(recorded, 0, name).power_rails.session_uuid = session
@@ -267,7 +267,7 @@ NEEDED = "seconds,samples,batch_size"
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (timed((FOUR[0], 1.0)), "row 2: calibration takes two timed runs or more"),
         (timed((FOUR[0], 1.0), (FOUR[0], 1.1)), "row 2: the runs are too alike"),
@@ -280,17 +280,17 @@ NEEDED = "seconds,samples,batch_size"
         (f"{NEEDED}\n1,2.5,3\n", "row 2: samples = 2.5 must be a whole number"),
     ],
 )
-def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, says):
+def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, message):
     runs = tmp_path / "runs.csv"
     runs.write_text(text)
 
-    with pytest.raises(DataError, match=rf"runs\.csv, {says}"):
+    with pytest.raises(DataError, match=rf"runs\.csv, {message}"):
         calibrate(tmp_path / "my.yaml", like="pixel-6", title=None, runs=runs, power=None)
     assert not (tmp_path / "my.yaml").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"like": "pixel-99"}, "--like 'pixel-99'"),
         ({"like": "jetson-nano-cpu-5w"}, "extends 'jetson-nano-cpu' itself"),
@@ -298,15 +298,15 @@ def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, says):
         ({"dest": Path("my.txt")}, "a device file ends in .yaml; rename it"),
     ],
 )
-def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
+def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, message):
     given = {"dest": tmp_path / "my.yaml", "like": "pixel-6", "title": None, "runs": tmp_path}
 
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         calibrate(**{**given, **changes}, power=None)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"train": []}, "--power needs --idle FROM:TO and --train FROM:TO"),
         ({"idle": [(10, 20)], "train": [(0, 10)]}, r"draws 2\.05 W, not more than idle at 7.05 W"),
@@ -315,12 +315,12 @@ def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
         ({"log": "far.csv"}, r"idle_awake_w\.value = 2050"),
     ],
 )
-def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path, changes, says):
+def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path, changes, message):
     monsoon(tmp_path / "log.csv")
     monsoon(tmp_path / "far.csv", "kW")
     (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
     power = request(tmp_path / changes.pop("log", "log.csv"), **changes)
 
-    with pytest.raises((DataError, ScenarioError), match=says):
+    with pytest.raises((DataError, ScenarioError), match=message):
         calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
     assert not (tmp_path / "my.yaml").exists()

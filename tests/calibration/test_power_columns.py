@@ -1,4 +1,4 @@
-"""Columns of power logs: units by whole words, impossible values refused, what was used said."""
+"""Columns of power logs: units by whole words, impossible values refused, what was used noted."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def read(folder, text, columns=BY_NAME, layout=SEEN) -> PowerLog:
 
 
 @pytest.mark.parametrize(
-    ("header", "rows", "said"),
+    ("header", "rows", "notes"),
     [
         ("time_s,power_kW", ["0,0.002", "1,0.003"], ["'time_s' in s", "'power_kW' in kW"]),
         ("Time (s),Main Avg Power (mW)", ["0,2000", "1,3000"], ["'Main Avg Power (mW)' in mW"]),
@@ -34,16 +34,16 @@ def read(folder, text, columns=BY_NAME, layout=SEEN) -> PowerLog:
         ("Time(ms),P (W)", ["1000,3", "0,1", "0,3", "1000,"], ["sorted", "joined", "1 rows left"]),
     ],
 )
-def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said):
+def test_columns_are_chosen_by_whole_words_and_noted(tmp_path, header, rows, notes):
     log = read(tmp_path, "\n".join([header, *rows, ""]))
 
     assert log.at_s.tolist() == pytest.approx([0.0, 1.0])
     assert log.power_w.tolist() == pytest.approx([2.0, 3.0])
-    assert all(any(part in note for note in log.notes) for part in said)
+    assert all(any(part in note for note in log.notes) for part in notes)
 
 
 @pytest.mark.parametrize(
-    ("header", "says"),
+    ("header", "message"),
     [
         ("time_s,VDD_IN (mW),VDD_SOC (mW)", "2 columns could be the power: .*--power-column 'VDD"),
         ("time_s,bus_V (V),shunt (mV),i_mA", "2 columns could be the voltage: .*--voltage 'bus_V"),
@@ -55,10 +55,10 @@ def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said
         ("time_s,current_mA", "no column of voltage with a unit of"),
     ],
 )
-def test_columns_that_could_be_several_or_state_no_unit_are_refused(tmp_path, header, says):
+def test_columns_that_could_be_several_or_state_no_unit_are_refused(tmp_path, header, message):
     row = ",".join(["1"] * (header.count(",") + 1))
 
-    with pytest.raises(ScenarioError, match=f"device calibrate: .*log.csv, row 1: .*{says}"):
+    with pytest.raises(ScenarioError, match=f"device calibrate: .*log.csv, row 1: .*{message}"):
         read(tmp_path, f"{header}\n{row}\n")
 
 
@@ -85,7 +85,7 @@ def test_a_column_below_zero_throughout_is_a_discharge_whose_sign_is_turned(tmp_
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         (["500", "-20", "600"], "row 3: .*'i_mA' = '-20' is below 0, and 2 values .* are above"),
         (["-500", "-600", "20"], "row 4: .*'i_mA' = '20' is above 0, and 2 values .* are below"),
@@ -101,10 +101,10 @@ def test_a_column_below_zero_throughout_is_a_discharge_whose_sign_is_turned(tmp_
         (["500", "", "[NULL]"], "row 4: .*'.NULL.' is no number; .* pass --missing '.NULL.'"),
     ],
 )
-def test_values_that_cannot_be_are_refused_with_their_line_in_the_log(tmp_path, values, says):
+def test_values_that_cannot_be_are_refused_with_their_line_in_the_log(tmp_path, values, message):
     rows = "".join(f"{second},{value},4\n" for second, value in enumerate(values))
 
-    with pytest.raises(DataError, match=rf"log\.csv, {says}"):
+    with pytest.raises(DataError, match=rf"log\.csv, {message}"):
         read(tmp_path, f"t_s,i_mA,u_V\n{rows}")
 
 
@@ -129,7 +129,7 @@ def test_a_gap_in_a_window_is_refused_by_the_line_before_it(tmp_path):
     assert log.mean_w([(0.0, 10.5)]).mean_w == pytest.approx(1.0)
 
 
-def test_a_fit_far_from_the_extended_device_is_said(tmp_path):
+def test_a_fit_far_from_the_extended_device_is_reported(tmp_path):
     lines = {}
     for unit in ("mW", "uW"):
         (tmp_path / unit).mkdir()

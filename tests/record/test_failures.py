@@ -27,7 +27,9 @@ LATE = ("late", "late")
 REFUSED = ("refused", "refused")
 
 
-def found(accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, **ending):
+def failures_of(
+    accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, **ending
+):
     """Failures of a run of two train tasks a round, with the outcomes and clients of each."""
     num_rounds = len(accuracy)
     outcomes = outcomes or [ALL] * num_rounds
@@ -73,11 +75,11 @@ NOTHING = "none of 12 train tasks in 6 round(s)"
     ],
 )
 def test_a_failure_names_its_cause_and_key(made, kind, what, cause):
-    (told,) = found(**made)
+    (failure,) = failures_of(**made)
 
-    assert told.kind == kind
-    assert what in told.what
-    assert cause in told.cause
+    assert failure.kind == kind
+    assert what in failure.what
+    assert cause in failure.cause
 
 
 @pytest.mark.parametrize(
@@ -92,11 +94,11 @@ def test_a_failure_names_its_cause_and_key(made, kind, what, cause):
     ids=["good", "cancelled by the server", "above chance", "not evaluated once", "never"],
 )
 def test_a_run_that_went_well_has_no_failures(made):
-    assert not found(**made)
+    assert not failures_of(**made)
 
 
 @pytest.mark.parametrize(
-    ("rounds", "num_eligible", "selector", "is_told"),
+    ("rounds", "num_eligible", "selector", "is_reported"),
     [
         (30, 8, "oort", True),
         (29, 8, "oort", False),
@@ -104,11 +106,15 @@ def test_a_run_that_went_well_has_no_failures(made):
         (30, 8, "fixed", False),
     ],
 )
-def test_a_selector_that_never_tries_others_is_reported(rounds, num_eligible, selector, is_told):
+def test_a_selector_that_never_tries_others_is_reported(
+    rounds, num_eligible, selector, is_reported
+):
     cohorts = [(3, 1), (1, 3)] * (rounds // 2) + [(1, 3)] * (rounds % 2)
-    told = found([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible, selector=selector)
+    result = failures_of(
+        [0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible, selector=selector
+    )
 
-    assert [failure.kind for failure in told] == ["same_clients"] * is_told
+    assert [failure.kind for failure in result] == ["same_clients"] * is_reported
 
 
 def test_the_baseline_is_the_share_of_the_most_frequent_label():
@@ -119,12 +125,12 @@ def test_the_baseline_is_the_share_of_the_most_frequent_label():
 def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     changes = (*SMALL[:3], "server.deadline_s=0.001", "stop.rounds=2")
     done = simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
-    told = done.manifest.failures
+    reported = done.manifest.failures
 
-    assert [failure.kind for failure in told] == ["nothing_delivered", "nothing_learned"]
-    assert "server.deadline_s" in told[0].cause
+    assert [failure.kind for failure in reported] == ["nothing_delivered", "nothing_learned"]
+    assert "server.deadline_s" in reported[0].cause
     assert any("FAILED    Nothing was delivered" in line for line in summary.terminal_lines(done))
-    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in told]
+    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in reported]
 
 
 class Overflowing:

@@ -144,12 +144,12 @@ ARCHIVES = {
 }
 
 
-@pytest.mark.parametrize(("data", "says"), ARCHIVES.values(), ids=ARCHIVES)
-def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(data, says, tmp_path):
+@pytest.mark.parametrize(("data", "reason"), ARCHIVES.values(), ids=ARCHIVES)
+def test_a_file_of_arrays_that_fleetsim_did_not_write_is_not_unpacked(data, reason, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     with_file(tmp_path, "state", data)
 
-    message = rf"^.*{re.escape(says)}.*delete {tmp_path / FOLDER} and run afresh$"
+    message = rf"^.*{re.escape(reason)}.*delete {tmp_path / FOLDER} and run afresh$"
     with pytest.raises(DataError, match=message):
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 

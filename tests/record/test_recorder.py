@@ -133,7 +133,7 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("state-6.npz", "../state-6.npz", r"state\.file = '\.\./state-6\.npz': must match"),
         ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
@@ -146,13 +146,13 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind, tmp_path):
         ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
     ],
 )
-def test_latest_that_contradicts_itself_is_refused(old, new, says, tmp_path):
+def test_latest_that_contradicts_itself_is_refused(old, new, message, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 7)
     path = tmp_path / "checkpoint" / "latest.json"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
 
-    with pytest.raises(DataError, match=rf"latest\.json(?::1)?: {says}.*and run afresh$"):
+    with pytest.raises(DataError, match=rf"latest\.json(?::1)?: {message}.*and run afresh$"):
         RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
 

@@ -138,7 +138,7 @@ def test_manifest_that_contradicts_itself_is_not_written(change, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{", r"manifest\.json: is not JSON"),
         ("[]", r"manifest\.json: must hold an object"),
@@ -146,11 +146,11 @@ def test_manifest_that_contradicts_itself_is_not_written(change, tmp_path):
         (STARTED.model_dump_json()[:-1] + ',"mood":1}', r"manifest\.json.*mood"),
     ],
 )
-def test_damaged_manifest_is_refused_by_name_and_key(text, says, tmp_path):
+def test_damaged_manifest_is_refused_by_name_and_key(text, message, tmp_path):
     folder = make(tmp_path / "quick")
     (folder / "manifest.json").write_bytes(text.encode("latin-1"))
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         read_manifest(folder)
 
 
@@ -177,15 +177,15 @@ OTHER_FORM = PlatformRecord.of(THEN.features, {"products": "oneDNN"})
 
 
 @pytest.mark.parametrize(
-    ("begun", "now", "says"),
+    ("begun", "now", "message"),
     [
         (BEGUN, NOW, r"ran on another numerical platform; .* differ in processor \(Zen, Xeon\);"),
         (BEGUN, OTHER_FORM, r"differ in products \(MKL, oneDNN\)"),
         (STARTED, NOW, "does not say on which numerical platform it ran"),
     ],
 )
-def test_a_run_is_not_resumed_on_another_platform_unless_that_is_allowed(begun, now, says):
-    with pytest.raises(ScenarioError, match=rf"^quick: .*{says}.* give --allow-other-platform"):
+def test_a_run_is_not_resumed_on_another_platform_unless_that_is_allowed(begun, now, message):
+    with pytest.raises(ScenarioError, match=rf"^quick: .*{message}.* give --allow-other-platform"):
         with_platform(Path("quick"), begun, now, allow_other=False)
     mixed = with_platform(Path("quick"), begun, now, allow_other=True)
 

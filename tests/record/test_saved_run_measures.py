@@ -31,14 +31,14 @@ ROUNDS = [
 
 
 def tasks() -> list[TaskRow]:
-    found = [
+    trained = [
         task_row(
             n, client, device, round=round_, compute_s=compute_s, outcome=outcome, **spent(100.0)
         )
         for n, (round_, client, device, compute_s, outcome) in enumerate(TRAINED)
     ]
     # A probe is no selection.
-    return [*found, task_row(9, 4, round=4, purpose=Purpose.PROBE, **spent(0.0))]
+    return [*trained, task_row(9, 4, round=4, purpose=Purpose.PROBE, **spent(0.0))]
 
 
 def spent(energy_j: float) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def test_opinions_stand_with_the_round_that_was_judged(tmp_path):
         task_row(4, 1, round=2, belief=0.875, **ask),
         task_row(5, 1, round=4, opinion=0.5, **ask),
     ]
-    told = made(tmp_path / "run", rows).opinions()
+    opinions = made(tmp_path / "run", rows).opinions()
 
-    assert told["round"].tolist() == [1, 1, 3]
-    assert told["client"].tolist() == [1, 3, 1]
-    assert told["opinion"].tolist() == [0.75, 0.25, 0.5]
-    assert told["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)
+    assert opinions["round"].tolist() == [1, 1, 3]
+    assert opinions["client"].tolist() == [1, 3, 1]
+    assert opinions["opinion"].tolist() == [0.75, 0.25, 0.5]
+    assert opinions["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)

@@ -23,7 +23,7 @@ TABLE = pa.table(
         "name": pa.array(["a", "", "\u00e9"]),
     }
 )
-WAY_OUT = "run it again"
+HINT = "run it again"
 
 
 def digest(table: pa.Table) -> str:
@@ -116,7 +116,7 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
 
 
 @pytest.mark.parametrize(
-    ("edit", "says"),
+    ("edit", "message"),
     [
         (lambda t: t.drop_columns(["energy_j"]), "'energy_j' is there 0 times"),
         (lambda t: t.append_column("mood", pa.array([1])), "'mood' is not one of this table"),
@@ -124,13 +124,13 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
         (lambda t: t.set_column(0, "round", pa.array([None], pa.int64())), "has 1 null value"),
     ],
 )
-def test_file_with_other_columns_is_refused(edit, says, tmp_path):
+def test_file_with_other_columns_is_refused(edit, message, tmp_path):
     path = tmp_path / "rounds.parquet"
     table = tables.from_rows("rounds", [round_row(1)])
     pq.write_table(edit(pa.table(table.columns, names=table.column_names)), path)
 
-    with pytest.raises(DataError, match=rf"rounds\.parquet: column .*{says}.*; run it again$"):
-        tables.read(path, "rounds", hint=WAY_OUT)
+    with pytest.raises(DataError, match=rf"rounds\.parquet: column .*{message}.*; run it again$"):
+        tables.read(path, "rounds", hint=HINT)
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, deco
     table = tables.from_rows("rounds", [round_row(1), round_row(2)])
     whole = encode(table)
 
-    assert decode(whole, "rounds", source="here", hint=WAY_OUT).equals(table)
+    assert decode(whole, "rounds", source="here", hint=HINT).equals(table)
     for length in range(0, len(whole) - 1, 97):
         with pytest.raises(DataError, match=rf"^here: is not a whole {kind} file .*again$"):
-            decode(whole[:length], "rounds", source="here", hint=WAY_OUT)
+            decode(whole[:length], "rounds", source="here", hint=HINT)
 
 
 def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path):
@@ -156,7 +156,7 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path):
 
     def kept(name: str, table: pa.Table) -> pa.Table:
         tables.write(tmp_path / name, tables.without_unused("rounds", table))
-        return tables.read(tmp_path / name, "rounds", hint=WAY_OUT)
+        return tables.read(tmp_path / name, "rounds", hint=HINT)
 
     assert not tables.OPTIONAL["rounds"] & set(kept("plain.parquet", plain).schema.names)
     assert kept("live.parquet", live)["num_off"].to_pylist() == [None, 0]

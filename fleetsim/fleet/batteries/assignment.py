@@ -85,9 +85,9 @@ def _capacity_j(settings: BatterySettings, profile: DeviceProfile) -> float:
 
 
 def _charge_w(settings: BatterySettings, profile: DeviceProfile) -> float:
-    own = MARKET if profile.name.startswith(f"{MARKET}:") else profile.name
-    for name, charge_w in settings.charge_w_of.items():
-        if own == (Path(name).stem if name.endswith((".yaml", ".yml")) else name):
+    name = MARKET if profile.name.startswith(f"{MARKET}:") else profile.name
+    for key, charge_w in settings.charge_w_of.items():
+        if name == (Path(key).stem if key.endswith((".yaml", ".yml")) else key):
             return charge_w
     return settings.charge_w
 

@@ -1,4 +1,4 @@
-"""Numbers that a selector told about its rounds, from the rounds table."""
+"""Numbers that a selector reported on its rounds, from the rounds table."""
 
 from __future__ import annotations
 

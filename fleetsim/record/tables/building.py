@@ -83,9 +83,9 @@ def _array(name: TableName, field: pa.Field, values: Any) -> pa.Array:
     return array
 
 
-def _require_types(wanted: pa.DataType, values: Sequence[Any]) -> None:
+def _require_types(expected: pa.DataType, values: Sequence[Any]) -> None:
     """Check the types of Python values, None for null; pyarrow silently cuts 1.5 down to 1."""
     for kind in set(map(type, values)) - {NoneType}:
         is_bool = issubclass(kind, bool | np.bool_)
-        if not issubclass(kind, _PYTHON[wanted]) or is_bool != (wanted == pa.bool_()):
+        if not issubclass(kind, _PYTHON[expected]) or is_bool != (expected == pa.bool_()):
             raise TypeError(f"found {kind.__name__}")

@@ -122,14 +122,14 @@ def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Ta
     fault = _schema_fault(schema, _expected(schema, name))
     if fault:
         raise ValueError(fault)
-    limit, num_found, num_byte, batches = limit_byte(len(data)), 0, 0, []
+    limit, num_read, num_byte, batches = limit_byte(len(data)), 0, 0, []
     for message in messages:
         num_more, byte_more = announced(message)
-        num_found, num_byte = num_found + num_more, num_byte + byte_more
+        num_read, num_byte = num_read + num_more, num_byte + byte_more
         if num_byte > limit:
             raise too_large(source, len(data), limit)
         batches.append(pa.ipc.read_record_batch(message, schema))
-        if num_found > num_rows:
+        if num_read > num_rows:
             break
     return pa.Table.from_batches(batches, schema)
 
@@ -168,23 +168,23 @@ def _checked(table: pa.Table, name: TableName, source: str, hint: str) -> pa.Tab
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
 
-def _expected(found: pa.Schema, name: TableName) -> pa.Schema:
+def _expected(schema: pa.Schema, name: TableName) -> pa.Schema:
     """Return the columns that a table must have, given the optional ones that it has."""
-    missing = OPTIONAL[name] - set(found.names)
+    missing = OPTIONAL[name] - set(schema.names)
     return pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
 
 
-def _schema_fault(found: pa.Schema, schema: pa.Schema) -> str | None:
-    for column in schema.names:
-        if found.names.count(column) != 1:
-            times = found.names.count(column)
+def _schema_fault(schema: pa.Schema, expected: pa.Schema) -> str | None:
+    for column in expected.names:
+        if schema.names.count(column) != 1:
+            times = schema.names.count(column)
             return f"column {quoted(column)} is there {times} times instead of once"
-    for field in found:
-        if field.name not in schema.names:
+    for field in schema:
+        if field.name not in expected.names:
             return f"column {quoted(field.name)} is not one of this table"
-        expected = schema.field(field.name)
-        if field.type != expected.type:
-            return f"column {quoted(field.name)} is {field.type}, not {expected.type}"
+        type_ = expected.field(field.name).type
+        if field.type != type_:
+            return f"column {quoted(field.name)} is {field.type}, not {type_}"
     return None
 
 

@@ -69,7 +69,7 @@ def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         ("initial_fraction", (0.9, 0.2), "must be"),
         ("health_fraction", (0.9, 0.2), "must be"),
@@ -80,8 +80,8 @@ def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
         ("discharging", resistive((0.0, 0.5), (3.9, 3.8)), "not fall .* rises, got 3.8 after 3.9"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_reason(key, value, says):
-    with pytest.raises(ValidationError, match=says):
+def test_what_makes_no_sense_is_refused_with_a_reason(key, value, message):
+    with pytest.raises(ValidationError, match=message):
         BatterySettings.model_validate({key: value})
 
 

@@ -108,7 +108,7 @@ def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ('{"a": 3}', "phone 'a' has no list of .start, end. intervals; add or drop it"),
         ('{"a": [[1, 2], [3]]}', "phone 'a', interval 2: is not .start, end. in seconds"),
@@ -116,10 +116,10 @@ def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
         ('{"a": []}', "none of 1 phones can be read .1 never ready."),
     ],
 )
-def test_a_fault_of_ready_times_is_one_line(tmp_path, text, says):
+def test_a_fault_of_ready_times_is_one_line(tmp_path, text, message):
     (tmp_path / "ready_loose.json").write_text(text)
 
-    with pytest.raises(DataError, match=rf"ready_loose\.json.*{says}"):
+    with pytest.raises(DataError, match=rf"ready_loose\.json.*{message}"):
         read_flash_ready(tmp_path / "ready_loose.json")
 
 

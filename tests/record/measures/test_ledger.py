@@ -81,17 +81,17 @@ def test_ledger_by_hand():
 
 
 def test_a_run_without_tasks_has_an_empty_ledger():
-    found = ledger.ledger(round_frame(), task_frame())
-    ledger.check_balance(found, round_frame(), None, run="run")
+    entries = ledger.ledger(round_frame(), task_frame())
+    ledger.check_balance(entries, round_frame(), None, run="run")
 
-    assert list(found.columns) == list(ledger.COLUMNS)
-    assert found.empty
+    assert list(entries.columns) == list(ledger.COLUMNS)
+    assert entries.empty
 
 
 def test_sums_come_in_the_order_of_tables_and_of_fates():
-    found = ledger.ledger(ROUNDS, TASKS)
+    entries = ledger.ledger(ROUNDS, TASKS)
 
-    assert list(ledger.energy_by(found, "fate").items()) == [
+    assert list(ledger.energy_by(entries, "fate").items()) == [
         ("used", 40.0),
         ("unused", 40.0),
         ("late", 20.0),
@@ -99,9 +99,9 @@ def test_sums_come_in_the_order_of_tables_and_of_fates():
         ("cancelled", 20.0),
     ]
     present = ["compute", "receive", "transmit", "tail", "idle"]
-    assert list(ledger.energy_by(found, "component").index) == present
-    assert list(ledger.energy_by(found, "purpose").index) == ["train", "probe"]
-    assert ledger.energy_by(found, "client", "purpose").to_dict() == {
+    assert list(ledger.energy_by(entries, "component").index) == present
+    assert list(ledger.energy_by(entries, "purpose").index) == ["train", "probe"]
+    assert ledger.energy_by(entries, "client", "purpose").to_dict() == {
         (0, "probe"): 20.0,
         (3, "train"): 40.0,
         (7, "train"): 40.0,
@@ -139,16 +139,16 @@ def test_sums_by_any_keys_are_all_the_joules(tasks, aggregated, keys):
     for number, (client, spent, keys_of_task) in enumerate(tasks):
         joules_of = dict(zip(ledger.COMPONENTS.values(), spent, strict=True))
         rows.append(task_row(number, client, f"device-{client % 2}", **keys_of_task, **joules_of))
-    found = ledger.ledger(round_frame(*rounds), task_frame(*rows))
-    by = ledger.energy_by(found, *(sorted(keys) or ["fate"]))
+    entries = ledger.ledger(round_frame(*rounds), task_frame(*rows))
+    by = ledger.energy_by(entries, *(sorted(keys) or ["fate"]))
     wasted_j = math.fsum(r.energy_j for r in rows if r.outcome is not Outcome.DELIVERED)
 
     assert math.fsum(by) == pytest.approx(math.fsum(row.energy_j for row in rows), rel=1e-12)
-    assert math.fsum(found.energy_j[~found.fate.isin(["used", "unused"])]) == pytest.approx(
+    assert math.fsum(entries.energy_j[~entries.fate.isin(["used", "unused"])]) == pytest.approx(
         wasted_j, rel=1e-12
     )
-    assert not found.duplicated(list(ledger.KEYS)).any()
-    assert (found["energy_j"] > 0.0).all()
+    assert not entries.duplicated(list(ledger.KEYS)).any()
+    assert (entries["energy_j"] > 0.0).all()
 
 
 def meters(tasks: pd.DataFrame, size: int = 8) -> pd.DataFrame:
@@ -162,7 +162,7 @@ SWAPPED = {"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
 
 
 @pytest.mark.parametrize(
-    ("tasks", "size", "says"),
+    ("tasks", "size", "message"),
     [
         (TASKS.iloc[1:], 8, r"joules do not add up: its tasks spent 120\.0 J"),
         (TASKS.rename(columns=SWAPPED), 8, r"client 0 spent 6\.0 J on tail, .* 5\.0 J; run the"),
@@ -171,8 +171,8 @@ SWAPPED = {"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
     ],
     ids=["a task is missing", "wrong component", "wrong client", "beyond the fleet"],
 )
-def test_a_ledger_that_does_not_agree_is_refused_by_name(tasks, size, says):
-    with pytest.raises(DataError, match=rf"^runs/a: .*{says}"):
+def test_a_ledger_that_does_not_agree_is_refused_by_name(tasks, size, message):
+    with pytest.raises(DataError, match=rf"^runs/a: .*{message}"):
         ledger.check_balance(
             ledger.ledger(ROUNDS, tasks), ROUNDS, meters(TASKS, size=size), run="runs/a"
         )

@@ -78,7 +78,7 @@ def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model(
 
 
 @pytest.mark.parametrize(
-    ("measure", "arguments", "says"),
+    ("measure", "arguments", "message"),
     [
         (ending, (ONES, 0), "num_rounds must be at least 1, got 0"),
         (waiting_s, (ONE_ROUND, np.array([math.nan])), "0 or more, got nan"),
@@ -93,8 +93,8 @@ def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model(
         (rounds_to_accuracy, (round_frame(), math.nan), r"fraction in \(0, 1\], got nan"),
     ],
 )
-def test_what_no_run_has_is_refused(measure, arguments, says):
-    with pytest.raises(ValueError, match=says):
+def test_what_no_run_has_is_refused(measure, arguments, message):
+    with pytest.raises(ValueError, match=message):
         measure(*arguments)
 
 
@@ -148,12 +148,12 @@ def frame_of(*texts):
 
 
 def test_numbers_are_rows_by_round_name_and_step():
-    found = diagnostics(
+    numbers = diagnostics(
         frame_of('{"loss": 0.1, "ascent": [1.0, 2]}', None, '{"loss": -3e-5}'), run="r"
     )
 
-    assert list(found.columns) == ["round", "name", "step", "value"]
-    assert [tuple(row) for row in found.itertuples(index=False)] == [
+    assert list(numbers.columns) == ["round", "name", "step", "value"]
+    assert [tuple(row) for row in numbers.itertuples(index=False)] == [
         (1, "ascent", 0, 1.0),
         (1, "ascent", 1, 2.0),
         (1, "loss", 0, 0.1),

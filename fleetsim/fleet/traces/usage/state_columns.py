@@ -114,7 +114,7 @@ def values_of(table: CsvTable, state: str, column: StateColumn) -> FloatArray:
     refuse(table, column.choice, values < 0.0, message, is_mark=True)
     for value in (1.0, 0.0):
         words = Counter(
-            text for text, own in zip(texts, values.tolist(), strict=True) if own == value
+            text for text, number in zip(texts, values.tolist(), strict=True) if number == value
         )
         table.notes.extend(_counted_words(state, value, words))
     return values

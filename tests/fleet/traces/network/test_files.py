@@ -66,7 +66,7 @@ def test_what_is_written_is_read_again(tmp_path, has_up):
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "message"),
     [
         ("a,0,1,1\na,1,x,1\n", r"row 3: down_bit_per_s = 'x' is not a number"),
         ("a,0,1,1\na,1,-2,1\n", r"row 3: down_bit_per_s = -2 is not in \[0, 1e\+15\]"),
@@ -85,10 +85,10 @@ def test_what_is_written_is_read_again(tmp_path, has_up):
         ("", ": no samples"),
     ],
 )
-def test_a_wrong_row_is_named_with_its_file(tmp_path, rows, says):
+def test_a_wrong_row_is_named_with_its_file(tmp_path, rows, message):
     path = written(tmp_path, HEADER + rows)
 
-    with pytest.raises(DataError, match=rf"^{path}.*{says}.*$"):
+    with pytest.raises(DataError, match=rf"^{path}.*{message}.*$"):
         read_net_trace(path)
 
 
@@ -150,7 +150,7 @@ def download(old: str, new: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("format_", "files", "says"),
+    ("format_", "files", "message"),
     [
         ("irish-5g", {"Netflix/B.csv": IRISH}, "no log of the application 'Download'"),
         ("irish-5g", {"Download/B.csv": "Timestamp,DL\n"}, r"B\.csv, row 1: no column DL_bitrate"),
@@ -166,10 +166,10 @@ def download(old: str, new: str) -> dict[str, str]:
         ("rates", {"rates.csv": "trace,t_s,mbps\n"}, "row 1: unknown header 'trace,t_s,mbps'; a"),
     ],
 )
-def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, says):
+def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, message):
     for name, text in files.items():
         written(tmp_path / "source", text, name)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         import_any(format_, tmp_path / "source", tmp_path / "mine")
     assert not (tmp_path / "mine").exists()

@@ -43,12 +43,12 @@ def read(
 
 def samples(trace: NetTrace) -> dict[str, list[tuple[int, float]]]:
     """(ms, rate) of every record, and its end as (ms, -1)."""
-    found = {}
+    records = {}
     for at, name in enumerate(trace.record_ids):
         rows = slice(int(trace.offsets[at]), int(trace.offsets[at + 1]))
         pairs = zip(trace.times_ms[rows].tolist(), trace.down_bit_per_s[rows].tolist(), strict=True)
-        found[name] = [*pairs, (int(trace.span_ms[at]), -1.0)]
-    return found
+        records[name] = [*pairs, (int(trace.span_ms[at]), -1.0)]
+    return records
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_a_rate_has_the_unit_in_the_brackets(tmp_path, unit, bit_per_s):
     ],
 )
 def test_times_are_seconds_epochs_or_dates_and_count_from_the_first(tmp_path, time, first, second):
-    found = read(tmp_path, f"t,r\n{first},1\n{second},2\n", time=time).trace
+    result = read(tmp_path, f"t,r\n{first},1\n{second},2\n", time=time).trace
 
-    assert samples(found) == {"all": [(0, 1.0), (2500, 2.0), (5000, -1.0)]}
+    assert samples(result) == {"all": [(0, 1.0), (2500, 2.0), (5000, -1.0)]}
 
 
 def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_path):
     text = "x, t ,r,who\n1,0,5,a\n1,,6,b\n1,1,,b\n1,2,nan,a\n1,3,NA,a\n1,4,7,a\n"
-    found = read(tmp_path, text, who=("who",), layout=Layout(missing=frozenset({"nan", "na"})))
+    result = read(tmp_path, text, who=("who",), layout=Layout(missing=frozenset({"nan", "na"})))
 
-    assert samples(found.trace) == {"a": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
-    assert "6 rows read, 2 samples kept" in found.notes
-    assert "1 rows left out without a time" in found.notes
-    assert "3 rows left out without a rate" in found.notes
-    assert "1 records left out, none of whose rows is kept" in found.notes
+    assert samples(result.trace) == {"a": [(0, 5.0), (4000, 7.0), (8000, -1.0)]}
+    assert "6 rows read, 2 samples kept" in result.notes
+    assert "1 rows left out without a time" in result.notes
+    assert "3 rows left out without a rate" in result.notes
+    assert "1 records left out, none of whose rows is kept" in result.notes
 
 
 @pytest.mark.parametrize(
@@ -102,22 +102,22 @@ def test_extra_columns_are_ignored_and_missing_values_left_out_and_counted(tmp_p
     ],
 )
 def test_separators_and_decimal_commas_are_seen_or_given_and_said(tmp_path, text, layout, notes):
-    found = read(tmp_path, text, layout=layout)
+    result = read(tmp_path, text, layout=layout)
 
-    assert samples(found.trace) == {"all": [(0, 1.5), (1500, 2.0), (3000, -1.0)]}
-    said = [note for note in found.notes if re.search("separated|decimal|blank", note)]
-    assert len(said) == notes
+    assert samples(result.trace) == {"all": [(0, 1.5), (1500, 2.0), (3000, -1.0)]}
+    layout_notes = [note for note in result.notes if re.search("separated|decimal|blank", note)]
+    assert len(layout_notes) == notes
 
 
 def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp_path):
     text = "t,r,who\n0,10,a\n2,30,a\n1,20,a\n2,50,a\n2,40,a\n7,1,b\n"
-    found = read(tmp_path, text, who=("who",))
+    result = read(tmp_path, text, who=("who",))
 
-    assert samples(found.trace) == {
+    assert samples(result.trace) == {
         "a": [(0, 10.0), (1000, 20.0), (2000, 40.0), (3000, -1.0)],
         "b": [(0, 1.0), (1000, -1.0)],
     }
-    assert found.notes == (
+    assert result.notes == (
         "6 rows read, 4 samples kept",
         "1 rows earlier than the row above in their record; sorted by time",
         "3 rows of the same millisecond as another of their record, in 1 of 2 records; joined to 1"
@@ -128,9 +128,9 @@ def test_repeated_and_unordered_samples_are_counted_and_joined_to_their_mean(tmp
 
 
 def test_the_last_sample_lasts_as_long_as_the_median_one(tmp_path):
-    found = read(tmp_path, "t,r\n0,1\n2,1\n4,1\n100,1\n")
+    result = read(tmp_path, "t,r\n0,1\n2,1\n4,1\n100,1\n")
 
-    assert int(found.trace.span_ms[0]) == 102_000
+    assert int(result.trace.span_ms[0]) == 102_000
 
 
 def test_a_pause_splits_a_record_on_request_and_is_said_otherwise(tmp_path):
@@ -150,13 +150,13 @@ def test_a_pause_splits_a_record_on_request_and_is_said_otherwise(tmp_path):
 
 def test_a_rate_of_one_direction_is_held_and_a_silent_record_left_out(tmp_path):
     text = "t,r,u,who\n0,,4,a\n1,6,,a\n2,7,5,a\n0,0,0,b\n"
-    found = read(tmp_path, text, up="u[kbit/s]", who=("who",))
+    result = read(tmp_path, text, up="u[kbit/s]", who=("who",))
 
-    assert samples(found.trace) == {"a": [(0, 0.0), (1000, 6.0), (2000, 7.0), (3000, -1.0)]}
-    assert found.trace.up_bit_per_s is not None
-    assert found.trace.up_bit_per_s.tolist() == [4e3, 4e3, 5e3]
-    assert "2 rows without one of the two rates, which is that before it" in found.notes
-    assert "1 records left out that never carry a bit" in found.notes
+    assert samples(result.trace) == {"a": [(0, 0.0), (1000, 6.0), (2000, 7.0), (3000, -1.0)]}
+    assert result.trace.up_bit_per_s is not None
+    assert result.trace.up_bit_per_s.tolist() == [4e3, 4e3, 5e3]
+    assert "2 rows without one of the two rates, which is that before it" in result.notes
+    assert "1 records left out that never carry a bit" in result.notes
 
 
 def test_records_are_named_after_several_columns(tmp_path):
@@ -178,21 +178,21 @@ ROWS = st.lists(
 def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows, by_second):
     text = "t,r,who\n" + "".join(f"{ms / 1000},{rate},{who}\n" for who, ms, rate in rows)
     folder = tmp_path_factory.mktemp("table")
-    found = samples(read(folder, text, who=("who",), by_second=by_second).trace)
+    result = samples(read(folder, text, who=("who",), by_second=by_second).trace)
 
     expected: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for who, ms, rate in rows:
         expected[who][ms // 1000 * 1000 if by_second else ms].append(rate)
-    assert set(found) == set(expected)
+    assert set(result) == set(expected)
     for who, moments in expected.items():
         begin = min(moments)
         means = {ms - begin: sum(rates) / len(rates) for ms, rates in moments.items()}
-        assert [ms for ms, _ in found[who][:-1]] == sorted(means)
-        assert dict(found[who][:-1]) == pytest.approx(means)
+        assert [ms for ms, _ in result[who][:-1]] == sorted(means)
+        assert dict(result[who][:-1]) == pytest.approx(means)
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "says"),
+    ("text", "given", "message"),
     [
         ("t,r\n0,1\n1,x\n2,y\n", {}, "row 3: column 'r' = 'x' is no number; .* (1 more rows"),
         ("t,r\n0,1\n1,-4\n", {}, "row 3: column 'r' = '-4' is below 0"),
@@ -213,25 +213,25 @@ def test_a_table_in_any_order_is_the_mean_of_each_moment(tmp_path_factory, rows,
         ("t,r\n0\n", {}, "row 2: 1 fields under a header of 2"),
     ],
 )
-def test_a_fault_names_file_row_column_and_the_way_out(tmp_path, text, given, says):
-    with pytest.raises(DataError, match=f"own.csv.*{says}".replace("(1 more", r"\(1 more")):
+def test_a_fault_names_file_row_column_and_the_hint(tmp_path, text, given, message):
+    with pytest.raises(DataError, match=f"own.csv.*{message}".replace("(1 more", r"\(1 more")):
         read(tmp_path, text, **given)
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"rate": "r"}, r"--rate r: the unit is missing; write --rate 'r\[UNIT\]' with one of bit"),
         ({"rate": "r[kbits]"}, r"--rate r\[kbits\]: unit 'kbits' is not known; .*did you mean"),
     ],
 )
-def test_a_unit_that_is_missing_or_unknown_is_refused(tmp_path, given, says):
-    with pytest.raises(ScenarioError, match=says):
+def test_a_unit_that_is_missing_or_unknown_is_refused(tmp_path, given, message):
+    with pytest.raises(ScenarioError, match=message):
         read(tmp_path, "t,r\n0,1\n", **given)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (TableOptions(rate="r[bit/s]"), "--time is missing"),
         (TableOptions(time="t"), "no --state is given, and no --rate"),
@@ -245,9 +245,9 @@ def test_a_unit_that_is_missing_or_unknown_is_refused(tmp_path, given, says):
         (TableOptions(time="t", state=("online=r", "online=t")), "names a state twice"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(tmp_path, options, says):
+def test_options_that_do_not_go_together_are_refused(tmp_path, options, message):
     (tmp_path / "own.csv").write_text("t,r\n0,1\n")
 
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
     assert not (tmp_path / "new").exists()

@@ -99,7 +99,7 @@ def test_a_pickle_that_would_run_a_command_is_refused_and_runs_nothing(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"", "is not a whole pickle"),
         (pickle.dumps({1: LIFE})[:-9], "is not a whole pickle"),
@@ -118,10 +118,10 @@ def test_a_pickle_that_would_run_a_command_is_refused_and_runs_nothing(tmp_path,
         (b"K\x01K\x02.", "more or less than one value"),
     ],
 )
-def test_a_pickle_that_is_not_plain_is_refused_in_one_line(tmp_path, content, says):
+def test_a_pickle_that_is_not_plain_is_refused_in_one_line(tmp_path, content, message):
     (tmp_path / "p").write_bytes(content)
 
-    with pytest.raises(DataError, match=rf"^{tmp_path}/p: .*{says}.*$"):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/p: .*{message}.*$"):
         read_plain_pickle(tmp_path / "p", most_byte=MOST)
 
 
@@ -138,7 +138,7 @@ ITSELF["self"] = ITSELF
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("what", "message"),
     [
         (ITSELF, "none of 1 clients can be read"),
         ({3: LIFE, "3": LIFE}, "client '3' is there twice"),
@@ -147,8 +147,8 @@ ITSELF["self"] = ITSELF
         ({}, "must hold a dict of clients"),
     ],
 )
-def test_a_pickle_of_another_form_is_refused(tmp_path, what, says):
-    with pytest.raises(DataError, match=says):
+def test_a_pickle_of_another_form_is_refused(tmp_path, what, message):
+    with pytest.raises(DataError, match=message):
         read_fedscale(dumped(tmp_path, what))
 
 

@@ -52,20 +52,20 @@ def test_states_are_read_in_the_order_of_users_and_written_with_bytes_that_repea
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize("says_memory", [True, False])
-def test_memory_of_apps_is_read_and_written_where_it_is_said(tmp_path, says_memory):
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_memory_of_apps_is_read_and_written_where_it_is_stated(tmp_path, has_memory):
     rows = ["a,0,1,1,0,0.5,1048576", "a,4,0,0,0,0,0", "b,0,1,0,1,0,7"]
     lines = [f"{STATES.strip()},ram_byte", *rows]
-    kept = lines if says_memory else [line.rpartition(",")[0] for line in lines]
+    kept = lines if has_memory else [line.rpartition(",")[0] for line in lines]
     trace = read_trace(put(tmp_path, users=USERS, states="\n".join([*kept, ""])))
     write_trace(trace, tmp_path / "again")
     written = gzip.decompress((tmp_path / "again" / "states.csv.gz").read_bytes()).decode()
-    expected = [1_048_576, 0, 7] if says_memory else [0, 0, 0]
+    expected = [1_048_576, 0, 7] if has_memory else [0, 0, 0]
 
     assert trace.columns[4].tolist() == expected
     assert read_trace(tmp_path / "again").columns[4].tolist() == expected
     assert written.splitlines()[0] == kept[0]
-    assert ("ram_byte" in (tmp_path / "again" / "README.md").read_text()) is says_memory
+    assert ("ram_byte" in (tmp_path / "again" / "README.md").read_text()) is has_memory
 
 
 def test_anybodys_intervals_count_from_midnight_and_who_has_none_is_offline(tmp_path):
@@ -128,7 +128,7 @@ def sampled(*rows: tuple[int, str, str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "message"),
     [
         (NATIVE | {"states": STATES}, "states.csv, row 2: the table is empty"),
         (NATIVE | {"states": ""}, "states.csv, row 1: the file is empty"),
@@ -164,8 +164,8 @@ def sampled(*rows: tuple[int, str, str, str]) -> dict[str, str]:
         (sampled((0, "fully", "", "wifi")), r"row 2: battery_state = 'fully': .*, \(empty\)"),
     ],
 )
-def test_a_fault_is_named_with_its_file_and_row(tmp_path, files, says):
-    with pytest.raises(DataError, match=rf"^{tmp_path}.*{says}.*$"):
+def test_a_fault_is_named_with_its_file_and_row(tmp_path, files, message):
+    with pytest.raises(DataError, match=rf"^{tmp_path}.*{message}.*$"):
         read_trace(put(tmp_path, **files))
 
 
@@ -205,7 +205,7 @@ def make(**changed) -> Trace:
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"user_ids": ()}, "trace 'mine' is empty"),
         ({"user_ids": ("a", "a")}, "a user is named twice"),
@@ -220,6 +220,6 @@ def make(**changed) -> Trace:
         ({"load": np.array([0, 0, 0, np.nan])}, r"user 'b', row 1 of the user: load = nan is"),
     ],
 )
-def test_a_broken_trace_is_refused_by_name_and_row(changed, says):
-    with pytest.raises(DataError, match=says):
+def test_a_broken_trace_is_refused_by_name_and_row(changed, message):
+    with pytest.raises(DataError, match=message):
         make(**changed)

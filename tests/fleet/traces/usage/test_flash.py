@@ -70,7 +70,7 @@ def test_an_unknown_network_is_offline_only_where_that_is_asked_for(tmp_path):
     assert read(path, online="always").online.all()
 
 
-def test_lines_out_of_order_are_sorted_and_said(tmp_path):
+def test_lines_out_of_order_are_sorted_and_noted(tmp_path):
     path = write(tmp_path / "t.json", {"0": log(*NIGHT[5:], *NIGHT[:5])})
     records = read_flash(path, "hold", "locked")
 
@@ -100,7 +100,7 @@ def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reaso
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("{", "line 1: is not JSON"),
         ("[1]", "must be a JSON object of phones"),
@@ -110,10 +110,10 @@ def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reaso
         ("[" * 100_000, "is not JSON of this form"),
     ],
 )
-def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, content, says):
+def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, content, message):
     (tmp_path / "t.json").write_text(content)
 
-    with pytest.raises(DataError, match=rf"^{tmp_path}/t\.json.*{says}.*$"):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/t\.json.*{message}.*$"):
         read_flash(tmp_path / "t.json", "hold", "locked")
 
 

@@ -67,7 +67,7 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format_", "given", "says"),
+    ("format_", "given", "message"),
     [
         ("states", {"unknown": "hold"}, "--unknown means nothing to states; .* extrasensory or"),
         ("table", {"online": "always"}, "--online means nothing to table"),
@@ -77,11 +77,11 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
         ("flash", {"utc_offset_h": float("nan")}, "--utc-offset-h nan is beyond"),
     ],
 )
-def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, given, says):
+def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, given, message):
     others = {name: given[name] for name in given if name in ("app", "columns")}
     options = ImportOptions(**{name: given[name] for name in given if name not in others})
 
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         import_any(format_, tmp_path, tmp_path / "new", options, **others)
 
 
