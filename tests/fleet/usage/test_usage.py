@@ -78,7 +78,6 @@ def test_a_clients_life_depends_neither_on_the_size_of_the_fleet_nor_on_who_else
 
 def test_every_user_is_dealt_once_before_any_is_dealt_again():
     user = usage_of(days(7, 5), 21).user
-
     assert [sorted(user[lap : lap + 7].tolist()) for lap in (0, 7, 14)] == [list(range(7))] * 3
     assert user[:7].tolist() != user[7:14].tolist()
 
@@ -91,31 +90,25 @@ def test_shifts_are_whole_days_of_the_record_and_use_all_of_them():
     assert not usage_of(TEN, 20, shift="days").shift_s.any()  # a record of less than a day
 
 
-@pytest.mark.parametrize(
-    ("charging", "unmetered", "true_s"),
-    [(False, False, 8.0), (True, False, 3.0), (False, True, 4.0), (True, True, 3.0)],
-)
-def test_eligible_is_online_and_what_the_rule_asks_for(charging, unmetered, true_s):
-    schedule = usage_of(TEN).eligible_schedule(charging, unmetered)
+def test_eligible_is_online_and_what_the_rule_asks_for_and_charging_is_so_offline_too():
+    usage = usage_of(TEN)
+    true_s = [
+        usage.eligible_schedule(charging, unmetered).seconds_true(ONE, 0.0, 10.0).item()
+        for charging in (False, True)
+        for unmetered in (False, True)
+    ]
+    assert true_s == [8.0, 4.0, 3.0, 3.0]
 
-    assert schedule.seconds_true(ONE, 0.0, 10.0).tolist() == [true_s]
-
-
-def test_who_charges_while_offline_charges_but_is_not_eligible():
-    rows = [(0, False, True, True, 0.0), (4, True, False, True, 0.0)]
-    usage = usage_of(trace_of((10, rows)))
-
+    # On the charger while offline.
+    usage = usage_of(trace_of((10, [(0, False, True, True, 0.0), (4, True, False, True, 0.0)])))
     assert usage.charging_schedule().seconds_true(ONE, 0.0, 10.0).tolist() == [4.0]
     assert usage.eligible_schedule(True, False).seconds_true(ONE, 0.0, 10.0).tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"trace": "a", "synthetic": {"availability": 0.5}}, "both given; leave one out"),
-        ({"time_zones": ({"utc_offset_h": 1, "weight": 1},)}, "time_zones need people"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"trace": "a", "synthetic": {"availability": 0.5}}, "both given; leave one out"),
+    ({"time_zones": ({"utc_offset_h": 1, "weight": 1},)}, "time_zones need people"),
+])  # fmt: skip
 def test_settings_that_do_not_go_together_are_refused(wrong, message):
     with pytest.raises(ValidationError, match=message):
         UsageSettings.model_validate(wrong)

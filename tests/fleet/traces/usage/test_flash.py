@@ -78,17 +78,14 @@ def test_lines_out_of_order_are_sorted_and_noted(tmp_path):
     assert "1 logs were not in order of time" in " ".join(records.notes)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("2020-01-31 22:00:00 wifi", "a line without a tab"),
-        ("2020-02-31 22:00:00\twifi", "a time that does not exist"),
-        ("2020-1-31 22:00:00\twifi", "a time that is not YYYY-mm-dd HH:MM:SS"),
-        ("2020-01-31 22:00:00\tphone_exploded", "an unknown event"),
-        ("2020-01-31 22:00:00\twifi", "a log that lasts no second"),
-        ("", "a log that lasts no second"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("2020-01-31 22:00:00 wifi", "a line without a tab"),
+    ("2020-02-31 22:00:00\twifi", "a time that does not exist"),
+    ("2020-1-31 22:00:00\twifi", "a time that is not YYYY-mm-dd HH:MM:SS"),
+    ("2020-01-31 22:00:00\tphone_exploded", "an unknown event"),
+    ("2020-01-31 22:00:00\twifi", "a log that lasts no second"),
+    ("", "a log that lasts no second"),
+])  # fmt: skip
 def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reason):
     path = write(tmp_path / "t.json", {"0": log(*NIGHT), "1": text})
     records = read_flash(path, "hold", "locked")
@@ -99,17 +96,14 @@ def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reaso
         read_flash(write(path, {"1": text}), "hold", "locked")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "line 1: is not JSON"),
-        ("[1]", "must be a JSON object of phones"),
-        ('{"0": {"guid": "a"}}', "phone '0' has no text under messages"),
-        ('{"0": {"messages": "", "messages": ""}}', "a key stands twice"),
-        ('{"0": {"messages": NaN}}', "NaN is no JSON"),
-        ("[" * 100_000, "is not JSON of this form"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ("{", "line 1: is not JSON"),
+    ("[1]", "must be a JSON object of phones"),
+    ('{"0": {"guid": "a"}}', "phone '0' has no text under messages"),
+    ('{"0": {"messages": "", "messages": ""}}', "a key stands twice"),
+    ('{"0": {"messages": NaN}}', "NaN is no JSON"),
+    ("[" * 100_000, "is not JSON of this form"),
+])  # fmt: skip
 def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, content, message):
     (tmp_path / "t.json").write_text(content)
 

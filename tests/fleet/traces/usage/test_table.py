@@ -237,15 +237,12 @@ def test_the_import_rotates_samples_to_midnight_and_writes_counts_and_rules(tmp_
     assert "the last one\n  counts" in readme
 
 
-@pytest.mark.parametrize(
-    ("text", "until", "message"),
-    [
-        ("t,end,who\n0,1,a\n2,1,a\n", "end", r"row 3: column 'end' = '1' is before its begin"),
-        ("t,who,c\n0,a,blue\n", None, "'blue' is no word for online .*online=c=WORD"),
-        ("t,who,c\n0,a,lte\n", None, "row 2: column 'c' = 'lte' is no word for online or its"),
-        ("t,who,c\n,a,1\n", None, "none of 1 rows has a time and a user; check --time"),
-    ],
-)
+@pytest.mark.parametrize(("text", "until", "message"), [
+    ("t,end,who\n0,1,a\n2,1,a\n", "end", r"row 3: column 'end' = '1' is before its begin"),
+    ("t,who,c\n0,a,blue\n", None, "'blue' is no word for online .*online=c=WORD"),
+    ("t,who,c\n0,a,lte\n", None, "row 2: column 'c' = 'lte' is no word for online or its"),
+    ("t,who,c\n,a,1\n", None, "none of 1 rows has a time and a user; check --time"),
+])  # fmt: skip
 def test_a_fault_names_file_row_column_and_the_hint(tmp_path, text, until, message):
     with pytest.raises(DataError, match=rf"own\.csv.*{message}"):
         read(tmp_path, text, *([] if until else ["online=c"]), until=until)
