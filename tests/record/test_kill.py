@@ -16,13 +16,7 @@ ROUNDS = 7
 EVERY = 2
 
 
-def run_new(folder: Path) -> str:
-    recorder = new_recorder(folder, every_rounds=EVERY)
-    simulate(recorder, None, ROUNDS)
-    return recorder.finish(client_columns())
-
-
-def run_resumed(folder: Path) -> str:
+def run_to_end(folder: Path) -> str:
     recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
     simulate(recorder, state, ROUNDS)
     return recorder.finish(client_columns())
@@ -40,18 +34,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_before, disk, tmp_path):
     reference = tmp_path / "reference"
-    reference.mkdir()
     disk.arm(None)
-    expected = run_new(reference)
+    expected = run_to_end(reference)
     num_operations = disk.num_done
     assert num_operations > 40
 
     for kill_at in range(num_operations):
         folder = tmp_path / str(kill_at)
-        folder.mkdir()
         disk.arm(kill_at, is_before=is_before)
         with pytest.raises(Kill):
-            run_new(folder)
+            run_to_end(folder)
         disk.arm(None)
         promised = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
         recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
@@ -80,15 +72,13 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_els
 @pytest.mark.parametrize("patience", [17, 19, 23])
 def test_run_that_dies_again_and_again_still_gets_there(patience, disk, tmp_path):
     expected_folder, folder = tmp_path / "expected", tmp_path / "dying"
-    expected_folder.mkdir()
-    folder.mkdir()
-    expected = run_new(expected_folder)
+    expected = run_to_end(expected_folder)
 
     digest, num_deaths = None, 0
     while digest is None:
         disk.arm(patience)
         try:
-            digest = run_resumed(folder)
+            digest = run_to_end(folder)
         except Kill:
             num_deaths += 1
             assert num_deaths < 50
@@ -100,12 +90,10 @@ def test_run_that_dies_again_and_again_still_gets_there(patience, disk, tmp_path
 @pytest.mark.slow
 def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(disk, tmp_path):
     reference = tmp_path / "reference"
-    reference.mkdir()
-    expected = run_new(reference)
+    expected = run_to_end(reference)
     kill_at, was_killed = 0, True
     while was_killed:
         folder = tmp_path / str(kill_at)
-        folder.mkdir()
         recorder = new_recorder(folder, every_rounds=EVERY)
         simulate(recorder, None, 5)
         disk.arm(kill_at)
@@ -116,7 +104,7 @@ def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(disk, t
             kill_at += 1
         disk.arm(None)
 
-        assert run_resumed(folder) == expected
+        assert run_to_end(folder) == expected
     assert kill_at > 10
 
 

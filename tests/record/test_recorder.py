@@ -132,20 +132,17 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind, tmp_path):
         resumed(tmp_path, every_rounds=2)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("state-6.npz", "../state-6.npz", r"state\.file = '\.\./state-6\.npz': must match"),
-        ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
-        ('"first_row": 4', '"first_row": 5', "no segment of rounds begins with row 4"),
-        ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
-        ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not the state of clients after 5"),
-        ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
-        ('"format": 5', '"format": 4', "was made by an older fleetsim, which did not say of which"),
-        ('"format": 5', '"format": 6', r"format = 6: must be 5"),
-        ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("state-6.npz", "../state-6.npz", r"state\.file = '\.\./state-6\.npz': must match"),
+    ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
+    ('"first_row": 4', '"first_row": 5', "no segment of rounds begins with row 4"),
+    ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
+    ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not the state of clients after 5"),
+    ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
+    ('"format": 5', '"format": 4', "was made by an older fleetsim, which did not say of which"),
+    ('"format": 5', '"format": 6', r"format = 6: must be 5"),
+    ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
+])  # fmt: skip
 def test_latest_that_contradicts_itself_is_refused(old, new, message, tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 7)
     path = tmp_path / "checkpoint" / "latest.json"

@@ -55,10 +55,6 @@ def run(tmp_path: Path) -> Run:
     return made(tmp_path / "run", num_rounds=4)
 
 
-def buffered(tmp_path: Path) -> Run:
-    return reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
-
-
 def test_accuracy_at_shares_of_the_planned_rounds(tmp_path: Path):
     # 4 of 8 planned rounds: 15 % are 2 rounds (1.2 up), 37.5 % are 3, all were never played.
     run = made(tmp_path / "run", num_rounds=8)
@@ -110,7 +106,7 @@ def test_the_ratio_and_the_devices_of_every_round(run):
 
 
 def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
-    run = buffered(tmp_path)
+    run = reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
 
     assert run.selection_ratio() is None
     assert run.selected_devices() is None
@@ -122,20 +118,16 @@ def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
         run.regret(run)
 
 
-def test_the_score_of_a_run_by_hand(run: Run):
+def test_the_score_of_a_run_and_of_every_selection_by_hand(run: Run):
     # .5 after 40 s and 400 J: in both budgets; twice the time and four times the energy.
     assert run.comprehensive_score(budget_s=40.0, budget_j=400.0) == 0.5
     assert run.comprehensive_score(budget_s=20.0, budget_j=100.0) == 0.125 / 16
     assert run.comprehensive_score(
         budget_s=20.0, budget_j=100.0, latency_penalty=1.0, energy_penalty=0.5
     ) == pytest.approx(0.125)
-
-
-def test_the_score_of_every_selection_by_hand(run: Run):
     # 10 s a round, 8 of the third without idling; 100 J each. Budgets 8 s and 50 J: the energy
     # costs a factor of 4 everywhere, the time (8/10)^2 but in the third.
     scores = run.selection_scores(budget_s=8.0, budget_j=50.0)
-
     assert scores == pytest.approx([0.032, np.nan, 0.15, 0.08], nan_ok=True)
 
 
