@@ -34,6 +34,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_before, disk, tmp_path):
     reference = tmp_path / "reference"
+    reference.mkdir()
     disk.arm(None)
     expected = run_to_end(reference)
     num_operations = disk.num_done
@@ -41,6 +42,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_befor
 
     for kill_at in range(num_operations):
         folder = tmp_path / str(kill_at)
+        folder.mkdir()
         disk.arm(kill_at, is_before=is_before)
         with pytest.raises(Kill):
             run_to_end(folder)
