@@ -1,17 +1,15 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from fleetsim.contracts import MemoryRecorder, State
+from fleetsim.contracts import State
 from fleetsim.errors import DataError
-from fleetsim.record import checkpoint, tables
+from fleetsim.record import checkpoint
 from fleetsim.record.recorder import RunRecorder
 from tests.record.rows import (
     NOBODY,
     STARTED,
-    client_columns,
     client_rows,
     new_recorder,
     round_row,
@@ -27,25 +25,6 @@ def saved(folder: Path) -> checkpoint.Latest:
     latest = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
     assert latest is not None
     return latest
-
-
-def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_path):
-    reference = MemoryRecorder()
-    simulate(reference, None, 7)
-    recorder = new_recorder(tmp_path, every_rounds=3)
-
-    simulate(recorder, None, 7)
-    digest = recorder.finish(client_columns())
-
-    whole: dict[tables.TableName, pa.Table] = {
-        "rounds": tables.from_rows("rounds", reference.rounds),
-        "tasks": tables.from_rows("tasks", reference.tasks),
-        "clients": tables.from_columns(client_columns()),
-    }
-    kept = {str(name): tables.without_unused(name, table) for name, table in whole.items()}
-    for name in whole:
-        assert tables.read(tmp_path / f"{name}.parquet", name, hint="").equals(kept[name])
-    assert digest == tables.digest(kept)
 
 
 def resumed(folder: Path, every_rounds: int = 3) -> State:

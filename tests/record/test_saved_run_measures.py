@@ -75,6 +75,9 @@ def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path):
 
         assert run.horizon_rounds == horizon
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)
+    never_evaluated = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
+    assert never_evaluated.accuracy_at(1.0) is never_evaluated.ending() is None
+    assert never_evaluated.comprehensive_score(budget_s=1.0, budget_j=1.0) is None
 
 
 def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
@@ -129,14 +132,6 @@ def test_the_score_of_a_run_and_of_every_selection_by_hand(run: Run):
     # costs a factor of 4 everywhere, the time (8/10)^2 but in the third.
     scores = run.selection_scores(budget_s=8.0, budget_j=50.0)
     assert scores == pytest.approx([0.032, np.nan, 0.15, 0.08], nan_ok=True)
-
-
-def test_without_accuracy_there_is_no_score(tmp_path):
-    run = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
-
-    assert run.comprehensive_score(budget_s=1.0, budget_j=1.0) is None
-    assert run.accuracy_at(1.0) is None
-    assert run.ending() is None
 
 
 def test_regret_by_hand(tmp_path):

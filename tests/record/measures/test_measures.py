@@ -24,8 +24,6 @@ from fleetsim.record.measures.selection_measures import (
     share_seen,
     waiting_s,
 )
-from fleetsim.record.saved_run import open_run
-from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_frame, round_row
 
 ONES = np.ones(5)
@@ -156,24 +154,10 @@ def test_numbers_are_rows_by_round_name_and_step():
     ]
 
 
-@pytest.mark.parametrize("status", ["done", "running", "failed"])
-def test_a_saved_run_has_the_numbers_whether_it_is_complete_or_not(status, tmp_path):
-    rows = [round_row(1), round_row(2, selector_diagnostics='{"loss": 0.25}')]
-    write_run(tmp_path / "run", MadeUp(status=status), rows)
-
-    assert open_run(tmp_path / "run").diagnostics().to_numpy().tolist() == [[2, "loss", 0, 0.25]]
+OTHER = ["{", "[1.0]", '{"loss": "1"}', '{"loss": true}', '{"loss": [[1.0]]}', '{"loss": NaN}']
 
 
-@pytest.mark.parametrize("text", [
-    "{",
-    "[1.0]",
-    '{"loss": "1"}',
-    '{"loss": true}',
-    '{"loss": [[1.0]]}',
-    '{"loss": NaN}',
-    '{"loss": 1e999}',
-    100_000 * "[",
-])  # fmt: skip
+@pytest.mark.parametrize("text", [*OTHER, '{"loss": 1e999}', 100_000 * "["])
 def test_a_text_of_anything_else_is_refused_with_its_place_and_the_way_out(text):
     message = (
         r"^runs/a: rounds table, selector_diagnostics of round 2: .*; restore the file, or run"

@@ -28,18 +28,6 @@ def dumped(tmp_path, what: object, protocol: int = 4):
     return path
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_active_and_inactive_times_are_the_edges_of_intervals(tmp_path, protocol):
-    records = read_fedscale(dumped(tmp_path, {3: LIFE, 17: LIFE | {"duration": 60}}, protocol))
-    trace = records.trace
-
-    assert (trace.user_ids, trace.span_s.tolist()) == (("3", "17"), [100, 100])
-    assert trace.times_s.tolist() == [0, 10, 50, 80] * 2
-    assert trace.online.tolist() == [False, True, False, True] * 2
-    assert trace.charging.tolist() == trace.unmetered.tolist() == trace.online.tolist()
-    assert records.notes == ("2 of 2 clients",)
-
-
 @pytest.mark.parametrize(("change", "reason"), [
     ({"inactive": [30]}, "lists of different lengths"),
     ({"inactive": None}, "no lists active and inactive"),

@@ -46,11 +46,13 @@ def changes(trace: Trace) -> list[tuple[int, bool, bool, bool]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_events_become_states_that_hold(tmp_path):
-    trace = read(write(tmp_path / "t.json", {"3": log(*NIGHT)}))
+def test_events_in_any_order_become_states_that_hold(tmp_path):
+    path = write(tmp_path / "t.json", {"3": log(*NIGHT[5:], *NIGHT[:5])})
+    records = read_flash(path, "hold", "locked")
 
-    assert (trace.user_ids, trace.span_s.tolist()) == (("3",), [50])
-    assert changes(trace) == [
+    assert "1 logs were not in order of time" in " ".join(records.notes)
+    assert (records.trace.user_ids, records.trace.span_s.tolist()) == (("3",), [50])
+    assert changes(records.trace) == [
         (0, False, False, False),
         (5, False, False, True),
         (9, True, False, True),
@@ -60,22 +62,9 @@ def test_events_become_states_that_hold(tmp_path):
         (41, True, True, False),
         (45, True, False, False),
     ]
-
-
-def test_an_unknown_network_is_offline_only_where_that_is_asked_for(tmp_path):
-    path = write(tmp_path / "t.json", {"0": log(*NIGHT)})
-    offline = changes(read(path, unknown="offline", online="always"))
-
-    assert [second for second, online, *_ in offline if not online] == [20]
     assert read(path, online="always").online.all()
-
-
-def test_lines_out_of_order_are_sorted_and_noted(tmp_path):
-    path = write(tmp_path / "t.json", {"0": log(*NIGHT[5:], *NIGHT[:5])})
-    records = read_flash(path, "hold", "locked")
-
-    assert changes(records.trace) == changes(read(write(path, {"0": log(*NIGHT)})))
-    assert "1 logs were not in order of time" in " ".join(records.notes)
+    offline = read(path, unknown="offline", online="always")
+    assert [second for second, online, *_ in changes(offline) if not online] == [20]
 
 
 @pytest.mark.parametrize(("text", "reason"), [
