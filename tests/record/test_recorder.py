@@ -17,10 +17,6 @@ from tests.record.rows import (
 )
 
 
-def listing(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "checkpoint").iterdir())
-
-
 def saved(folder: Path) -> checkpoint.Latest:
     latest = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
     assert latest is not None
@@ -57,15 +53,16 @@ def test_state_keeps_every_key_shape_and_type_whatever_becomes_of_the_callers_ar
 
 def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
-    before = listing(tmp_path)
+    home = tmp_path / "checkpoint"
+    kept = {path.name for path in home.iterdir()}
     for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.arrow", "rounds-4-5.arrow"):
-        (tmp_path / "checkpoint" / name).write_bytes(b"half")
+        (home / name).write_bytes(b"half")
     (tmp_path / ".rounds.parquet.tmp").write_bytes(b"half")
-    (tmp_path / "checkpoint" / "my-notes.txt").write_text("keep me")
+    (home / "my-notes.txt").write_text("keep me")
 
     RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
 
-    assert listing(tmp_path) == sorted([*before, "my-notes.txt"])
+    assert {path.name for path in home.iterdir()} == kept | {"my-notes.txt"}
     assert not (tmp_path / ".rounds.parquet.tmp").exists()
 
 

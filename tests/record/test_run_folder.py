@@ -3,6 +3,7 @@ import errno
 import fcntl
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from pydantic import ValidationError
@@ -148,11 +149,8 @@ def test_damaged_manifest_is_refused_by_name_and_key(text, message, tmp_path):
 
 def test_a_file_system_without_locks_is_refused_in_plain_words(tmp_path, monkeypatch):
     """Some network file systems answer flock with ENOSYS."""
-
-    def flock(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-    monkeypatch.setattr(fcntl, "flock", flock)
+    refused = OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=refused))
     message = r"cannot lock files \(flock\); choose another place with --out on another one"
 
     with pytest.raises(DataError, match=message), locked(make(tmp_path / "quick")):

@@ -31,10 +31,8 @@ LUMOS = (
 
 
 def lumos_row(run: int, second: int, mbit_per_s: float, mode: str = "walking") -> str:
-    return (
-        f"{run},{second},3,44.97,-93.25,1.2,150,CONNECTED,-61,-93,-12,2147483647,-90,-11,5,"
-        f"{mbit_per_s},{mode},CW,2\n"
-    )
+    signal = "3,44.97,-93.25,1.2,150,CONNECTED,-61,-93,-12,2147483647,-90,-11,5"
+    return f"{run},{second},{signal},{mbit_per_s},{mode},CW,2\n"
 
 
 def available(trace: Trace, user: int) -> list[int]:
@@ -45,11 +43,9 @@ def available(trace: Trace, user: int) -> list[int]:
 
 
 def test_lumos5g_has_a_record_for_each_run_and_joins_seconds_that_repeat(tmp_path):
-    walk = [(1, 1, 100.0), (1, 2, 200.0), (1, 2, 400.0), (1, 3, 50.5), (2, 1, 9.0)]
-    rows = [lumos_row(*row) for row in walk]
-    rows.insert(4, lumos_row(1, 1, 7.0, mode="driving"))
-    text = LUMOS + "".join(rows)
-    (tmp_path / "Lumos5G-v1.0.csv").write_text(text)
+    rows = [lumos_row(1, *row) for row in ((1, 100.0), (2, 200.0), (2, 400.0), (3, 50.5))]
+    rows += [lumos_row(1, 1, 7.0, mode="driving"), lumos_row(2, 1, 9.0)]
+    (tmp_path / "Lumos5G-v1.0.csv").write_text(LUMOS + "".join(rows))
     notes = import_any("lumos5g", tmp_path, tmp_path / "new")
     trace = read_net_trace(tmp_path / "new")
 
@@ -126,34 +122,24 @@ def test_a_fault_of_ready_times_is_one_line(tmp_path, text, message):
         read_flash_ready(tmp_path / "ready_loose.json")
 
 
-STATES = (
-    *(f"discrete:battery_plugged:is_{name}" for name in ("ac", "usb", "wireless")),
-    *(
-        f"discrete:battery_state:is_{name}"
-        for name in ("unknown", "unplugged", "not_charging", "discharging", "charging", "full")
-    ),
-    *(
-        f"discrete:wifi_status:is_{name}"
-        for name in ("not_reachable", "reachable_via_wifi", "reachable_via_wwan")
-    ),
-)
+STATES = [
+    f"discrete:{kind}:is_{name}"
+    for kind, names in {
+        "battery_plugged": "ac usb wireless",
+        "battery_state": "unknown unplugged not_charging discharging charging full",
+        "wifi_status": "not_reachable reachable_via_wifi reachable_via_wwan",
+    }.items()
+    for name in names.split()
+]
 
 
 def person_file(rows: list[tuple[int, set[str]]]) -> str:
     """A file with the columns of phone state; a row has a time and the states that hold."""
-    header = ",".join(["timestamp", "raw_acc:magnitude_stats:mean", *STATES, "label:SITTING"])
-    lines = [
-        ",".join(
-            [
-                str(at_s),
-                "nan",
-                *(str(float(any(name.endswith(":is_" + s) for s in states))) for name in STATES),
-                "1.0",
-            ]
-        )
-        for at_s, states in rows
-    ]
-    return "\n".join([header, *lines, ""])
+    lines = [",".join(["timestamp", "raw_acc:magnitude_stats:mean", *STATES, "label:SITTING"])]
+    for at_s, states in rows:
+        flags = [str(float(name.partition(":is_")[2] in states)) for name in STATES]
+        lines.append(",".join([str(at_s), "nan", *flags, "1.0"]))
+    return "\n".join([*lines, ""])
 
 
 def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tmp_path):
